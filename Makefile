@@ -1,0 +1,48 @@
+# Everything runs in .venv, made here from any Python >= 3.11. The two stamps only add packages
+# to it, so `demo` and `test` share it in either order; a stamp goes stale with pyproject.toml.
+PYTHON ?= python3
+PY := .venv/bin/python
+
+# One thread per test worker: two workers with threaded BLAS would fight over the cores.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+
+.PHONY: help demo test lint format clean
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/.stamp-demo  ## run the demonstration; pictures go to demo_output/
+	$(PY) examples/demo.py --out demo_output
+
+test: lint  ## lint, type-check and test with coverage
+	$(ONE_THREAD) $(PY) -m pytest -n 2 --cov --cov-report=term
+
+lint: .venv/.stamp-test  ## style, import rules and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	.venv/bin/lint-imports
+	$(PY) -m mypy
+
+format: .venv/.stamp-test  ## rewrite the sources in the house style
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+clean:  ## remove everything made here, the environment too
+	rm -rf .venv build dist demo_output .coverage .coverage.* .pytest_cache .ruff_cache \
+		.mypy_cache .import_linter_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
+		"gramian needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv .venv
+
+.venv/.stamp-demo: pyproject.toml | .venv/bin/python
+	$(PY) -m pip install --quiet -e '.[plot]'
+	@touch $@
+
+.venv/.stamp-test: pyproject.toml | .venv/bin/python
+	$(PY) -m pip install --quiet -e '.[test,conic]'
+	@touch $@

@@ -1,0 +1,42 @@
+"""Arguments and results as a JSON file and an npz file: what two environments can both read.
+
+Arrays go to the npz file and everything else to JSON. Needs numpy and the standard library only,
+because a peer's environment holds little more.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.measured import measured_call
+
+
+def write(folder: Path, stem: str, values: Mapping[str, Any]) -> None:
+    """Write ``values`` as ``stem.json`` and ``stem.npz``."""
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    rest = {key: value for key, value in values.items() if key not in arrays}
+    (folder / f"{stem}.json").write_text(json.dumps(rest))
+    np.savez(folder / f"{stem}.npz", **arrays)
+
+
+def read(folder: Path, stem: str) -> dict[str, Any]:
+    """Read back what ``write`` wrote."""
+    values = json.loads((folder / f"{stem}.json").read_text())
+    with np.load(folder / f"{stem}.npz") as arrays:
+        values.update({key: arrays[key] for key in arrays})
+    return values
+
+
+def serve(fn: Callable[..., Mapping[str, Any]]) -> None:
+    """Be a peer: call ``fn`` with the arguments in the folder ``argv[1]``, leave its answer there.
+
+    ``fn`` returns a mapping of arrays and plain values; its time and memory are added beside it.
+    """
+    folder = Path(sys.argv[1])
+    call = measured_call(fn, read(folder, "request"))
+    write(folder, "answer", call.value)
+    write(folder, "cost", {"seconds": call.seconds, "peak_mb": call.peak_mb})

@@ -1,0 +1,66 @@
+"""What a figure was measured on. No host name and no path: reports get published."""
+
+import os
+import platform
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+_PACKAGES = ("gramian", "numpy", "scipy", "scikit-learn", "numba")
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory, system, Python and BLAS."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": os.cpu_count(),
+        "memory_gb": _memory_gb(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "blas": _blas(),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """Installed versions of what the figures depend on; None for what is not installed."""
+    return {name: _version(name) for name in _PACKAGES}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cpu_model() -> str:
+    """The model as lscpu tells it (ARM's /proc/cpuinfo does not), else what Python knows."""
+    if shutil.which("lscpu"):
+        env = dict(os.environ, LC_ALL="C")
+        listing = subprocess.run(["lscpu"], capture_output=True, text=True, env=env).stdout
+        for line in listing.splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() == "Model name" and value.strip(" -"):
+                return value.strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_gb() -> float | None:
+    meminfo = Path("/proc/meminfo")
+    if not meminfo.exists():
+        return None
+    return round(int(meminfo.read_text().split()[1]) / 2**20, 1)
+
+
+def _blas() -> list[str] | None:
+    """BLAS libraries as loaded now, with their threads; None without threadpoolctl."""
+    try:
+        from threadpoolctl import threadpool_info
+    except ImportError:
+        return None
+    libraries = (pool for pool in threadpool_info() if pool["user_api"] == "blas")
+    return sorted(
+        {f"{p['internal_api']} {p['version']}, {p['num_threads']} threads" for p in libraries}
+    )

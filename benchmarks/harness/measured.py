@@ -1,0 +1,40 @@
+"""One call, its time and its peak memory, seen from inside the process that makes it."""
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a call returned, and what it cost."""
+
+    value: Any
+    seconds: float
+    peak_mb: float
+
+
+def measured_call(fn: Callable[..., Any], kwargs: Mapping[str, Any]) -> Measured:
+    """Call ``fn(**kwargs)``; imports made before this call are not timed."""
+    start = time.perf_counter()
+    value = fn(**kwargs)
+    return Measured(value, time.perf_counter() - start, peak_mb())
+
+
+def peak_mb() -> float:
+    """Peak resident memory of this process, in MiB.
+
+    Linux carries ``ru_maxrss`` over from the parent through exec, so a small child of a large
+    benchmark would report the benchmark's memory; ``VmHWM`` starts afresh and is read instead.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)

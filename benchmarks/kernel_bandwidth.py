@@ -1,0 +1,175 @@
+"""How near the gather and scatter kernels come to the memory bandwidth of the machine.
+
+The bytes counted are those a call must touch: each index, weight and value once, each row of a
+factor once per pair that names it. Rows found again in a cache are counted all the same, so a
+factor that fits in the last cache may beat the bandwidth of memory.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from benchmarks.harness.context import Context
+from benchmarks.harness.report import Report, Table
+from benchmarks.harness.timing import measure
+from gramian.backends import _kernels, cpu
+
+TITLE = "Gather and scatter kernels against memory bandwidth"
+PAPER = "No paper: the kernels are the hot loop of every pairwise problem in this library."
+
+SIZES = [(100_000, 1_000_000), (1_000_000, 1_000_000), (1_000_000, 10_000_000)]
+QUICK_SIZES = [(20_000, 100_000)]
+RANKS = (8, 32)
+STREAM_ELEMENTS = 20_000_000
+KERNELS = ("gather_entries", "gather_distances", "scatter_entries", "scatter_distances")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Random pairs over n points and a factor of r columns."""
+
+    n: int
+    rows: np.ndarray
+    cols: np.ndarray
+    pattern: cpu.Pattern
+    w: np.ndarray
+    factor: np.ndarray
+
+    def call(self, kernel: str, compiled: bool) -> Callable[[], np.ndarray]:
+        """The kernel on this case, with one factor on both sides."""
+        function = getattr(cpu, kernel)
+        if kernel.startswith("gather"):
+            L = self.factor
+            return lambda: function(L, L, self.rows, self.cols, compiled=compiled)
+        return lambda: function(self.w, self.factor, self.pattern, compiled=compiled)
+
+    def traffic(self, kernel: str) -> int:
+        """Bytes a call must touch."""
+        p, row = self.rows.size, self.factor[:1].nbytes
+        if kernel.startswith("gather"):
+            indices, value = 8, 8
+            return p * (indices + value + 2 * row)
+        half_edge = 4 + 4 + 8 + row
+        own_row = row if kernel == "scatter_distances" else 0
+        return 2 * p * half_edge + self.n * (4 + row + own_row)
+
+
+def run(ctx: Context) -> Report:
+    """Measure everything and report it."""
+    sizes = QUICK_SIZES if ctx.quick else SIZES
+    stream = measure_stream(STREAM_ELEMENTS // (10 if ctx.quick else 1), ctx.repeat)
+    tables = [
+        _table("Streaming bandwidth", stream),
+        _table("Kernels, float64, random pairs", measure_kernels(sizes, stream, ctx.repeat)),
+    ]
+    cache = _last_cache_bytes()
+    notes = [
+        "Best of the repetitions, compiled beforehand; the plain version runs once, on one thread.",
+        "'of triad' divides by the triad with as many threads.",
+        f"Last-level cache: {cache / 2**20:.0f} MiB." if cache else "Last-level cache: unknown.",
+    ]
+    return ctx.report(tables, notes)
+
+
+def measure_all(repeat: int = 3) -> list[dict[str, Any]]:
+    """Both tables as plain rows."""
+    stream = measure_stream(STREAM_ELEMENTS, repeat)
+    return stream + list(measure_kernels(SIZES, stream, repeat))
+
+
+def measure_stream(elements: int, repeat: int) -> list[dict[str, Any]]:
+    """Copy a ← b with numpy, triad a ← b + 3c with numba."""
+    a, b, c = np.zeros(elements), np.ones(elements), np.ones(elements)
+    rows = [_stream_row("numpy copy", 1, 2 * b.nbytes, lambda: np.copyto(a, b), repeat)]
+    _triad(a, b, c)
+    for threads in _thread_counts():
+        numba.set_num_threads(threads)
+        triad = _stream_row("numba triad", threads, 3 * b.nbytes, lambda: _triad(a, b, c), repeat)
+        rows.append(triad)
+    return rows
+
+
+def measure_kernels(
+    sizes: list[tuple[int, int]], stream: list[dict[str, Any]], repeat: int
+) -> Iterator[dict[str, Any]]:
+    """One row per kernel, size, rank and number of threads."""
+    triad = {row["threads"]: row["GB/s"] for row in stream if row["stream"] == "numba triad"}
+    cache = _last_cache_bytes()
+    for n, p in sizes:
+        for rank in RANKS:
+            case = random_case(n, p, rank)
+            for kernel in KERNELS:
+                plain = _best_seconds(case.call(kernel, compiled=False), 1)
+                for threads in _thread_counts():
+                    seconds = _compiled_seconds(case, kernel, threads, repeat)
+                    rate = case.traffic(kernel) / seconds / 1e9
+                    yield {
+                        "kernel": kernel,
+                        "n": n,
+                        "p": p,
+                        "r": rank,
+                        "factor in cache": bool(cache and case.factor.nbytes < cache),
+                        "threads": threads,
+                        "ms": seconds * 1e3,
+                        "GB/s": rate,
+                        "of triad": rate / triad[threads],
+                        "plain ms": plain * 1e3,
+                        "speed-up": plain / seconds,
+                    }
+
+
+def random_case(n: int, p: int, rank: int) -> Case:
+    """Pairs without any locality: the hardest order for a cache."""
+    rng = np.random.default_rng(0)
+    rows, cols = (cpu.index_array(rng.integers(0, n, p)) for _ in range(2))
+    pattern = cpu.Pattern.from_pairs(rows, cols, n)
+    return Case(n, rows, cols, pattern, rng.standard_normal(p), rng.standard_normal((n, rank)))
+
+
+@numba.njit(parallel=True)
+def _triad(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    for i in numba.prange(a.size):
+        a[i] = b[i] + 3.0 * c[i]
+
+
+def _stream_row(
+    name: str, threads: int, traffic: int, call: Callable[[], Any], repeat: int
+) -> dict[str, Any]:
+    rate = traffic / _best_seconds(call, repeat) / 1e9
+    return {"stream": name, "threads": threads, "GB/s": rate}
+
+
+def _compiled_seconds(case: Case, kernel: str, threads: int, repeat: int) -> float:
+    default, _kernels.THREADS = _kernels.THREADS, threads
+    try:
+        call = case.call(kernel, compiled=True)
+        call()
+        return _best_seconds(call, repeat)
+    finally:
+        _kernels.THREADS = default
+
+
+def _best_seconds(call: Callable[[], Any], repeat: int) -> float:
+    return min(measure(call, repeat).all)
+
+
+def _thread_counts() -> list[int]:
+    return sorted({1, min(2, numba.config.NUMBA_NUM_THREADS), numba.config.NUMBA_NUM_THREADS})
+
+
+def _last_cache_bytes() -> int | None:
+    """The last-level cache as Linux tells it."""
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    return max((int(size.read_text().strip().rstrip("K")) * 1024 for size in sizes), default=None)
+
+
+def _table(caption: str, rows: Any) -> Table:
+    rows = list(rows)
+    table = Table(caption, list(rows[0]))
+    for row in rows:
+        table.add(*row.values())
+    return table

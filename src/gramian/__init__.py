@@ -1,0 +1,47 @@
+"""gramian: learn positive semidefinite matrices at scale, with a certificate.
+
+Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = LLᵀ.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from gramian import solvers
+from gramian.callbacks import State
+from gramian.certificate import Certificate, certify
+from gramian.domains import PSDCone, Spectrahedron
+from gramian.problem import Problem
+from gramian.result import History, Result, Status
+from gramian.solvers import minimize
+
+__version__ = "0.1.0"
+
+_ON_DEMAND = ("checks", "metric", "problems")
+"""Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
+
+__all__ = [
+    "Certificate",
+    "History",
+    "PSDCone",
+    "Problem",
+    "Result",
+    "Spectrahedron",
+    "State",
+    "Status",
+    "certify",
+    "checks",
+    "metric",
+    "minimize",
+    "problems",
+    "solvers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ON_DEMAND:
+        return import_module(f"gramian.{name}")
+    raise AttributeError(f"module 'gramian' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

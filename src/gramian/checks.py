@@ -1,0 +1,93 @@
+"""Checks of maps, losses and objectives, for our tests and for anyone who writes their own.
+
+Each raises AssertionError with the figures when it fails, and returns the error it found.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramian.losses import Loss
+from gramian.maps import LinearMap
+from gramian.objectives import Objective
+
+
+def check_adjoint(
+    map: LinearMap, *, rank: int = 3, random_state: int = 0, rtol: float = 1e-10
+) -> float:
+    """⟨𝒜(½(UVᵀ + VUᵀ)), w⟩ = ⟨UVᵀ, 𝒜*(w)⟩ for random U, V, w."""
+    rng = np.random.default_rng(random_state)
+    U, V = rng.standard_normal((2, map.order, rank))
+    w = rng.standard_normal(map.size)
+    image = map.bilinear(U, V)
+    left, right = float(image @ w), float(np.sum(U * map.adjoint(w, V)))
+    scale = float(np.linalg.norm(image) * np.linalg.norm(w))
+    return _judge("adjoint", abs(left - right), max(scale, 1e-300), rtol)
+
+
+def check_gradient(
+    subject: Loss | Objective,
+    point: Any = None,
+    *,
+    rank: int = 3,
+    size: int = 20,
+    random_state: int = 0,
+    rtol: float = 1e-6,
+) -> float:
+    """The slope along a random direction against a central difference.
+
+    For a loss the point is z (random of the given size unless told), for an objective the factor
+    L, whose gradient is 2∇F(LLᵀ)L.
+    """
+    rng = np.random.default_rng(random_state)
+    if isinstance(subject, Objective):
+        x = rng.standard_normal((subject.order, rank)) if point is None else np.asarray(point)
+        direction = rng.standard_normal(x.shape)
+        slope = float(np.sum(subject.gradient_factor(subject.image(x)) * direction))
+
+        def value(step: float) -> float:
+            return subject.value(subject.image(x + step * direction))
+    else:
+        x = rng.standard_normal(size) if point is None else np.asarray(point, dtype=float)
+        direction = rng.standard_normal(x.shape)
+        slope = float(subject.gradient(x) @ direction)
+
+        def value(step: float) -> float:
+            return subject.value(x + step * direction)
+
+    return _judge("gradient", *_against_difference(slope, value, x, direction), rtol)
+
+
+def check_curvature(
+    loss: Loss, z: Any = None, *, size: int = 20, random_state: int = 0, rtol: float = 1e-5
+) -> float:
+    """dᵀ∇²g(z)d for a random direction against a central difference of the gradient."""
+    rng = np.random.default_rng(random_state)
+    x = rng.standard_normal(size) if z is None else np.asarray(z, dtype=float)
+    direction = rng.standard_normal(x.shape)
+    bend = float(loss.curvature(x, direction[:, None])[0, 0])
+
+    def slope(step: float) -> float:
+        return float(loss.gradient(x + step * direction) @ direction)
+
+    return _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
+
+
+def _against_difference(
+    derivative: float, function: Any, x: np.ndarray, direction: np.ndarray
+) -> tuple[float, float]:
+    """|derivative − central difference| and the scale to judge it by, rounding included."""
+    step = 1e-5 * max(1.0, float(np.linalg.norm(x))) / float(np.linalg.norm(direction))
+    ahead, behind = function(step), function(-step)
+    difference = (ahead - behind) / (2 * step)
+    size = max(abs(ahead), abs(behind)) * 1e-9 / step
+    return abs(derivative - difference), max(abs(derivative), abs(difference), size, 1e-300)
+
+
+def _judge(what: str, error: float, scale: float, rtol: float) -> float:
+    relative = error / scale
+    if not relative <= rtol:
+        raise AssertionError(f"{what} check failed: relative error {relative:.3g} > {rtol:g}")
+    return relative

@@ -1,0 +1,98 @@
+"""Leading eigenpairs of a symmetric operator, matrix-free.
+
+`leading_eigenpair` finds the largest (algebraic) eigenvalue of anything with ``shape`` and
+``@``; `leading_eigenpairs` finds several. For the smallest, negate the operator.
+"""
+
+from typing import Literal
+
+from gramian.eigen._base import (
+    Array,
+    CountedOperator,
+    EigenPair,
+    Operator,
+    RandomState,
+    starting_vector,
+)
+from gramian.eigen.krylov import krylov, krylov_several
+from gramian.eigen.lobpcg import lobpcg
+from gramian.eigen.newton_cg import newton_cg
+from gramian.eigen.newton_lanczos import newton_lanczos
+from gramian.eigen.polynomial import minimise_quartic
+
+__all__ = [
+    "METHODS",
+    "EigenPair",
+    "Method",
+    "Operator",
+    "leading_eigenpair",
+    "leading_eigenpairs",
+    "minimise_quartic",
+]
+
+Method = Literal["krylov", "newton-lanczos", "newton-cg", "lobpcg"]
+
+METHODS = {
+    "krylov": krylov,
+    "newton-lanczos": newton_lanczos,
+    "newton-cg": newton_cg,
+    "lobpcg": lobpcg,
+}
+
+
+def leading_eigenpair(
+    operator: Operator,
+    *,
+    method: Method = "krylov",
+    v0: Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: RandomState = None,
+) -> EigenPair:
+    """Return the eigenpair of the largest (algebraic) eigenvalue of a symmetric operator.
+
+    Parameters
+    ----------
+    operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
+    method : "krylov" (ARPACK), "newton-lanczos", "newton-cg" (BILGO, Algorithm 2) or "lobpcg".
+    v0 : a guess of the eigenvector. A small random part is mixed into it.
+    tol : the residual asked for, relative to max(|λ|, an estimate of ‖A‖). It is raised to what
+        products in the operator's precision can show, 4 √n ε.
+    max_iter : limit on outer iterations (restarts for "krylov").
+    random_state : seed or generator of the random start.
+
+    Raises
+    ------
+    FloatingPointError
+        If a product is not finite.
+    """
+    if method not in METHODS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    counted = CountedOperator(operator)
+    tol = max(tol, counted.precision)
+    start = starting_vector(counted.size, v0, tol, random_state)
+    return METHODS[method](counted, start, tol, max_iter)
+
+
+def leading_eigenpairs(
+    operator: Operator,
+    k: int,
+    *,
+    v0: Array | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: RandomState = None,
+    complete: bool = False,
+) -> tuple[Array, Array, Array]:
+    """Return the k largest eigenvalues (descending), eigenvectors (n, k) and residual norms.
+
+    ARPACK, or a dense eigenvalue decomposition where n is small or k is a third of n or more.
+    Arguments are those of `leading_eigenpair`. ARPACK may miss copies of a multiple eigenvalue;
+    with ``complete=True`` it searches again beside what it found, for about twice the products.
+    """
+    counted = CountedOperator(operator)
+    if not 1 <= k <= counted.size:
+        raise ValueError(f"k must lie between 1 and {counted.size}, got {k}")
+    tol = max(tol, counted.precision)
+    start = starting_vector(counted.size, v0, tol, random_state)
+    return krylov_several(counted, k, start, tol, max_iter, complete)

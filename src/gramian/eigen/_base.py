@@ -1,0 +1,139 @@
+"""What the eigenpair methods share: the result, counted products, and a short Lanczos probe."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.eigen._lanczos import LanczosBasis
+
+Array = NDArray[np.float64]
+RandomState = int | np.random.Generator | None
+
+_PROBE_STEPS = 6
+_MIX_RANGE = (1e-4, 1e-1)
+
+
+class Operator(Protocol):
+    """A symmetric linear operator: ndarray, SciPy sparse array or LinearOperator."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __matmul__(self, other: Any, /) -> Any: ...
+
+
+@dataclass(frozen=True)
+class EigenPair:
+    """A leading eigenpair (λ, v) of A and how far it can be trusted.
+
+    The interval [value − residual, value + residual] contains an eigenvalue of A. That this
+    eigenvalue is the largest one is not proved by the residual.
+    """
+
+    value: float
+    """λ = vᵀAv."""
+    vector: Array
+    """v, of unit norm."""
+    residual: float
+    """‖Av − λv‖, from a fresh product."""
+    products: int
+    """Number of products of A with a vector."""
+    converged: bool
+    """Whether residual ≤ tol · max(|λ|, estimate of ‖A‖)."""
+
+
+class CountedOperator:
+    """Products with A, counted, in A's own precision and checked to be finite."""
+
+    def __init__(self, operator: Operator) -> None:
+        shape = tuple(operator.shape)
+        if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
+            raise ValueError(f"operator must be square and not empty, got shape {shape}")
+        dtype = np.dtype(getattr(operator, "dtype", None) or np.float64)
+        if dtype.kind == "c":
+            raise ValueError("operator must be real symmetric, got a complex dtype")
+        self.size: int = shape[0]
+        # A float64 vector would make NumPy convert a whole float32 matrix at every product.
+        self.dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+        self.products = 0
+        self._operator = operator
+
+    @property
+    def precision(self) -> float:
+        """Relative residual below which rounding in the products hides progress."""
+        return 4.0 * float(np.finfo(self.dtype).eps) * float(np.sqrt(self.size))
+
+    def __call__(self, vectors: Array) -> Array:
+        """Return A @ vectors."""
+        self.products += 1 if vectors.ndim == 1 else vectors.shape[1]
+        with np.errstate(invalid="ignore", over="ignore"):
+            image = np.asarray(
+                self._operator @ vectors.astype(self.dtype, copy=False), dtype=np.float64
+            )
+        if not np.isfinite(image).all():
+            raise FloatingPointError("the operator returned NaN or infinite values")
+        return image
+
+    def pair(self, vector: Array, tol: float, norm: float) -> EigenPair:
+        """Return the eigenpair at a vector, its residual measured by one more product."""
+        unit = vector / np.linalg.norm(vector)
+        image = self(unit)
+        value = float(unit @ image)
+        residual = float(np.linalg.norm(image - value * unit))
+        converged = residual <= tol * max(abs(value), norm)
+        return EigenPair(value, unit, residual, self.products, converged)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What a few Lanczos steps tell: a Ritz vector u, its image Au, and the spectrum's reach."""
+
+    vector: Array
+    image: Array
+    low: float
+    high: float
+    residual: float
+
+    @property
+    def norm(self) -> float:
+        """Lower estimate of ‖A‖."""
+        return max(abs(self.low), abs(self.high))
+
+
+def probe(operator: CountedOperator, start: Array) -> Probe:
+    """Run a few steps of Lanczos and return the leading Ritz vector."""
+    basis = LanczosBasis(start, min(_PROBE_STEPS, operator.size), operator.precision)
+    while not basis.full:
+        basis.extend(operator(basis.last))
+    values, vectors = basis.ritz()
+    y = vectors[:, -1]
+    return Probe(
+        vector=basis.combine(y),
+        image=basis.image(y),
+        low=float(values[0]),
+        high=float(values[-1]),
+        residual=basis.residual(y),
+    )
+
+
+def starting_vector(n: int, v0: Array | None, tol: float, random_state: RandomState) -> Array:
+    """Return v0 with a small random part mixed in, or a random vector.
+
+    Without the random part a v0 orthogonal to the leading eigenvector is a saddle point of f
+    (and an invariant start for Krylov methods) that is never left. The part is √tol, larger
+    than tol so that a non-leading eigenvector is not taken for the answer at once.
+    """
+    noise = np.random.default_rng(random_state).standard_normal(n)
+    noise /= np.linalg.norm(noise)
+    if v0 is None:
+        return noise
+    given = np.asarray(v0, dtype=np.float64)
+    if given.shape != (n,) or not np.isfinite(given).all():
+        raise ValueError(f"v0 must be a finite vector of shape ({n},), got shape {given.shape}")
+    length = float(np.linalg.norm(given))
+    if length == 0.0:
+        return noise
+    mixed: Array = given / length + np.clip(np.sqrt(tol), *_MIX_RANGE) * noise
+    return mixed

@@ -1,0 +1,94 @@
+"""The outer loop of the Hessian-free Newton methods (BILGO, Algorithm 2)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.eigen._base import Array, CountedOperator, EigenPair, Probe, probe
+
+_MAX_OUTER = 500
+_MAX_REFRESH = 5
+_LOOSEST_FORCING = 0.1
+
+
+@dataclass(frozen=True)
+class Centred:
+    """B = (A + σI)/s, whose known spectrum is centred and reaches about [−1, 1].
+
+    f has a non-zero minimiser only if the leading eigenvalue is positive; B's is, whatever A.
+    It also makes the iterates the same for A and for every cA + tI, c > 0.
+    """
+
+    operator: CountedOperator
+    sigma: float
+    scale: float
+
+    @classmethod
+    def around(cls, operator: CountedOperator, found: Probe) -> "Centred":
+        """Centre the operator on the interval that a probe has found."""
+        return cls(operator, -(found.high + found.low) / 2, (found.high - found.low) / 2)
+
+    def __call__(self, vector: Array) -> Array:
+        return self.shift(vector, self.operator(vector))
+
+    def shift(self, vector: Array, image: Array) -> Array:
+        """Return B·vector, given the image A·vector."""
+        return (image + self.sigma * vector) / self.scale
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A unit vector u and Bu; Algorithm 2's v is √ρ u, the best multiple of u.
+
+    f(tu) = ¼(t⁴ − 2t²ρ + ‖B‖²_F), ρ = uᵀBu, is least at t² = ρ; there ∇f = √ρ (ρu − Bu).
+    """
+
+    u: Array
+    image: Array
+    previous: tuple[Array, Array] | None = None
+    """The last direction and its image under B, where a method keeps it."""
+
+    @property
+    def rho(self) -> float:
+        """The Rayleigh quotient of B, in [about 1, λ_max(B)]."""
+        return float(self.u @ self.image)
+
+    @property
+    def residual(self) -> float:
+        """‖Bu − ρu‖."""
+        return float(np.linalg.norm(self.image - self.rho * self.u))
+
+
+Advance = Callable[[Centred, Iterate, float], Iterate]
+"""One Newton step: (B, iterate, relative accuracy of the inner solve) → next iterate."""
+
+
+def minimise(
+    operator: CountedOperator, start: Array, advance: Advance, tol: float, max_iter: int | None
+) -> EigenPair:
+    """Minimise f(v) = ¼‖vvᵀ − B‖²_F by Newton steps from the Ritz vector of a short probe."""
+    found = probe(operator, start)
+    norm = found.norm
+    if found.residual <= tol * norm:
+        return operator.pair(found.vector, tol, norm)
+    centred = Centred.around(operator, found)
+    iterate = Iterate(found.vector, centred.shift(found.vector, found.image))
+    left = _MAX_OUTER if max_iter is None else max_iter
+    for _ in range(_MAX_REFRESH):
+        while left > 0 and iterate.residual > _target(centred, iterate, tol, norm):
+            goal = _target(centred, iterate, tol, norm) / iterate.residual
+            forcing = max(min(_LOOSEST_FORCING, np.sqrt(iterate.residual)), goal / 2)
+            iterate = advance(centred, iterate, forcing)
+            left -= 1
+        pair = operator.pair(iterate.u, tol, norm)
+        if pair.converged or left == 0:
+            break
+        # The images are updated, not recomputed: a refused residual means that they drifted.
+        iterate = Iterate(pair.vector, centred(pair.vector))
+    return pair
+
+
+def _target(centred: Centred, iterate: Iterate, tol: float, norm: float) -> float:
+    value = centred.scale * iterate.rho - centred.sigma
+    return tol * max(abs(value), norm) / centred.scale

@@ -1,0 +1,17 @@
+"""Losses: the convex, smooth g of F(M) = g(𝒜(M)) + ⟨C, M⟩."""
+
+from gramian.losses.base import Loss, Separable
+from gramian.losses.hinge import SmoothedHinge, SquaredHinge
+from gramian.losses.logistic import Logistic
+from gramian.losses.soft_min import SoftMin
+from gramian.losses.squared import Squared
+
+__all__ = [
+    "Logistic",
+    "Loss",
+    "Separable",
+    "SmoothedHinge",
+    "SoftMin",
+    "Squared",
+    "SquaredHinge",
+]

@@ -1,0 +1,93 @@
+"""What a loss is: a convex, smooth function g of the image z = 𝒜(M)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.floating]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A convex, smooth g: Rᵖ → R, with what solvers and certificates ask of it."""
+
+    quadratic: bool
+    """Whether g is a quadratic, so that every small search is exact in one step."""
+
+    infimum: float
+    """A number that g never goes below (−inf where there is none)."""
+
+    smoothness: float
+    """An upper bound on the largest eigenvalue of ∇²g."""
+
+    def value(self, z: Array) -> float:
+        """g(z)."""
+
+    def gradient(self, z: Array) -> Array:
+        """∇g(z)."""
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        """Dᵀ ∇²g(z) D for the few columns of D."""
+
+    def conjugate(self, w: Array) -> float:
+        """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
+
+
+class Separable(ABC):
+    """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses say what φ is.
+
+    Every such φ is at least 0, so inf g = 0.
+    """
+
+    quadratic = False
+    infimum = 0.0
+    steepest = 1.0
+    """The largest value of φ''."""
+
+    def __init__(self, centre: ArrayLike = 0.0, *, weight: ArrayLike = 1.0) -> None:
+        self.centre = np.asarray(centre, dtype=float)
+        self.weight = np.asarray(weight, dtype=float)
+        if not np.all(np.isfinite(self.centre)):
+            raise ValueError("the loss has a target or margin that is NaN or infinite")
+        if not np.all(np.isfinite(self.weight)) or np.any(self.weight < 0):
+            raise ValueError("the loss needs finite weights that are not negative")
+        self.smoothness = float(np.max(self.weight, initial=0.0)) * self.steepest
+
+    def value(self, z: Array) -> float:
+        return float(np.sum(self.weight * self._phi(z - self.centre)))
+
+    def gradient(self, z: Array) -> Array:
+        return self.weight * self._slope(z - self.centre)
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        bend = self.weight * self._bend(z - self.centre)
+        return (directions * bend[:, None]).T @ directions
+
+    def conjugate(self, w: Array) -> float:
+        """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight allows only w_e = 0."""
+        weight = np.broadcast_to(self.weight, np.shape(w))
+        if np.any(w[weight == 0] != 0):
+            return np.inf
+        live = weight > 0
+        dual = self._conjugate_phi(w[live] / weight[live])
+        return float(np.sum(w * self.centre) + np.sum(weight[live] * dual))
+
+    @abstractmethod
+    def _phi(self, s: Array) -> Array:
+        """φ(s)."""
+
+    @abstractmethod
+    def _slope(self, s: Array) -> Array:
+        """φ'(s)."""
+
+    @abstractmethod
+    def _bend(self, s: Array) -> Array:
+        """φ''(s)."""
+
+    @abstractmethod
+    def _conjugate_phi(self, u: Array) -> Array:
+        """φ*(u)."""

@@ -1,0 +1,59 @@
+"""The two smooth hinges: squared, and smoothed near its corner."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.losses.base import Array, Separable
+
+
+class SquaredHinge(Separable):
+    """g(z) = Σ_e ω_e max(0, m_e − z_e)², BILGO eq. (8) with its index slip corrected."""
+
+    steepest = 2.0
+
+    def __init__(self, margin: ArrayLike = 1.0, *, weight: ArrayLike = 1.0) -> None:
+        super().__init__(margin, weight=weight)
+
+    def _phi(self, s: Array) -> Array:
+        return np.square(np.minimum(s, 0.0))
+
+    def _slope(self, s: Array) -> Array:
+        return 2.0 * np.minimum(s, 0.0)
+
+    def _bend(self, s: Array) -> Array:
+        return np.where(s < 0, 2.0, 0.0)
+
+    def _conjugate_phi(self, u: Array) -> Array:
+        return np.where(u <= 0, 0.25 * u * u, np.inf)
+
+
+class SmoothedHinge(Separable):
+    """g(z) = Σ_e ω_e h_μ(m_e − z_e), BiS eqs. (34)–(35).
+
+    h_μ(s) = 0 for s ≤ 0, s²/(2μ) for 0 ≤ s ≤ μ, and s − μ/2 beyond: within μ/2 of the
+    hinge max(0, s) everywhere.
+    """
+
+    def __init__(
+        self, margin: ArrayLike = 1.0, *, mu: float = 0.1, weight: ArrayLike = 1.0
+    ) -> None:
+        if not mu > 0:
+            raise ValueError(f"the smoothed hinge needs mu > 0, got {mu}")
+        self.mu = float(mu)
+        self.steepest = 1.0 / self.mu
+        super().__init__(margin, weight=weight)
+
+    def _phi(self, s: Array) -> Array:
+        inside = np.clip(-s, 0.0, self.mu)
+        return inside * inside / (2 * self.mu) + np.maximum(-s - self.mu, 0.0)
+
+    def _slope(self, s: Array) -> Array:
+        return -np.clip(-s / self.mu, 0.0, 1.0)
+
+    def _bend(self, s: Array) -> Array:
+        return np.where((s < 0) & (s > -self.mu), 1.0 / self.mu, 0.0)
+
+    def _conjugate_phi(self, u: Array) -> Array:
+        return np.where((u <= 0) & (u >= -1), 0.5 * self.mu * u * u, np.inf)

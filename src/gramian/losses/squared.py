@@ -1,0 +1,26 @@
+"""The squared loss."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gramian.losses.base import Array, Separable
+
+
+class Squared(Separable):
+    """g(z) = Σ_e ω_e (z_e − t_e)²."""
+
+    quadratic = True
+    steepest = 2.0
+
+    def _phi(self, s: Array) -> Array:
+        return s * s
+
+    def _slope(self, s: Array) -> Array:
+        return 2.0 * s
+
+    def _bend(self, s: Array) -> Array:
+        return np.full_like(s, 2.0)
+
+    def _conjugate_phi(self, u: Array) -> Array:
+        return 0.25 * u * u

@@ -1,0 +1,9 @@
+"""Linear maps 𝒜 from symmetric matrices to vectors: all a loss ever sees of M."""
+
+from gramian.maps.base import LinearMap
+from gramian.maps.congruence import Congruence
+from gramian.maps.distances import PairDistances
+from gramian.maps.entries import Entries
+from gramian.maps.mix import Mix, triplet_margins
+
+__all__ = ["Congruence", "Entries", "LinearMap", "Mix", "PairDistances", "triplet_margins"]

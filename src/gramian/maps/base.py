@@ -1,0 +1,103 @@
+"""What every map offers, and the checks of the index arrays they are built from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.backends import cpu
+
+Floats = NDArray[np.floating[Any]]
+
+
+class LinearMap(ABC):
+    """A linear map 𝒜 from symmetric n × n matrices to R^p, with its adjoint 𝒜*.
+
+    ⟨𝒜(M), w⟩ = ⟨M, 𝒜*(w)⟩ for every symmetric M and every w. Neither M nor 𝒜*(w) is formed
+    unless asked for by `of_matrix` and `adjoint_matrix`.
+    """
+
+    order: int  # n
+    size: int  # p
+
+    @abstractmethod
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """𝒜(½ (U Vᵀ + V Uᵀ)) for factors of shape (n, r); cheaper when `V is U`."""
+
+    @abstractmethod
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """𝒜*(w) V for w of shape (p,) and V of shape (n, k)."""
+
+    @abstractmethod
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """𝒜(M) for a dense symmetric M."""
+
+    def of_factor(self, L: Floats) -> NDArray[np.float64]:
+        """𝒜(L Lᵀ)."""
+        return self.bilinear(L, L)
+
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        """𝒜*(w) as a dense symmetric n × n matrix."""
+        return self.adjoint(w, np.eye(self.order))
+
+    def identity_weights(self) -> NDArray[np.float64] | None:
+        """A w with 𝒜*(w) = I, None where there is none or none is known."""
+        return None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(order={self.order}, size={self.size})"
+
+
+def check_factors(order: int, *factors: Floats) -> None:
+    """Refuse factors whose rows the indices of a map could overrun."""
+    for factor in factors:
+        if factor.ndim != 2 or factor.shape[0] != order:
+            raise ValueError(f"expected a factor of shape ({order}, r), got {factor.shape}")
+    if len({factor.shape for factor in factors}) > 1:
+        raise ValueError(f"factors differ in shape: {[factor.shape for factor in factors]}")
+
+
+def check_weights(size: int, w: Floats) -> None:
+    """Refuse a w that is not in R^p."""
+    if w.shape != (size,):
+        raise ValueError(f"expected weights of shape ({size},), got {w.shape}")
+
+
+def check_matrix(order: int, M: Floats) -> None:
+    """Refuse an M that is not n × n."""
+    if M.shape != (order, order):
+        raise ValueError(f"expected a matrix of shape ({order}, {order}), got {M.shape}")
+
+
+def check_order(n: int) -> int:
+    """Refuse an order that is not a positive integer the indices can count to."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"n must be a positive integer, got {n!r}")
+    if n > np.iinfo(np.int32).max:
+        raise ValueError(f"n must be below 2**31, got {n}")
+    return int(n)
+
+
+def index_columns(tuples: ArrayLike, n: int, width: int, name: str) -> list[cpu.Indices]:
+    """The columns of a (p, width) array of indices into 0..n−1, checked."""
+    table = np.asarray(tuples)
+    if table.ndim != 2 or table.shape[1] != width:
+        raise ValueError(f"{name} must have shape (p, {width}), got {table.shape}")
+    if table.shape[0] == 0:
+        raise ValueError(f"{name} must not be empty")
+    if not np.issubdtype(table.dtype, np.integer):
+        raise ValueError(f"{name} must be integers, got {table.dtype}")
+    if table.min() < 0 or table.max() >= n:
+        outside = (table.min(axis=1) < 0) | (table.max(axis=1) >= n)
+        refuse_rows(table, outside, name, f"has an index outside 0..{n - 1}")
+    return [cpu.index_array(column) for column in table.T]
+
+
+def refuse_rows(table: NDArray[Any], bad: NDArray[np.bool_], name: str, fault: str) -> None:
+    """Name the first bad row of an index array, if there is one."""
+    if bad.any():
+        first = int(bad.argmax())
+        raise ValueError(f"{name}[{first}] = {table[first].tolist()} {fault}")

@@ -1,0 +1,61 @@
+"""A map seen through data: the kernel is K = X M Xᵀ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
+
+
+class Congruence(LinearMap):
+    """𝒜(M) = ℬ(X M Xᵀ) for a map ℬ = `base` of order m and X (m × d), dense or sparse.
+
+    M is d × d and the adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X. Neither is formed, nor is X M Xᵀ: factors
+    pass through as X L.
+    """
+
+    def __init__(self, base: LinearMap, X: Any) -> None:
+        X = _as_data(X)
+        if X.shape[0] != base.order:
+            raise ValueError(f"X has {X.shape[0]} rows, but the map is over {base.order} points")
+        self.base = base
+        self.X = X
+        self.order = X.shape[1]
+        self.size = base.size
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ))."""
+        check_factors(self.order, U, V)
+        XU = self.X @ U
+        return self.base.bilinear(XU, XU if V is U else self.X @ V)
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """Xᵀ ℬ*(w) X V."""
+        check_factors(self.order, V)
+        product: Floats = self.X.T @ self.base.adjoint(w, self.X @ V)
+        return product
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """ℬ(X M Xᵀ), through the dense m × m matrix."""
+        check_matrix(self.order, M)
+        return self.base.of_matrix(self.X @ (self.X @ M).T)
+
+
+def _as_data(X: Any) -> Any:
+    """A finite float32 or float64 matrix: CSR if sparse, else a C-contiguous array."""
+    if not sparse.issparse(X):
+        X = np.asarray(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(f"X must be a matrix with rows and columns, got shape {X.shape}")
+    if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or X.dtype.kind == "c":
+        raise ValueError(f"X must hold real numbers, got {X.dtype}")
+    dtype = np.float32 if X.dtype == np.float32 else np.float64
+    X = sparse.csr_array(X, dtype=dtype) if sparse.issparse(X) else np.ascontiguousarray(X, dtype)
+    values = X.data if sparse.issparse(X) else X
+    if not np.isfinite(values).all():
+        raise ValueError("X must be finite: it holds NaN or infinite values")
+    return X

@@ -1,0 +1,64 @@
+"""Squared distances between the points of a Gram matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from gramian.backends import cpu
+from gramian.maps.base import (
+    Floats,
+    LinearMap,
+    check_factors,
+    check_matrix,
+    check_order,
+    check_weights,
+    index_columns,
+    refuse_rows,
+)
+
+
+class PairDistances(LinearMap):
+    """𝒜(K)_e = K_ii + K_jj − 2 K_ij for the pairs e = (i, j), rows of the (p, 2) array `pairs`.
+
+    With K = L Lᵀ this is ‖l_i − l_j‖². The adjoint 𝒜*(w) = Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ is
+    the Laplacian of the weighted pairs.
+    """
+
+    def __init__(self, pairs: ArrayLike, n: int) -> None:
+        self.order = check_order(n)
+        self.rows, self.cols = index_columns(pairs, self.order, 2, "pairs")
+        self.size = self.rows.size
+        loops = self.rows == self.cols
+        refuse_rows(np.asarray(pairs), loops, "pairs", "joins a point to itself, at distance zero")
+
+    @cached_property
+    def pattern(self) -> cpu.Pattern:
+        """The sparsity pattern of 𝒜*(w) off its diagonal, built at the first adjoint."""
+        return cpu.Pattern.from_pairs(self.rows, self.cols, self.order)
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """(u_i − u_j)·(v_i − v_j) for every pair."""
+        check_factors(self.order, U, V)
+        return cpu.gather_distances(U, V, self.rows, self.cols)
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""
+        check_weights(self.size, w)
+        check_factors(self.order, V)
+        return cpu.scatter_distances(w, V, self.pattern)
+
+    def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
+        """𝒜*(w), a Laplacian, as a sparse matrix."""
+        check_weights(self.size, w)
+        return cpu.laplacian_matrix(w, self.pattern)
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """M_ii + M_jj − 2 M_ij for every pair."""
+        check_matrix(self.order, M)
+        M = M.astype(np.float64, copy=False)
+        diagonal = M.diagonal()
+        return diagonal[self.rows] + diagonal[self.cols] - 2 * M[self.rows, self.cols]

@@ -1,0 +1,69 @@
+"""Entries of a Gram matrix."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from gramian.backends import cpu
+from gramian.maps.base import (
+    Floats,
+    LinearMap,
+    check_factors,
+    check_matrix,
+    check_order,
+    check_weights,
+    index_columns,
+)
+
+
+class Entries(LinearMap):
+    """𝒜(K)_e = K_ij for the pairs e = (i, j), rows of the (p, 2) integer array `pairs`.
+
+    Diagonal entries (i, i) are welcome, and so are repeated pairs. The adjoint is
+    𝒜*(w) = Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ).
+    """
+
+    def __init__(self, pairs: ArrayLike, n: int) -> None:
+        self.order = check_order(n)
+        self.rows, self.cols = index_columns(pairs, self.order, 2, "pairs")
+        self.size = self.rows.size
+
+    @cached_property
+    def pattern(self) -> cpu.Pattern:
+        """The sparsity pattern of 𝒜*(w), built at the first adjoint."""
+        return cpu.Pattern.from_pairs(self.rows, self.cols, self.order)
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """½ (u_i·v_j + u_j·v_i) for every pair."""
+        check_factors(self.order, U, V)
+        return cpu.gather_entries(U, V, self.rows, self.cols)
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V."""
+        check_weights(self.size, w)
+        check_factors(self.order, V)
+        return cpu.scatter_entries(w, V, self.pattern)
+
+    def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
+        """𝒜*(w) as a sparse matrix."""
+        check_weights(self.size, w)
+        return cpu.entries_matrix(w, self.pattern)
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """M_ij for every pair."""
+        check_matrix(self.order, M)
+        return M[self.rows, self.cols].astype(np.float64, copy=False)
+
+    def identity_weights(self) -> NDArray[np.float64] | None:
+        """1 on one copy of each diagonal entry, where all of them are there."""
+        diagonal = np.flatnonzero(self.rows == self.cols)
+        found, first = np.unique(self.rows[diagonal], return_index=True)
+        if found.size < self.order:
+            return None
+        weights = np.zeros(self.size)
+        weights[diagonal[first]] = 1.0
+        return weights

@@ -1,0 +1,88 @@
+"""Sparse combinations of the values of another map, triplets above all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from gramian.backends import cpu
+from gramian.maps.base import (
+    Floats,
+    LinearMap,
+    check_order,
+    check_weights,
+    index_columns,
+    refuse_rows,
+)
+from gramian.maps.distances import PairDistances
+
+
+class Mix(LinearMap):
+    """𝒜(M) = W ℬ(M) for a map ℬ = `base` and a sparse (q × p) matrix W = `weights`.
+
+    The adjoint is 𝒜*(w) = ℬ*(Wᵀ w).
+    """
+
+    def __init__(self, base: LinearMap, weights: Any) -> None:
+        if not sparse.issparse(weights):
+            raise ValueError(f"weights must be a scipy sparse matrix, got {type(weights).__name__}")
+        if weights.shape[0] == 0 or weights.shape[1] != base.size:
+            raise ValueError(
+                f"weights must have shape (q, {base.size}) with q ≥ 1, got {weights.shape}"
+            )
+        self.base = base
+        self.weights = sparse.csr_array(weights, dtype=np.float64)
+        if not np.isfinite(self.weights.data).all():
+            raise ValueError("weights must be finite")
+        self.order = base.order
+        self.size = self.weights.shape[0]
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """W ℬ(½ (U Vᵀ + V Uᵀ))."""
+        return self._mixed(self.base.bilinear(U, V))
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        """ℬ*(Wᵀ w) V."""
+        check_weights(self.size, w)
+        return self.base.adjoint(self.weights.T @ w, V)
+
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        """ℬ*(Wᵀ w) as a dense matrix."""
+        check_weights(self.size, w)
+        return self.base.adjoint_matrix(self.weights.T @ w)
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        """W ℬ(M)."""
+        return self._mixed(self.base.of_matrix(M))
+
+    def _mixed(self, base_values: NDArray[np.float64]) -> NDArray[np.float64]:
+        mixed: NDArray[np.float64] = self.weights @ base_values
+        return mixed
+
+
+def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
+    """d(i, l) − d(i, j) for the rows (i, j, l) = (anchor, same, other) of a (t, 3) integer array.
+
+    d(i, j) = K_ii + K_jj − 2 K_ij. Each distance is computed once, however many triplets share it.
+    """
+    n = check_order(n)
+    anchor, same, other = index_columns(triplets, n, 3, "triplets")
+    repeats = (anchor == same) | (anchor == other) | (same == other)
+    refuse_rows(np.asarray(triplets), repeats, "triplets", "does not name three different points")
+    near, far = _pair_keys(anchor, same, n), _pair_keys(anchor, other, n)
+    keys, pair_of = np.unique(np.concatenate([far, near]), return_inverse=True)
+    distances = PairDistances(np.column_stack(np.divmod(keys, n)), n)
+    count = anchor.size
+    signs = np.repeat([1.0, -1.0], count)
+    triplet = np.tile(np.arange(count), 2)
+    weights = sparse.coo_array((signs, (triplet, pair_of)), shape=(count, keys.size))
+    return Mix(distances, weights)
+
+
+def _pair_keys(first: cpu.Indices, second: cpu.Indices, n: int) -> NDArray[np.int64]:
+    """One integer per unordered pair."""
+    low, high = np.minimum(first, second), np.maximum(first, second)
+    return low.astype(np.int64) * n + high

@@ -1,0 +1,106 @@
+"""Linear separation of pairs as a metric learner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from gramian.eigen import leading_eigenpair
+from gramian.metric._base import MetricLearner
+from gramian.metric._coordinates import coordinates
+from gramian.metric.kta import check_weight
+from gramian.objectives.matrices import Scaled
+from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
+
+
+class LinearSeparation(MetricLearner):
+    """Learn the metric that draws pairs of a class together and pushes other pairs apart.
+
+    Solves min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0 (LRO eq. 6), where ⟨L_S, M⟩ is the sum of d_M over
+    the pairs within a class less its sum over the pairs across. With fewer samples than features
+    the problem is solved in their span, outside of which M = I; `components_` then holds the
+    part within the span.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many directions `transform` returns, and the largest rank of M unless `rank` is given.
+    lam : float or "auto"
+        The weight λ of the pairs; "auto" is 2/‖L_S‖, where the direction that separates worst
+        is just given up or the one that separates best just doubled.
+    regularizer : {"identity", "frobenius"}
+        ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
+    rank : int, optional
+        The largest rank of M. Beyond the orders that can be decomposed it is 40 to 60 unless told;
+        the certificate then says what the limit can cost.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Lᵀ, rows in decreasing order of weight; M = LLᵀ.
+    lam_ : float
+        The weight used.
+    result_ : Result
+    certificate_ : Certificate
+        How far from the optimum M can be.
+    classes_ : array
+    n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        lam: float | str = "auto",
+        regularizer: str = "identity",
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.lam = lam
+        self.regularizer = regularizer
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: ArrayLike) -> LinearSeparation:
+        """Learn the metric from labelled samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        X, classes = self._labelled(X, y)
+        check_weight(self.lam)
+        if self.regularizer not in ("identity", "frobenius"):
+            raise ValueError(
+                f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
+            )
+        # The scatter of pairs does not change when the samples are shifted, so centring is free.
+        view = coordinates(X, center=True)
+        scatter = signed_scatter(view.X, classes)
+        self.lam_ = self._weight(scatter)
+        problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
+        self._solve(problem, view.basis, X.shape[1])
+        return self
+
+    def _weight(self, scatter: Any) -> float:
+        if self.lam != "auto":
+            return float(self.lam)
+        ends = (leading_eigenpair(Scaled(scatter, s), tol=1e-3, random_state=0) for s in (1, -1))
+        norm = max(end.value for end in ends)
+        return 2.0 / norm if norm > 0 else 1.0

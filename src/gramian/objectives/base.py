@@ -1,0 +1,156 @@
+"""What an objective offers a solver.
+
+A solver never sees a map, a loss or data. It holds an *image* of its factor L, which carries L
+and whatever the objective needs of it, and asks for the value, for the gradient as an operator,
+and for small restrictions: F over the two matrices of a bilateral step or along a line of
+factors, where each trial costs no product with the data.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+
+class Image(Protocol):
+    """What an objective has computed of M = LLᵀ."""
+
+    factor: Array
+
+
+@dataclass(frozen=True)
+class SymmetricOperator:
+    """A symmetric matrix given by its products; `dense` only where the order allows it."""
+
+    order: int
+    product: Callable[[Array], Array]
+    dense: Callable[[], Array]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.order, self.order
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.product(V)
+
+    def __neg__(self) -> SymmetricOperator:
+        return SymmetricOperator(self.order, lambda V: -self.product(V), lambda: -self.dense())
+
+
+class Restriction(Protocol):
+    """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
+
+    @property
+    def quadratic(self) -> bool: ...
+
+    def value(self, theta: Array) -> float: ...
+
+    def gradient(self, theta: Array) -> Array: ...
+
+    def hessian(self, theta: Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Blend:
+    """F(αM + βN) and the image of [√α L | √β V] it leads to (BILGO §3.1)."""
+
+    restriction: Restriction
+    take: Callable[[float, float], Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """F at (L+μΔ)(L+μΔ)ᵀ, over θ = (1, 2μ, μ²) on LLᵀ, sym(LΔᵀ), ΔΔᵀ (LRO §4)."""
+
+    restriction: Restriction
+    take: Callable[[float], Any]
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A number that F never goes below on the domain, and the theorem that says so."""
+
+    value: float
+    method: str
+
+
+@dataclass(frozen=True)
+class Growth:
+    """F(M) ≥ floor + slope·t + bend·t² over the cone, t = tr M, with bend ≥ 0."""
+
+    floor: float = -np.inf
+    slope: float = -np.inf
+    bend: float = 0.0
+
+    def __add__(self, other: Growth) -> Growth:
+        return Growth(self.floor + other.floor, self.slope + other.slope, self.bend + other.bend)
+
+    def trace_below(self, value: float) -> float | None:
+        """The largest trace that a value of F leaves possible, None where it leaves them all."""
+        room = value - self.floor
+        if not (np.isfinite(room) and np.isfinite(self.slope)):
+            return None
+        room = max(room, 0.0)
+        if self.bend > 0:
+            root = np.sqrt(self.slope**2 + 4 * self.bend * room)
+            return float((root - self.slope) / (2 * self.bend))
+        return float(room / self.slope) if self.slope > 0 else None
+
+
+class Objective(ABC):
+    """A convex F of a symmetric matrix of a given order."""
+
+    order: int
+    quadratic: bool
+    constant: float
+
+    @abstractmethod
+    def image(self, L: Array) -> Any:
+        """Everything F needs of M = LLᵀ."""
+
+    @abstractmethod
+    def value(self, image: Any) -> float:
+        """F(M)."""
+
+    @abstractmethod
+    def gradient(self, image: Any) -> SymmetricOperator:
+        """∇F(M) as an operator."""
+
+    @abstractmethod
+    def blend(self, image: Any, other: Any) -> Blend:
+        """F over the cone of two images."""
+
+    @abstractmethod
+    def line(self, image: Any, direction: Array) -> Line:
+        """F along L + μΔ."""
+
+    @abstractmethod
+    def value_dense(self, M: Array) -> float:
+        """F at a dense symmetric matrix, for reference solvers."""
+
+    @abstractmethod
+    def gradient_dense(self, M: Array) -> Array:
+        """∇F at a dense symmetric matrix, for reference solvers."""
+
+    def gradient_factor(self, image: Any) -> Array:
+        """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
+        return 2.0 * (self.gradient(image) @ image.factor)
+
+    def growth(self) -> Growth:
+        """How F is known to grow with the trace; nothing known unless a subclass says so."""
+        return Growth()
+
+    def trace_bound(self, value: float) -> float | None:
+        """A τ with tr M* ≤ τ for every minimiser over the cone, given a value F reaches."""
+        return self.growth().trace_below(value)
+
+    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
+        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
+        return iter(())

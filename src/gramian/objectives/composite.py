@@ -1,0 +1,124 @@
+"""F(M) = g(𝒜(M)) + ⟨C, M⟩: a loss of a linear map, and a linear term."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.losses import Loss
+from gramian.maps import LinearMap
+from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
+from gramian.objectives.matrices import as_symmetric
+from gramian.objectives.restriction import CompositeRestriction
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class CompositeImage:
+    """L, z = 𝒜(LLᵀ) and ⟨C, LLᵀ⟩."""
+
+    factor: Array
+    z: Array
+    linear: float
+
+
+class Composite(Objective):
+    """F(M) = g(𝒜(M)) + ⟨C, M⟩ + constant, with gradient 𝒜*(∇g(z)) + C."""
+
+    def __init__(self, map: LinearMap, loss: Loss, C: Any = None, *, constant: float = 0.0) -> None:
+        self.map, self.loss, self.constant = map, loss, float(constant)
+        self.order = map.order
+        self.quadratic = loss.quadratic
+        self.C = as_symmetric(C, "C", self.order)
+
+    def image(self, L: Array) -> CompositeImage:
+        return CompositeImage(L, self.map.bilinear(L, L), _inner(L, self.C @ L))
+
+    def value(self, image: CompositeImage) -> float:
+        return self.loss.value(image.z) + image.linear + self.constant
+
+    def gradient(self, image: CompositeImage) -> SymmetricOperator:
+        w = self.loss.gradient(image.z)
+        return SymmetricOperator(
+            self.order,
+            lambda V: self._adjoint(w, V) + self.C @ V,
+            lambda: self.map.adjoint_matrix(w) + self.C.dense(),
+        )
+
+    def blend(self, image: CompositeImage, other: CompositeImage) -> Blend:
+        def take(alpha: float, beta: float) -> CompositeImage:
+            columns = [np.sqrt(alpha) * image.factor] if alpha > 0 else []
+            columns += [np.sqrt(beta) * other.factor] if beta > 0 else []
+            return CompositeImage(
+                np.hstack(columns) if columns else image.factor[:, :0],
+                alpha * image.z + beta * other.z,
+                alpha * image.linear + beta * other.linear,
+            )
+
+        images = np.column_stack([image.z, other.z])
+        linear = np.array([image.linear, other.linear])
+        return Blend(CompositeRestriction(self.loss, images, linear, self.constant), take)
+
+    def line(self, image: CompositeImage, direction: Array) -> Line:
+        L = image.factor
+        cross = self.map.bilinear(L, direction)
+        square = self.map.bilinear(direction, direction)
+        C_direction = self.C @ direction
+        images = np.column_stack([image.z, cross, square])
+        linear = np.array([image.linear, _inner(L, C_direction), _inner(direction, C_direction)])
+
+        def take(mu: float) -> CompositeImage:
+            theta = np.array([1.0, 2 * mu, mu * mu])
+            return CompositeImage(L + mu * direction, images @ theta, float(linear @ theta))
+
+        return Line(CompositeRestriction(self.loss, images, linear, self.constant), take)
+
+    def value_dense(self, M: Array) -> float:
+        return (
+            self.loss.value(self.map.of_matrix(M))
+            + float(np.sum(M * self.C.dense()))
+            + self.constant
+        )
+
+    def gradient_dense(self, M: Array) -> Array:
+        w = self.loss.gradient(self.map.of_matrix(M))
+        return self.map.adjoint_matrix(w) + self.C.dense()
+
+    def growth(self) -> Growth:
+        """g ≥ inf g, and ⟨C, M⟩ ≥ c·tr M where C ⪰ cI."""
+        return Growth(self.constant + self.loss.infimum, self.C.lower)
+
+    def lower_bounds(self, image: CompositeImage, bottom: float) -> Iterator[LowerBound]:
+        """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
+
+        w = ∇g(z) needs no change where `bottom` ≥ 0. Otherwise it is moved by one scalar: scaled
+        by c/(c − bottom) where C ⪰ cI, or shifted by −bottom along weights whose adjoint is I.
+        """
+        w = self.loss.gradient(image.z)
+        c = self.C.lower
+        if bottom >= 0:
+            yield self._dual_point(w)
+            return
+        if c > 0 and np.isfinite(bottom):
+            yield self._dual_point(w * (c / (c - bottom)))
+        identity = self.map.identity_weights()
+        if identity is not None and np.isfinite(bottom):
+            yield self._dual_point(w - bottom * identity)
+
+    def _dual_point(self, w: Array) -> LowerBound:
+        return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
+
+    def _adjoint(self, w: Array, V: Array) -> Array:
+        """𝒜*(w)V for one column too: maps take matrices."""
+        if V.ndim == 1:
+            return self.map.adjoint(w, V[:, None])[:, 0]
+        return self.map.adjoint(w, V)
+
+
+def _inner(U: Array, V: Array) -> float:
+    return float(np.sum(U * V))

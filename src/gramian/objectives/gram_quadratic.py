@@ -1,0 +1,277 @@
+"""F(M) = tr((AM)² + BM² + 2CM), LRO eq. (1), through small Gram products."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
+from gramian.objectives.matrices import (
+    DENSE_ORDER,
+    LowRankPlusIdentity,
+    as_symmetric,
+    require_psd,
+)
+from gramian.objectives.restriction import QuadraticRestriction
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class GramImage:
+    """L and its products with A, B and C; images add by joining columns."""
+
+    factor: Array
+    AL: Array
+    BL: Array
+    CL: Array
+
+
+@dataclass(frozen=True)
+class Eigenbasis:
+    """A = V diag(a) Vᵀ and B = V diag(b) Vᵀ: where 𝓗M = AMA + ½(BM + MB) is a division away."""
+
+    V: Array
+    a: Array
+    b: Array
+
+    @cached_property
+    def H(self) -> Array:
+        """𝓗 as elementwise weights a_i a_j + ½(b_i + b_j) on VᵀMV."""
+        return np.outer(self.a, self.a) + 0.5 * np.add.outer(self.b, self.b)
+
+
+class GramQuadratic(Objective):
+    """F(M) = tr((AM)² + BM² + 2CM) + constant, A ⪰ 0 and B ⪰ 0.
+
+    ∇F(M) = 2AMA + BM + MB + 2C (LRO eq. 11). With M = LLᵀ everything is made of AL, BL, CL
+    and r × r Gram matrices; no product with A, B or C is repeated during a search.
+    """
+
+    quadratic = True
+
+    def __init__(
+        self,
+        A: Any,
+        B: Any,
+        C: Any,
+        *,
+        constant: float = 0.0,
+        eigenbasis: Eigenbasis | None = None,
+    ) -> None:
+        self.order = _common_order(A, B, C)
+        self.A = as_symmetric(A, "A", self.order)
+        self.B = as_symmetric(B, "B", self.order)
+        self.C = as_symmetric(C, "C", self.order)
+        require_psd(self.A, "A")
+        require_psd(self.B, "B")
+        self.constant = float(constant)
+        self._eigenbasis = eigenbasis
+
+    def image(self, L: Array) -> GramImage:
+        return GramImage(L, self.A @ L, self.B @ L, self.C @ L)
+
+    def value(self, image: GramImage) -> float:
+        L = image.factor
+        return (
+            _square(L.T @ image.AL)
+            + _inner(L.T @ image.BL, L.T @ L)
+            + 2 * _inner(L, image.CL)
+            + self.constant
+        )
+
+    def gradient(self, image: GramImage) -> SymmetricOperator:
+        L, AL, BL = image.factor, image.AL, image.BL
+
+        def product(V: Array) -> Array:
+            return 2 * (AL @ (AL.T @ V)) + BL @ (L.T @ V) + L @ (BL.T @ V) + 2 * (self.C @ V)
+
+        def dense() -> Array:
+            mixed = BL @ L.T
+            return 2 * (AL @ AL.T) + mixed + mixed.T + 2 * self.C.dense()
+
+        return SymmetricOperator(self.order, product, dense)
+
+    def gradient_factor(self, image: GramImage) -> Array:
+        """2∇F(M)L from the products at hand (LRO eq. 13)."""
+        L, AL, BL, CL = image.factor, image.AL, image.BL, image.CL
+        return 4 * (AL @ (AL.T @ L)) + 2 * (BL @ (L.T @ L)) + 2 * (L @ (BL.T @ L)) + 4 * CL
+
+    def blend(self, image: GramImage, other: GramImage) -> Blend:
+        L, V = image.factor, other.factor
+        LL = _square(L.T @ image.AL) + _inner(L.T @ image.BL, L.T @ L)
+        LV = _square(image.AL.T @ V) + _inner(image.BL.T @ V, L.T @ V)
+        VV = _square(V.T @ other.AL) + _inner(V.T @ other.BL, V.T @ V)
+        linear = np.array([_inner(L, image.CL), _inner(V, other.CL)])
+        Q = np.array([[LL, LV], [LV, VV]])
+
+        def take(alpha: float, beta: float) -> GramImage:
+            kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
+            if not kept:
+                return GramImage(*(block[:, :0] for block in _blocks(image)))
+            scaled = [[np.sqrt(s) * block for block in _blocks(i)] for s, i in kept]
+            return GramImage(*(np.hstack(columns) for columns in zip(*scaled, strict=True)))
+
+        return Blend(QuadraticRestriction(Q, linear, self.constant), take)
+
+    def line(self, image: GramImage, direction: Array) -> Line:
+        move = self.image(direction)
+        L, D = image.factor, direction
+        through_A = _expansion(L, image.AL, D, move.AL)
+        through_B = _expansion(L, image.BL, D, move.BL)
+        plain = _expansion(L, L, D, D)
+        mixed = through_B @ plain.T
+        Q = through_A @ through_A.T + 0.5 * (mixed + mixed.T)
+        linear = np.array([_inner(L, image.CL), _inner(D, image.CL), _inner(D, move.CL)])
+
+        def take(mu: float) -> GramImage:
+            pairs = zip(_blocks(image), _blocks(move), strict=True)
+            return GramImage(*(old + mu * new for old, new in pairs))
+
+        return Line(QuadraticRestriction(Q, linear, self.constant), take)
+
+    def value_dense(self, M: Array) -> float:
+        AM = self.A @ M
+        quadratic = _inner(AM, AM.T) + _inner(self.B @ M, M)
+        return quadratic + 2 * _inner(self.C.dense(), M) + self.constant
+
+    def gradient_dense(self, M: Array) -> Array:
+        BM = self.B @ M
+        return 2 * (self.A @ (self.A @ M).T) + BM + BM.T + 2 * self.C.dense()
+
+    @cached_property
+    def modulus(self) -> float:
+        """m with ⟨M, 𝓗M⟩ ≥ m‖M‖², from A ⪰ aI and B ⪰ bI: m = a² + b."""
+        return max(0.0, self.A.lower) ** 2 + max(0.0, self.B.lower)
+
+    @cached_property
+    def eigenbasis(self) -> Eigenbasis | None:
+        """The common eigenvectors of A and B where they commute and the order allows it."""
+        if self._eigenbasis is not None:
+            return self._eigenbasis
+        if self.order > DENSE_ORDER:
+            return None
+        return _common_eigenbasis(self.A, self.B)
+
+    def growth(self) -> Growth:
+        """2⟨C, M⟩ ≥ 2c·tr M where C ⪰ cI, and ⟨M, 𝓗M⟩ ≥ m‖M‖² ≥ m (tr M)²/n."""
+        return Growth(self.constant, 2 * self.C.lower, self.modulus / self.order)
+
+    def lower_bounds(self, image: GramImage, bottom: float) -> Iterator[LowerBound]:
+        """For every S ⪰ 0, with G = ∇F(M): F(M) − F* ≤ ⟨S, M⟩ + ¼⟨G − S, 𝓗⁻¹(G − S)⟩.
+
+        This is the Lagrangian dual at S. In a common eigenbasis 𝓗⁻¹ is a division; otherwise
+        𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
+        exactly where B and C are low-rank plus a multiple of the identity.
+        """
+        if self.order > DENSE_ORDER:
+            yield from self._structured_bound(image)
+        elif self.eigenbasis is not None or self.modulus > 0:
+            yield self._spectral_bound(image)
+
+    def _spectral_bound(self, image: GramImage) -> LowerBound:
+        """S = P₊(G − κM): κ > 0 keeps the range of M out of S, for several sizes of κ."""
+        G = self.gradient(image).dense()
+        M = image.factor @ image.factor.T
+        ratio = float(np.linalg.norm(G)) / max(float(np.linalg.norm(M)), 1e-300)
+        gaps = [self._dual_gap(G, M, kappa) for kappa in (0.0, 2 * self.modulus, ratio)]
+        method = "strong convexity" if self.eigenbasis is None else "Fenchel dual point"
+        return LowerBound(self.value(image) - min(gaps), method)
+
+    def _dual_gap(self, G: Array, M: Array, kappa: float) -> float:
+        S = _positive_part(G - kappa * M)
+        R = G - S
+        basis = self.eigenbasis
+        if basis is None:
+            return _inner(S, M) + _square(R) / (4 * self.modulus)
+        R = basis.V.T @ R @ basis.V
+        flat = 1e-14 * np.max(basis.H, initial=0.0) >= basis.H
+        if np.max(np.abs(R[flat]), initial=0.0) > 0:
+            return np.inf
+        return _inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
+
+    def _structured_bound(self, image: GramImage) -> Iterator[LowerBound]:
+        """F* ≥ constant − ‖LᵀAL‖² − ‖P₊(−AMA − C)‖²/b for B = bI and C = cI + UDUᵀ."""
+        B, C = self.B, self.C
+        if not (
+            isinstance(B, LowRankPlusIdentity)
+            and isinstance(C, LowRankPlusIdentity)
+            and B.weights.size == 0
+            and B.scale > 0
+        ):
+            return
+        span = np.hstack([image.AL, C.factor])
+        weights = np.concatenate([np.ones(image.AL.shape[1]), C.weights])
+        R: Array = scipy.linalg.qr(span, mode="r", check_finite=False)[0][: span.shape[1]]
+        inside = -C.scale - np.linalg.eigvalsh((R * weights) @ R.T)
+        outside = (self.order - R.shape[0]) * max(0.0, -C.scale) ** 2
+        positive = outside + float(np.sum(np.maximum(inside, 0.0) ** 2))
+        quadratic = _square(image.factor.T @ image.AL)
+        yield LowerBound(self.constant - quadratic - positive / B.scale, "strong convexity")
+
+
+def _common_order(A: Any, B: Any, C: Any) -> int:
+    for value in (A, B, C):
+        if hasattr(value, "order"):
+            return int(value.order)
+        shape = np.shape(value) if not hasattr(value, "shape") else value.shape
+        if len(shape) == 2:
+            return int(shape[0])
+    raise ValueError("at least one of A, B, C must be a matrix, to say the order of M")
+
+
+def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
+    order = A.order
+    if _is_multiple_of_identity(B):
+        a, V = np.linalg.eigh(A.dense())
+        return Eigenbasis(V, a, np.full(order, B.scale))
+    b, V = np.linalg.eigh(B.dense())
+    if _is_multiple_of_identity(A):
+        return Eigenbasis(V, np.full(order, A.scale), b)
+    # Within an eigenspace of B any basis will do for B: the sum with A picks the one A needs.
+    A_dense, B_dense = A.dense(), B.dense()
+    size = np.linalg.norm(A_dense) * np.linalg.norm(B_dense)
+    if np.linalg.norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
+        return None
+    mix = A_dense / np.linalg.norm(A_dense) + np.sqrt(0.5) * B_dense / np.linalg.norm(B_dense)
+    _, V = np.linalg.eigh(mix)
+    rotated_A, rotated_B = V.T @ A_dense @ V, V.T @ B_dense @ V
+    a, b = np.diag(rotated_A).copy(), np.diag(rotated_B).copy()
+    off = np.linalg.norm(rotated_A - np.diag(a)) * np.linalg.norm(B_dense)
+    off += np.linalg.norm(rotated_B - np.diag(b)) * np.linalg.norm(A_dense)
+    return Eigenbasis(V, a, b) if off <= 1e-11 * size else None
+
+
+def _is_multiple_of_identity(matrix: Any) -> bool:
+    return isinstance(matrix, LowRankPlusIdentity) and matrix.weights.size == 0
+
+
+def _expansion(L: Array, KL: Array, D: Array, KD: Array) -> Array:
+    """Rows LᵀKL, sym(LᵀKD), DᵀKD of (L+μD)ᵀK(L+μD) over θ = (1, 2μ, μ²), each flattened."""
+    cross = L.T @ KD
+    return np.stack([(L.T @ KL).ravel(), (0.5 * (cross + cross.T)).ravel(), (D.T @ KD).ravel()])
+
+
+def _positive_part(S: Array) -> Array:
+    """P₊(S), nudged up by its rounding error so that it is PSD in truth."""
+    values, vectors = np.linalg.eigh(S)
+    lift = values.size * np.finfo(float).eps * np.max(np.abs(values), initial=0.0)
+    return (vectors * (np.maximum(values, 0.0) + lift)) @ vectors.T
+
+
+def _blocks(image: GramImage) -> tuple[Array, Array, Array, Array]:
+    return image.factor, image.AL, image.BL, image.CL
+
+
+def _inner(U: Array, V: Array) -> float:
+    return float(np.sum(U * V))
+
+
+def _square(U: Array) -> float:
+    return float(np.sum(U * U))

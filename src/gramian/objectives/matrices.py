@@ -1,0 +1,291 @@
+"""The symmetric matrices an objective is built from, as products and a few facts.
+
+Solvers only multiply by them; certificates ask for a lower bound on their eigenvalues, and
+small problems for the dense form.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+Array = NDArray[np.floating]
+
+DENSE_ORDER = 3000
+"""Up to this order a full eigenvalue computation takes a few seconds at most."""
+
+
+@runtime_checkable
+class SymmetricMatrix(Protocol):
+    """A symmetric matrix known by its products."""
+
+    @property
+    def order(self) -> int: ...
+
+    @property
+    def lower(self) -> float:
+        """A true lower bound on the smallest eigenvalue; −inf where none is known."""
+
+    def __matmul__(self, V: Array) -> Array: ...
+
+    def dense(self) -> Array: ...
+
+
+class Dense:
+    """A symmetric ndarray; `lower` saves the eigenvalues where a bound is known already."""
+
+    def __init__(self, array: Array, *, lower: float | None = None) -> None:
+        self.array = array
+        self.order = array.shape[0]
+        self._lower = lower
+
+    @cached_property
+    def lower(self) -> float:
+        if self._lower is not None:
+            return self._lower
+        if self.order > DENSE_ORDER:
+            return _krylov_lower(self.array, self.order)
+        bottom = scipy.linalg.eigvalsh(self.array, subset_by_index=[0, 0])[0]
+        return float(bottom - _roundoff(self.array))
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.array @ V
+
+    def dense(self) -> Array:
+        return self.array
+
+
+class Sparse:
+    """A symmetric scipy sparse matrix."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = sp.csr_array(matrix)
+        self.order = self.matrix.shape[0]
+
+    @cached_property
+    def lower(self) -> float:
+        if self.order <= DENSE_ORDER:
+            return Dense(self.dense()).lower
+        return _krylov_lower(self.matrix, self.order)
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.matrix @ V
+
+    def dense(self) -> Array:
+        return self.matrix.toarray()
+
+
+class LowRankPlusIdentity:
+    """s I + U diag(δ) Uᵀ; with no U, a multiple of the identity."""
+
+    def __init__(
+        self,
+        order: int,
+        scale: float = 0.0,
+        factor: Array | None = None,
+        weights: Array | None = None,
+    ) -> None:
+        self.order = int(order)
+        self.scale = float(scale)
+        self.factor = np.zeros((order, 0)) if factor is None else np.asarray(factor, dtype=float)
+        rank = self.factor.shape[1]
+        self.weights = np.ones(rank) if weights is None else np.asarray(weights, dtype=float)
+        if self.factor.shape != (self.order, self.weights.size):
+            raise ValueError(
+                f"a low-rank part needs a factor of shape ({order}, k) and k weights, "
+                f"got {self.factor.shape} and {self.weights.size}"
+            )
+
+    @cached_property
+    def lower(self) -> float:
+        """s plus the most negative eigenvalue the low-rank part can have."""
+        below = self.weights < 0
+        if not below.any():
+            return self.scale
+        negative = self.factor[:, below] * np.sqrt(-self.weights[below])
+        return self.scale - float(np.linalg.norm(negative, 2) ** 2)
+
+    def __matmul__(self, V: Array) -> Array:
+        product = self.scale * V
+        if self.weights.size:
+            product = product + (self.factor * self.weights) @ (self.factor.T @ V)
+        return product
+
+    def dense(self) -> Array:
+        return self.scale * np.eye(self.order) + (self.factor * self.weights) @ self.factor.T
+
+
+class GramOperator:
+    """s Xᵀ diag(w) X by products with X alone, for X too wide to form it; w = 1 unless told."""
+
+    def __init__(self, X: Any, scale: float = 1.0, weights: Array | None = None) -> None:
+        self.X, self.scale, self.weights = X, float(scale), weights
+        self.order = X.shape[1]
+
+    @cached_property
+    def lower(self) -> float:
+        """0 for weights ≥ 0; otherwise minus the Frobenius norm of the negative part."""
+        if self.weights is None or np.all(self.weights >= 0):
+            return 0.0
+        norms = self.X.multiply(self.X).sum(axis=1) if sp.issparse(self.X) else (self.X**2).sum(1)
+        return float(self.scale * np.minimum(self.weights, 0.0) @ np.ravel(norms))
+
+    def __matmul__(self, V: Array) -> Array:
+        XV = self.X @ V
+        if self.weights is not None:
+            XV = (XV.T * self.weights).T
+        return self.scale * (self.X.T @ XV)
+
+    def dense(self) -> Array:
+        return self @ np.eye(self.order)
+
+
+class MatrixSum:
+    """The sum of symmetric matrices, each kept in its own form."""
+
+    def __init__(self, *parts: SymmetricMatrix, lower: float | None = None) -> None:
+        self.parts = parts
+        self.order = parts[0].order
+        self._lower = lower
+
+    @property
+    def lower(self) -> float:
+        return sum(part.lower for part in self.parts) if self._lower is None else self._lower
+
+    def __matmul__(self, V: Array) -> Array:
+        return sum((part @ V for part in self.parts[1:]), self.parts[0] @ V)
+
+    def dense(self) -> Array:
+        return sum((part.dense() for part in self.parts[1:]), self.parts[0].dense())
+
+
+class Scaled:
+    """A multiple of a symmetric matrix."""
+
+    def __init__(self, matrix: SymmetricMatrix, scale: float) -> None:
+        self.matrix, self.scale = matrix, float(scale)
+        self.order = matrix.order
+        self.shape = (self.order, self.order)
+
+    @property
+    def lower(self) -> float:
+        if self.scale == 0:
+            return 0.0
+        return self.scale * self.matrix.lower if self.scale > 0 else -np.inf
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.scale * (self.matrix @ V)
+
+    def dense(self) -> Array:
+        return self.scale * self.matrix.dense()
+
+
+class Operator:
+    """A scipy LinearOperator that its owner says is symmetric."""
+
+    def __init__(self, operator: LinearOperator, *, lower: float = -np.inf) -> None:
+        self.operator, self.lower = operator, lower
+        self.order = operator.shape[0]
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.operator @ V
+
+    def dense(self) -> Array:
+        return self.operator @ np.eye(self.order)
+
+
+def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMatrix:
+    """Wrap what a user may pass for A, B or C, or say what is wrong with it.
+
+    Takes a symmetric ndarray, a scipy sparse matrix or LinearOperator, one of the classes here,
+    a number (that multiple of the identity) or None (zero), the last two where `order` is known.
+    """
+    if value is None or np.isscalar(value):
+        wrapped: Any = _multiple_of_identity(value, name, order)
+    elif isinstance(value, LinearOperator):
+        _check_square(value.shape, name)
+        wrapped = Operator(value)
+    elif sp.issparse(value):
+        wrapped = _checked_sparse(value, name)
+    elif isinstance(value, SymmetricMatrix):
+        wrapped = value
+    else:
+        wrapped = _checked_dense(value, name)
+    if order is not None and wrapped.order != order:
+        raise ValueError(f"{name} has order {wrapped.order}, but the problem has order {order}")
+    return wrapped
+
+
+def require_psd(matrix: SymmetricMatrix, name: str) -> None:
+    """Refuse a matrix that is known not to be PSD: with it the problem is not convex."""
+    slack = 1e-8 * max(1e-300, _scale(matrix))
+    if np.isfinite(matrix.lower) and matrix.lower < -slack:
+        raise ValueError(
+            f"{name} must be positive semidefinite, but its smallest eigenvalue is about "
+            f"{matrix.lower:.3g}; without that the problem is not convex"
+        )
+
+
+def _multiple_of_identity(value: Any, name: str, order: int | None) -> LowRankPlusIdentity:
+    if order is None:
+        raise ValueError(f"{name} is a number or None, and nothing else says the order of M")
+    scale = 0.0 if value is None else float(value)
+    if not np.isfinite(scale):
+        raise ValueError(f"{name} is {scale}, which is not finite")
+    return LowRankPlusIdentity(order, scale)
+
+
+def _checked_dense(value: Any, name: str) -> Dense:
+    array = np.asarray(value)
+    if array.dtype == object or np.iscomplexobj(array) or array.dtype.kind in "USmM":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    _check_square(array.shape, name)
+    array = np.ascontiguousarray(array, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} contains NaN or infinity")
+    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.max(np.abs(array), initial=0.0)):
+        raise ValueError(f"{name} must be symmetric; pass ({name} + {name}.T) / 2 if that is meant")
+    return Dense((array + array.T) / 2)
+
+
+def _checked_sparse(value: Any, name: str) -> Sparse:
+    _check_square(value.shape, name)
+    if np.iscomplexobj(value) or value.dtype == object:
+        raise ValueError(f"{name} must hold real numbers, got dtype {value.dtype}")
+    matrix = sp.csr_array(value, dtype=float)
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError(f"{name} contains NaN or infinity")
+    skew = abs(matrix - matrix.T)
+    if skew.nnz and skew.max() > 1e-8 * abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric")
+    return Sparse(matrix)
+
+
+def _check_square(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {tuple(shape)}")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty")
+
+
+def _scale(matrix: SymmetricMatrix) -> float:
+    """The order of magnitude of a matrix, from its product with one fixed vector."""
+    probe = np.cos(np.arange(matrix.order, dtype=float))
+    return float(np.linalg.norm(matrix @ probe) / np.linalg.norm(probe))
+
+
+def _roundoff(array: Array) -> float:
+    """What a backward-stable eigenvalue can be off by."""
+    return float(8 * np.finfo(float).eps * np.linalg.norm(array))
+
+
+def _krylov_lower(matrix: Any, order: int) -> float:
+    values, vectors = eigsh(matrix, k=1, which="SA", v0=np.cos(np.arange(order, dtype=float)))
+    residual = np.linalg.norm(matrix @ vectors[:, 0] - values[0] * vectors[:, 0])
+    return float(values[0] - residual)

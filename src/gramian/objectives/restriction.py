@@ -1,0 +1,76 @@
+"""The restrictions θ ↦ F(Σ θᵢ Mᵢ) of the two kinds of objectives, and of their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.losses import Loss
+from gramian.objectives.base import Restriction
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class QuadraticRestriction:
+    """θᵀQθ + 2cᵀθ + constant."""
+
+    Q: Array
+    c: Array
+    constant: float
+    quadratic = True
+
+    def value(self, theta: Array) -> float:
+        return float(theta @ self.Q @ theta + 2 * self.c @ theta + self.constant)
+
+    def gradient(self, theta: Array) -> Array:
+        return 2 * (self.Q @ theta + self.c)
+
+    def hessian(self, theta: Array) -> Array:
+        return 2 * self.Q
+
+
+@dataclass(frozen=True)
+class CompositeRestriction:
+    """g(Zθ) + cᵀθ + constant, with the images as the columns of Z."""
+
+    loss: Loss
+    Z: Array
+    c: Array
+    constant: float
+
+    @property
+    def quadratic(self) -> bool:
+        return self.loss.quadratic
+
+    def value(self, theta: Array) -> float:
+        return self.loss.value(self.Z @ theta) + float(self.c @ theta) + self.constant
+
+    def gradient(self, theta: Array) -> Array:
+        return self.Z.T @ self.loss.gradient(self.Z @ theta) + self.c
+
+    def hessian(self, theta: Array) -> Array:
+        return self.loss.curvature(self.Z @ theta, self.Z)
+
+
+@dataclass(frozen=True)
+class TotalRestriction:
+    """The sum of restrictions over the same matrices."""
+
+    parts: Sequence[Restriction]
+
+    @property
+    def quadratic(self) -> bool:
+        return all(part.quadratic for part in self.parts)
+
+    def value(self, theta: Array) -> float:
+        return sum(part.value(theta) for part in self.parts)
+
+    def gradient(self, theta: Array) -> Array:
+        return np.sum([part.gradient(theta) for part in self.parts], axis=0)
+
+    def hessian(self, theta: Array) -> Array:
+        return np.sum([part.hessian(theta) for part in self.parts], axis=0)

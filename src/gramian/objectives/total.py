@@ -1,0 +1,85 @@
+"""The sum of objectives over one matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
+from gramian.objectives.restriction import TotalRestriction
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class SumImage:
+    """L and its image under each part."""
+
+    factor: Array
+    parts: tuple[Any, ...]
+
+
+class Sum(Objective):
+    """F(M) = Σ_k F_k(M)."""
+
+    def __init__(self, parts: Sequence[Objective]) -> None:
+        self.parts = tuple(parts)
+        orders = {part.order for part in self.parts}
+        if len(orders) != 1:
+            raise ValueError(f"a sum needs objectives of one order, got {sorted(orders)}")
+        self.order = orders.pop()
+        self.quadratic = all(part.quadratic for part in self.parts)
+        self.constant = sum(part.constant for part in self.parts)
+
+    def image(self, L: Array) -> SumImage:
+        return SumImage(L, tuple(part.image(L) for part in self.parts))
+
+    def value(self, image: SumImage) -> float:
+        return sum(part.value(i) for part, i in self._with(image))
+
+    def gradient(self, image: SumImage) -> SymmetricOperator:
+        gradients = [part.gradient(i) for part, i in self._with(image)]
+        return SymmetricOperator(
+            self.order,
+            lambda V: reduce(add, (G @ V for G in gradients)),
+            lambda: reduce(add, (G.dense() for G in gradients)),
+        )
+
+    def blend(self, image: SumImage, other: SumImage) -> Blend:
+        blends = [
+            part.blend(i, j)
+            for part, i, j in zip(self.parts, image.parts, other.parts, strict=True)
+        ]
+
+        def take(alpha: float, beta: float) -> SumImage:
+            taken = tuple(blend.take(alpha, beta) for blend in blends)
+            return SumImage(taken[0].factor, taken)
+
+        return Blend(TotalRestriction([blend.restriction for blend in blends]), take)
+
+    def line(self, image: SumImage, direction: Array) -> Line:
+        lines = [part.line(i, direction) for part, i in self._with(image)]
+
+        def take(mu: float) -> SumImage:
+            taken = tuple(line.take(mu) for line in lines)
+            return SumImage(taken[0].factor, taken)
+
+        return Line(TotalRestriction([line.restriction for line in lines]), take)
+
+    def value_dense(self, M: Array) -> float:
+        return sum(part.value_dense(M) for part in self.parts)
+
+    def gradient_dense(self, M: Array) -> Array:
+        return np.sum([part.gradient_dense(M) for part in self.parts], axis=0)
+
+    def growth(self) -> Growth:
+        return reduce(add, (part.growth() for part in self.parts))
+
+    def _with(self, image: SumImage) -> zip[tuple[Objective, Any]]:
+        return zip(self.parts, image.parts, strict=True)

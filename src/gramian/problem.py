@@ -1,0 +1,47 @@
+"""A problem: an objective, the domain it is minimised over, and how to write it down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.domains import Domain, PSDCone
+from gramian.objectives import Objective
+
+
+@dataclass(frozen=True)
+class Problem:
+    """min F(M) over a domain of PSD matrices."""
+
+    objective: Objective
+    domain: Domain = field(default_factory=PSDCone)
+    name: str = "problem"
+    formula: str = "F(M)"
+
+    @property
+    def order(self) -> int:
+        """The number of rows of M."""
+        return self.objective.order
+
+    def value(self, factor: ArrayLike) -> float:
+        """F(LLᵀ), the value of the displayed formula, constants included."""
+        return self.objective.value(self.objective.image(as_factor(factor, self.order)))
+
+    def __str__(self) -> str:
+        return f"{self.name}: min {self.formula}  subject to {self.domain}  (order {self.order})"
+
+
+def as_factor(factor: ArrayLike, order: int) -> np.ndarray:
+    """A factor L as a C-contiguous float array of shape (order, r), checked."""
+    L = np.asarray(factor)
+    if L.dtype == object or np.iscomplexobj(L):
+        raise ValueError(f"a factor must hold real numbers, got dtype {L.dtype}")
+    if L.dtype not in (np.float32, np.float64):
+        L = L.astype(float)
+    if L.ndim != 2 or L.shape[0] != order:
+        raise ValueError(f"a factor must have shape ({order}, r), got {L.shape}")
+    if not np.all(np.isfinite(L)):
+        raise ValueError("the factor contains NaN or infinity")
+    return np.ascontiguousarray(L)

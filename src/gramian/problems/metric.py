@@ -1,0 +1,138 @@
+"""Metric learning from labels: kernel-target alignment and linear separation, LRO §2.2."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
+from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
+from gramian.problem import Problem
+from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
+
+Array = NDArray[np.floating]
+
+REGULARIZERS = {
+    "identity": ("‖M − I‖²", 1.0, -1.0),
+    "frobenius": ("‖M‖²", 1.0, 0.0),
+    "trace": ("tr M", 0.0, 0.5),
+}
+"""LRO §2.2: each as (formula, b, c) of b‖M‖² + 2c·tr M (+ d for the first)."""
+
+
+def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> Problem:
+    """min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0, LRO eq. (7) and BILGO eq. (5).
+
+    Samples are the rows of X, Y holds the classes of y in one-hot columns. In LRO's form
+    A = √λ XᵀX, B = I, C = −I − λ(XᵀY)(XᵀY)ᵀ; after XᵀX nothing touches the samples, and where
+    it would be too large to form it is kept as two products.
+
+    Parameters
+    ----------
+    regularizer : "identity" for ‖M − I‖², "frobenius" for ‖M‖², "trace" for tr M.
+    """
+    X, classes = _labelled(X, y)
+    return kta_from_moments(moments(X, classes), lam, regularizer=regularizer)
+
+
+def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity") -> Problem:
+    """`kta` from the moments of the samples, which is all it needs of them."""
+    lam = _weight(lam)
+    label, b, c = _regularizer(regularizer)
+    root = float(np.sqrt(lam))
+    A: Any = Scaled(data.gram, root)
+    basis = None
+    if isinstance(data.gram, Dense):
+        A = Dense(root * data.gram.array, lower=0.0)
+        g, V = data.spectrum
+        basis = Eigenbasis(V, root * g, np.full(data.order, b))
+    C = LowRankPlusIdentity(data.order, c, data.sums, np.full(data.counts.size, -lam))
+    constant = lam * float(np.sum(np.square(data.counts))) + _constant(regularizer, data.order)
+    return Problem(
+        GramQuadratic(A, b, C, constant=constant, eigenbasis=basis),
+        name="kta",
+        formula=f"{label} + λ‖XMXᵀ − YYᵀ‖²",
+    )
+
+
+def linear_separation(
+    X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity"
+) -> Problem:
+    """min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0, LRO eq. (6).
+
+    ⟨L_S, M⟩ is the sum of d_M over the pairs within a class less its sum over the pairs across,
+    each pair once: see `signed_scatter`.
+    """
+    return linear_separation_from_scatter(
+        signed_scatter(*_labelled(X, y)), lam, regularizer=regularizer
+    )
+
+
+def linear_separation_from_scatter(
+    scatter: SymmetricMatrix, lam: float, *, regularizer: str = "identity"
+) -> Problem:
+    """`linear_separation` from L_S."""
+    lam = _weight(lam)
+    label, b, c = _regularizer(regularizer)
+    order = scatter.order
+    C: Any = MatrixSum(Scaled(scatter, 0.5 * lam), LowRankPlusIdentity(order, c))
+    if isinstance(scatter, Dense):
+        C = Dense(C.dense())
+    return Problem(
+        GramQuadratic(None, b, C, constant=_constant(regularizer, order)),
+        name="linear_separation",
+        formula=f"{label} + λ⟨L_S, M⟩",
+    )
+
+
+def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
+    """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
+
+    With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
+    order.
+    """
+    sums, counts = class_sums(X, classes)
+    rows = 2 * counts[classes] - X.shape[0]
+    across = LowRankPlusIdentity(
+        X.shape[1],
+        0.0,
+        np.column_stack([sums, sums.sum(axis=1)]),
+        np.concatenate([np.full(sums.shape[1], -2.0), [1.0]]),
+    )
+    if X.shape[1] <= DENSE_ORDER:
+        return Dense(weighted_gram(X, rows) + across.dense())
+    return MatrixSum(GramOperator(X, 1.0, rows), across)
+
+
+def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
+    """Samples checked, and labels as class indices."""
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    labels = np.asarray(y)
+    check_consistent_length(X, labels)
+    if labels.ndim != 1:
+        raise ValueError(f"y must hold one label per sample, got shape {labels.shape}")
+    classes, indices = np.unique(labels, return_inverse=True)
+    if classes.size < 2:
+        raise ValueError("y has only one class; a metric is learned from at least two")
+    return X, indices
+
+
+def _weight(lam: float) -> float:
+    if not (isinstance(lam, Real) and np.isfinite(lam) and lam >= 0):
+        raise ValueError(f"lam must be a finite number of at least 0, got {lam!r}")
+    return float(lam)
+
+
+def _regularizer(name: str) -> tuple[str, float, float]:
+    if name not in REGULARIZERS:
+        raise ValueError(f"regularizer must be one of {sorted(REGULARIZERS)}, got {name!r}")
+    return REGULARIZERS[name]
+
+
+def _constant(regularizer: str, order: int) -> float:
+    """‖I‖² = d, the part of ‖M − I‖² that does not move."""
+    return float(order) if regularizer == "identity" else 0.0

@@ -1,0 +1,101 @@
+"""What alignment needs of labelled samples, computed once: XᵀX, XᵀY and the class sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.objectives import GramOperator, LowRankPlusIdentity
+from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
+
+Array = NDArray[np.floating]
+
+BLOCK = 4096
+"""Rows handled at a time where a product with all of X would need a second copy of it."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """XᵀX (d × d, formed only at moderate order), XᵀY (d × c), the class sizes (c), tr XᵀX."""
+
+    gram: Dense | GramOperator | MatrixSum
+    sums: Array
+    counts: Array
+    trace: float
+
+    @property
+    def order(self) -> int:
+        return self.gram.order
+
+    @cached_property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues and eigenvectors of XᵀX, found once for every λ."""
+        values, vectors = np.linalg.eigh(self.gram.dense())
+        return np.maximum(values, 0.0), vectors
+
+
+def moments(X: Any, classes: NDArray[np.integer], *, center: bool = False) -> Moments:
+    """The moments of X, dense or CSR, or of X less its mean, which is never formed."""
+    mean = column_means(X) if center else None
+    sums, counts = class_sums(X, classes)
+    if mean is not None:
+        sums = sums - np.outer(mean, counts)
+    gram = _gram(X, mean)
+    if isinstance(gram, Dense):
+        return Moments(gram, sums, counts, float(np.trace(gram.array)))
+    square = float(X.multiply(X).sum() if sp.issparse(X) else np.einsum("ij,ij->", X, X))
+    shift = 0.0 if mean is None else X.shape[0] * float(mean @ mean)
+    return Moments(gram, sums, counts, square - shift)
+
+
+def class_sums(X: Any, classes: NDArray[np.integer]) -> tuple[Array, Array]:
+    """XᵀY and the class sizes, for class indices 0 … c − 1."""
+    n, c = classes.size, int(classes.max()) + 1
+    Y = sp.csr_array((np.ones(n, dtype=X.dtype), (np.arange(n), classes)), shape=(n, c))
+    sums = Y.T @ X
+    sums = sums.toarray() if sp.issparse(sums) else sums
+    return np.ascontiguousarray(sums.T, dtype=float), np.bincount(classes).astype(float)
+
+
+def column_means(X: Any) -> Array:
+    """The mean of each feature."""
+    return np.ravel(np.asarray(X.mean(axis=0, dtype=float)))
+
+
+def weighted_gram(X: Any, weights: Array | None = None) -> Array:
+    """Xᵀ diag(w) X in double precision, without a second copy of X."""
+    if weights is None and X.dtype == np.float64:
+        return _toarray(X.T @ X)
+    gram = np.zeros((X.shape[1], X.shape[1]))
+    for start in range(0, X.shape[0], BLOCK):
+        rows = X[start : start + BLOCK]
+        if weights is None:
+            scaled = rows
+        elif sp.issparse(rows):
+            scaled = sp.diags_array(weights[start : start + BLOCK]) @ rows
+        else:
+            scaled = rows * weights[start : start + BLOCK, None]
+        gram += _toarray(rows.T @ scaled)
+    return gram
+
+
+def _gram(X: Any, mean: Array | None) -> Dense | GramOperator | MatrixSum:
+    n, d = X.shape
+    if d <= DENSE_ORDER:
+        gram = weighted_gram(X)
+        if mean is not None:
+            gram -= n * np.outer(mean, mean)
+        return Dense(gram, lower=0.0)
+    if mean is None:
+        return GramOperator(X)
+    shift = LowRankPlusIdentity(d, 0.0, mean[:, None], np.array([-float(n)]))
+    return MatrixSum(GramOperator(X), shift, lower=0.0)
+
+
+def _toarray(product: Any) -> Array:
+    return product.toarray() if sp.issparse(product) else product

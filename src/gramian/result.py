@@ -1,0 +1,116 @@
+"""What a solver returns: the factor, its value, its certificate, and how it got there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+
+Array = NDArray[np.floating]
+
+
+class Status(Enum):
+    """How a run ended, with a sentence for people."""
+
+    CONVERGED = "the optimum was reached to the tolerance asked for"
+    LOCAL = "no better point of this rank was found nearby; the certificate says what that costs"
+    STALLED = "no step makes progress any more, and the tolerance was not reached"
+    MAX_ITER = "the iteration limit was reached first; raise max_iter or tol"
+    TIME_LIMIT = "the time limit was reached first; this is the best point so far"
+    STOPPED = "the callback asked to stop; this is the best point so far"
+    INTERRUPTED = "interrupted from the keyboard; this is the best point so far"
+    DIVERGED = "values became NaN or infinite; this is the best point before that"
+    UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+    @property
+    def converged(self) -> bool:
+        """Whether the solver did what was asked: the optimum, or the best of a limited rank."""
+        return self in (Status.CONVERGED, Status.LOCAL)
+
+
+@dataclass
+class History:
+    """The trace of a run: one record an iteration, columns by name.
+
+    ``history["value"]`` is an array with NaN where a record lacks that entry; iterating gives
+    the records. Columns every solver fills: iteration, time, value, rank.
+    """
+
+    records: list[dict[str, float]] = field(default_factory=list)
+
+    def append(self, record: Mapping[str, float | None]) -> None:
+        self.records.append({k: v for k, v in record.items() if v is not None})
+
+    @property
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(name for record in self.records for name in record))
+
+    def __getitem__(self, column: str) -> Array:
+        if column not in self.columns:
+            raise KeyError(f"no column {column!r} in this history; it has {self.columns}")
+        return np.array([record.get(column, np.nan) for record in self.records])
+
+    def __iter__(self) -> Iterator[dict[str, float]]:
+        return iter(self.records)
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of `gramian.minimize`."""
+
+    factor: Array
+    """L of shape (n, r); M = LLᵀ."""
+    value: float
+    """F(M)."""
+    status: Status
+    certificate: Certificate
+    history: History
+    solver: str
+    problem: str
+    seconds: float
+
+    @property
+    def rank(self) -> int:
+        return self.factor.shape[1]
+
+    @property
+    def iterations(self) -> int:
+        return len(self.history) - 1
+
+    def matrix(self) -> Array:
+        """M = LLᵀ as a dense array."""
+        return self.factor @ self.factor.T
+
+    def summary(self) -> dict[str, Any]:
+        """The figures of the run as plain values."""
+        return {
+            "problem": self.problem,
+            "solver": self.solver,
+            "status": self.status.name,
+            "value": self.value,
+            "gap": self.certificate.gap,
+            "relative_gap": self.certificate.relative_gap,
+            "rank": self.rank,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.problem} by {self.solver}: {self.status.sentence}\n"
+            f"  {self.certificate}\n"
+            f"  rank {self.rank}, {self.iterations} iterations, {self.seconds:.3g} s"
+        )

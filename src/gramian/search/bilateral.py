@@ -1,0 +1,125 @@
+"""The bilateral search of BILGO §3.1: min F(αM + βN) over α, β ≥ 0."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.objectives.base import Restriction
+
+Array = NDArray[np.floating]
+
+NEWTON_STEPS = 60
+
+
+def bilateral(
+    restriction: Restriction, *, cap_alpha: bool = False, fix_alpha: bool = False
+) -> tuple[float, float, float]:
+    """(α, β, F) minimising f(α, β) = F(αM + βN) over β ≥ 0 and α ≥ 0.
+
+    `cap_alpha` keeps α ≤ 1 as printed in Algorithm 1, `fix_alpha` keeps α = 1 (Journée et al.).
+    A quadratic f is solved exactly by its candidates; otherwise by projected Newton around
+    them, eq. (3). The value is −inf where f is unbounded below.
+    """
+    lower = np.array([1.0 if fix_alpha else 0.0, 0.0])
+    upper = np.array([1.0 if cap_alpha or fix_alpha else np.inf, np.inf])
+    s = np.array([1.0, 0.0])
+    best = restriction.value(s)
+    for _ in range(1 if restriction.quadratic else NEWTON_STEPS):
+        p, Q = restriction.gradient(s), restriction.hessian(s)
+        step = box_quadratic(Q, p, lower - s, upper - s)
+        if step is None:
+            if restriction.quadratic:
+                return float(s[0]), float(s[1]), -np.inf
+            step = _bounded_descent(p, lower - s, upper - s)
+        moved, value = _backtrack(restriction, s, step, float(p @ step), best)
+        if not value < best:
+            break
+        settled = best - value <= 1e-15 * abs(best)
+        s, best = moved, value
+        if settled:
+            break
+    return float(s[0]), float(s[1]), best
+
+
+def box_quadratic(Q: Array, p: Array, lower: Array, upper: Array) -> Array | None:
+    """argmin ½bᵀQb + pᵀb over lower ≤ b ≤ upper for a PSD 2 × 2 Q, eq. (4).
+
+    The optimum is the interior stationary point or lies on an edge or a corner; a singular Q
+    has a flat line of stationary points, and that line meets an edge. None if unbounded below.
+    """
+    if np.all(np.isinf(upper)) and _falls_along_flat_line(Q, p):
+        return None
+    candidates = [*_corners(lower, upper), *_interior(Q, p)]
+    for free, held in ((0, 1), (1, 0)):
+        for end in (lower[held], upper[held]):
+            if np.isfinite(end):
+                edge = _on_edge(Q, p, free, held, end, lower[free], upper[free])
+                if edge is None:
+                    return None
+                candidates.append(edge)
+    feasible = [b for b in candidates if np.all(b >= lower) and np.all(b <= upper)]
+    return min(feasible, key=lambda b: 0.5 * b @ Q @ b + p @ b)
+
+
+def _corners(lower: Array, upper: Array) -> list[Array]:
+    ends = product(*((low, high) for low, high in zip(lower, upper, strict=True)))
+    return [np.array(corner) for corner in ends if np.all(np.isfinite(corner))]
+
+
+def _interior(Q: Array, p: Array) -> list[Array]:
+    if _is_singular(Q):
+        return []
+    det = Q[0, 0] * Q[1, 1] - Q[0, 1] * Q[1, 0]
+    return [np.array([Q[0, 1] * p[1] - Q[1, 1] * p[0], Q[1, 0] * p[0] - Q[0, 0] * p[1]]) / det]
+
+
+def _is_singular(Q: Array) -> bool:
+    return bool(Q[0, 0] * Q[1, 1] - Q[0, 1] * Q[1, 0] <= 1e-15 * Q[0, 0] * Q[1, 1])
+
+
+def _falls_along_flat_line(Q: Array, p: Array) -> bool:
+    """Whether a singular Q leaves a direction n > 0 with Qn = 0 along which pᵀb falls."""
+    if not (_is_singular(Q) and Q[0, 1] < 0):
+        return False
+    n = np.array([-Q[0, 1], Q[0, 0]])
+    return bool(p @ n < -1e-12 * np.abs(p) @ n)
+
+
+def _on_edge(
+    Q: Array, p: Array, free: int, held: int, end: float, low: float, high: float
+) -> Array | None:
+    """The best point of one edge; None if it falls for ever."""
+    slope, bend = p[free] + Q[free, held] * end, Q[free, free]
+    b = np.empty(2)
+    b[held] = end
+    if bend > 0:
+        b[free] = np.clip(-slope / bend, low, high)
+    elif slope == 0:
+        b[free] = low if np.isfinite(low) else high
+    else:
+        b[free] = high if slope < 0 else low
+        if not np.isfinite(b[free]):
+            return None
+    return b
+
+
+def _bounded_descent(p: Array, lower: Array, upper: Array) -> Array:
+    """A projected gradient step, where the Newton model has no minimum."""
+    return np.clip(-p / max(float(np.max(np.abs(p))), 1e-300), lower, upper)
+
+
+def _backtrack(
+    restriction: Restriction, s: Array, step: Array, slope: float, value: float
+) -> tuple[Array, float]:
+    """Halve the step until Armijo's condition holds; a full Newton step usually does."""
+    gamma = 1.0
+    for _ in range(50):
+        moved = s + gamma * step
+        new = restriction.value(moved)
+        if new <= value + 1e-4 * gamma * slope or (gamma == 1.0 and restriction.quadratic):
+            return moved, new
+        gamma *= 0.5
+    return s, value

@@ -1,0 +1,135 @@
+"""What a solver is: a generator of steps, and a declaration of what it can take.
+
+A solver yields one `Step` an iteration and returns a `Status` when it has nothing left to do.
+Stopping at the tolerance, limits, callbacks, history, interruption and divergence are the business
+of `minimize`, so a solver's file holds its algorithm and nothing else.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.problem import Problem
+from gramian.result import Status
+from gramian.search import bilateral
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One iterate and what the solver knows of it."""
+
+    source: Array | Callable[[], Array]
+    """The factor, or how to make it where that costs something and few will ask."""
+    value: float
+    certificate: Certificate | None = None
+    trace: dict[str, float] = field(default_factory=dict)
+    """What the solver tells of itself: rank (if not the factor's), lambda_max, alpha, beta, …"""
+
+    @cached_property
+    def factor(self) -> Array:
+        return self.source() if callable(self.source) else self.source
+
+    @property
+    def rank(self) -> int:
+        return int(self.trace["rank"]) if "rank" in self.trace else self.factor.shape[1]
+
+
+Run = Generator[Step, None, Status]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What every solver is told."""
+
+    rank: int | None
+    tol: float
+    rng: np.random.Generator
+    deadline: float = np.inf
+
+    def expired(self) -> bool:
+        """Whether the time is up; inner loops ask too."""
+        return time.perf_counter() >= self.deadline
+
+
+@dataclass(frozen=True)
+class Solver:
+    """An algorithm with its name and what it accepts."""
+
+    name: str
+    run: Callable[..., Run]
+    summary: str
+    accepts: str
+    refusal: Callable[[Problem, Settings], str | None]
+    """Why it cannot take a problem, None where it can."""
+    max_iter: int = 1000
+    """Iterations at most, unless told."""
+
+    @property
+    def options(self) -> list[str]:
+        """The keyword options of this solver."""
+        parameters = inspect.signature(self.run).parameters.values()
+        return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def needs_cone(problem: Problem, settings: Settings) -> str | None:
+    """The refusal of solvers whose steps leave a slice of fixed trace."""
+    if problem.domain.trace is not None:
+        return f"it works over the whole cone M ⪰ 0, and this problem has {problem.domain}"
+    return None
+
+
+def needs_order(limit: int) -> Callable[[Problem, Settings], str | None]:
+    """The refusal of solvers that keep M dense."""
+
+    def refusal(problem: Problem, settings: Settings) -> str | None:
+        if problem.order > limit:
+            return f"it keeps M dense, up to order {limit}, and this problem has {problem.order}"
+        return None
+
+    return refusal
+
+
+def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
+    """Whether the certified gap is within tol of |F|, or of a millionth of the problem's scale.
+
+    The second keeps problems whose optimum is zero from running for ever. Without a bound on
+    the gap, both optimality conditions have to hold to the tolerance.
+    """
+    size = max(abs(certificate.value), 1e-6 * scale)
+    if certificate.gap is not None:
+        return certificate.gap <= tol * max(size, abs(certificate.lower_bound))
+    return abs(certificate.complementarity) <= tol * size and certificate.lambda_min >= -tol * size
+
+
+def slack_norm(factor: Array, gradient_factor: Array) -> float:
+    """γ_slack = ‖∇F(M)M‖_F of BILGO §2, from 2∇F(M)L and small Gram products."""
+    residual = 0.5 * gradient_factor
+    square = np.sum((residual.T @ residual) * (factor.T @ factor))
+    return float(np.sqrt(max(square, 0.0)))
+
+
+def compress(factor: Array, rank: int) -> Array:
+    """The closest factor of at most `rank` columns, without columns that carry nothing."""
+    values, vectors = np.linalg.eigh(factor.T @ factor)
+    kept = values > 1e-14 * max(values[-1], 0.0) if values.size else values > 0
+    return np.ascontiguousarray(factor @ vectors[:, kept][:, ::-1][:, :rank])
+
+
+def starting_factor(problem: Problem, columns: int, rng: np.random.Generator) -> Array:
+    """A random full-rank factor, scaled by an exact search so that F is least along its ray."""
+    objective = problem.objective
+    L = np.linalg.qr(rng.standard_normal((problem.order, columns)))[0]
+    zero = objective.image(np.zeros((problem.order, 0)))
+    blend = objective.blend(objective.image(L), zero)
+    alpha, _, value = bilateral(blend.restriction)
+    return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1.0)

@@ -1,0 +1,103 @@
+"""The loop shared by the rank-one methods: M ← αM + βvvᵀ, by rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate, certify_image
+from gramian.eigen import EigenPair, Method, leading_eigenpair
+from gramian.problem import Problem
+from gramian.result import Status
+from gramian.search import bilateral
+from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
+
+Array = NDArray[np.floating]
+
+CHEAP_ORDER = 300
+"""Up to this order a certificate costs less than the step, and is taken at every iterate."""
+
+Atom = Callable[[Any, EigenPair], Array]
+"""The vector v to add, from the image of M and the leading eigenpair of −∇F(M)."""
+
+Refine = Callable[[Array, int], Array]
+"""A local search on the factor, told the iteration; it may change nothing."""
+
+
+def greedy(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    atom: Atom,
+    refine: Refine | None = None,
+    cap_alpha: bool = False,
+    fix_alpha: bool = False,
+    eigen: Method = "krylov",
+    eigen_tol: float = 1e-4,
+    certify_every: int = 10,
+) -> Run:
+    """M⁰ = LLᵀ, then one atom an iteration until the KKT conditions hold.
+
+    Yields λ_max(−∇F), the slack ‖∇F·M‖, α and β; the factor [√α L | √β v] is compressed to
+    the rank allowed, so it never grows without bound.
+    """
+    objective = problem.objective
+    limit = min(settings.rank or problem.order, problem.order)
+    limited = refine is not None and limit < problem.order
+    quiet_change = 1e-3 * settings.tol if limited else 1e-15
+    image = objective.image(factor)
+    vector, alpha, beta, stalls, k = None, np.nan, np.nan, 0, 0
+    while True:
+        gradient_factor = objective.gradient_factor(image)
+        pair = leading_eigenpair(
+            -objective.gradient(image),
+            method=eigen,
+            v0=vector,
+            tol=eigen_tol,
+            random_state=settings.rng,
+        )
+        vector = pair.vector
+        certificate = _certificate(problem, image, k, certify_every)
+        yield Step(
+            image.factor,
+            objective.value(image),
+            certificate,
+            {
+                "lambda_max": pair.value,
+                "slack": slack_norm(image.factor, gradient_factor),
+                "alpha": alpha,
+                "beta": beta,
+            },
+        )
+        before = objective.value(image)
+        blend = objective.blend(image, objective.image(atom(image, pair)[:, None]))
+        alpha, beta, value = bilateral(blend.restriction, cap_alpha=cap_alpha, fix_alpha=fix_alpha)
+        if value == -np.inf:
+            return Status.UNBOUNDED
+        image = blend.take(alpha, beta)
+        image = _within(objective, image, limit, problem.order)
+        if refine is not None:
+            refined = refine(image.factor, k)
+            image = image if refined is image.factor else objective.image(refined)
+        k += 1
+        quiet = before - objective.value(image) <= quiet_change * abs(before)
+        stalls = stalls + 1 if quiet else 0
+        if stalls >= 2 * certify_every:
+            return Status.LOCAL if limited else Status.STALLED
+
+
+def _certificate(problem: Problem, image: Any, k: int, every: int) -> Certificate | None:
+    if problem.order <= CHEAP_ORDER or k % every == 0:
+        return certify_image(problem, image)
+    return None
+
+
+def _within(objective: Any, image: Any, limit: int, order: int) -> Any:
+    """Keep the columns within the limit; only a true rank limit changes M."""
+    if image.factor.shape[1] <= limit:
+        return image
+    return objective.image(compress(image.factor, limit))

@@ -1,0 +1,31 @@
+"""The update rule of Journée et al. as BILGO §4 states it: M ← M + πvvᵀ."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.eigen import Method
+from gramian.problem import Problem
+from gramian.solvers.base import Run, Settings
+from gramian.solvers.greedy import greedy
+
+Array = NDArray[np.floating]
+
+
+def journee(
+    problem: Problem, factor: Array, settings: Settings, *, eigen: Method = "krylov"
+) -> Run:
+    """Add the leading eigenvector of −∇F with the best π ≥ 0, and never shrink what is there.
+
+    It stops descending where λ_max(−∇F) ≤ 0 although ⟨∇F, M⟩ may be far from 0: a reference for
+    BILGO's Fig. 2, not a method to use.
+    """
+    return greedy(
+        problem,
+        factor,
+        settings,
+        atom=lambda image, pair: pair.vector,
+        fix_alpha=True,
+        eigen=eigen,
+    )

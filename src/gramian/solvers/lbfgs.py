@@ -1,0 +1,78 @@
+"""L-BFGS on the factor: Burer and Monteiro's local method, alone or inside BILGO."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from gramian.certificate import certify_image
+from gramian.objectives import Objective
+from gramian.problem import Problem
+from gramian.result import Status
+from gramian.solvers.base import Run, Settings, Step, starting_factor
+
+Array = NDArray[np.floating]
+
+MEMORY = 20
+"""Pairs kept, as in LRO §5.4."""
+
+
+def descend(
+    objective: Objective, factor: Array, settings: Settings, *, iterations: int, tol: float = 0.0
+) -> Array:
+    """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
+
+    Stops where the gradient is `tol` of its first size.
+    """
+    if factor.shape[1] == 0:
+        return factor
+    shape = factor.shape
+
+    def value_and_gradient(x: Array) -> tuple[float, Array]:
+        image = objective.image(x.reshape(shape))
+        return objective.value(image), objective.gradient_factor(image).ravel()
+
+    def stop_when_late(intermediate_result: Any) -> None:
+        if settings.expired():
+            raise StopIteration
+
+    first = np.max(np.abs(value_and_gradient(factor.ravel())[1]), initial=0.0)
+    found = scipy.optimize.minimize(
+        value_and_gradient,
+        factor.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        callback=stop_when_late,
+        options={
+            "maxiter": iterations,
+            "maxfun": 4 * iterations,
+            "maxcor": MEMORY,
+            "ftol": 0.0,
+            "gtol": tol * first,
+        },
+    )
+    return np.ascontiguousarray(found.x.reshape(shape))
+
+
+def lbfgs(
+    problem: Problem, factor: Array, settings: Settings, *, chunk: int = 20, patience: int = 2
+) -> Run:
+    """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
+
+    Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
+    """
+    objective = problem.objective
+    if factor.shape[1] == 0:
+        factor = starting_factor(problem, settings.rank or problem.order, settings.rng)
+    value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
+    while quiet < patience:
+        factor = descend(objective, factor, settings, iterations=chunk)
+        image = objective.image(factor)
+        certificate = certify_image(problem, image)
+        quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
+        value = certificate.value
+        yield Step(factor, value, certificate)
+    return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED

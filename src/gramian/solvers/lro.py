@@ -1,0 +1,93 @@
+"""LRO, Algorithm 1: conjugate gradient on the factor with the exact quartic step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import certify_image
+from gramian.objectives import Objective
+from gramian.problem import Problem
+from gramian.result import Status
+from gramian.search import quartic
+from gramian.solvers.base import Run, Settings, Step, starting_factor
+
+Array = NDArray[np.floating]
+
+REFRESH = 50
+"""Images are updated along the line; every so many steps they are made anew against drift."""
+
+
+def conjugate_gradient(objective: Objective, factor: Array) -> Iterator[tuple[Any, Array]]:
+    """Images of L_t and ∂F/∂L_t for Polak–Ribière⁺ directions Δ_t, until no step descends.
+
+    ρ = max(0, ⟨∂F_t, ∂F_t − ∂F_{t−1}⟩ / ⟨∂F_{t−1}, ∂F_{t−1}⟩), Δ_t = −∂F_t + ρΔ_{t−1}. (The paper
+    prints the denominator at t; Polak and Ribière's is at t − 1.) A direction that does not
+    descend is replaced by −∂F_t.
+    """
+    image = objective.image(factor)
+    gradient = objective.gradient_factor(image)
+    direction, restarted = -gradient, True
+    t = 0
+    while True:
+        yield image, gradient
+        if _inner(direction, gradient) >= 0:
+            direction, restarted = -gradient, True
+        line = objective.line(image, direction)
+        mu, _ = quartic(line.restriction)
+        if mu == 0:
+            if restarted:
+                return
+            direction, restarted = -gradient, True
+            continue
+        t += 1
+        image = line.take(mu)
+        if t % REFRESH == 0:
+            image = objective.image(image.factor)
+        previous, gradient = gradient, objective.gradient_factor(image)
+        rho = max(0.0, _inner(gradient, gradient - previous) / _inner(previous, previous))
+        direction, restarted = -gradient + rho * direction, rho == 0
+
+
+def descend(
+    objective: Objective, factor: Array, settings: Settings, *, iterations: int, tol: float = 0.0
+) -> Array:
+    """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations."""
+    if factor.shape[1] == 0:
+        return factor
+    first = None
+    for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
+        factor = image.factor
+        norm = float(np.linalg.norm(gradient))
+        first = norm if first is None else first
+        if t >= iterations or norm <= tol * first or settings.expired():
+            break
+    return factor
+
+
+def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:
+    """Minimise F(LLᵀ) over L of the given rank.
+
+    Every `check` steps ω = λ_max(−∇F) and the gap are measured: a small change of F or L, the
+    paper's test, is not optimality.
+    """
+    objective = problem.objective
+    if factor.shape[1] == 0:
+        factor = starting_factor(problem, settings.rank or problem.order, settings.rng)
+    first = None
+    for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
+        norm = float(np.linalg.norm(gradient))
+        first = norm if first is None else first
+        settled = norm <= 1e-12 * first
+        certificate = certify_image(problem, image) if t % check == 0 or settled else None
+        yield Step(image.factor, objective.value(image), certificate, {"gradient_norm": norm})
+        if settled:
+            break
+    return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED
+
+
+def _inner(U: Array, V: Array) -> float:
+    return float(np.sum(U * V))

@@ -1,0 +1,30 @@
+"""Random conic pursuit (Kleiner et al.) as BILGO §4 and §6.1 state it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.problem import Problem
+from gramian.solvers.base import Run, Settings
+from gramian.solvers.greedy import greedy
+
+Array = NDArray[np.floating]
+
+
+def random_conic_pursuit(
+    problem: Problem, factor: Array, settings: Settings, *, chi: float = 0.5
+) -> Run:
+    """M ← αM + βxxᵀ with x ~ N(0, (1 − χ)M + χI) and the best α, β ≥ 0."""
+    if not 0 < chi <= 1:
+        raise ValueError(f"chi must lie in (0, 1], got {chi}")
+
+    def atom(image: Any, pair: Any) -> Array:
+        L = image.factor
+        inside = L @ settings.rng.standard_normal(L.shape[1])
+        outside = settings.rng.standard_normal(problem.order)
+        return np.sqrt(1 - chi) * inside + np.sqrt(chi) * outside
+
+    return greedy(problem, factor, settings, atom=atom)

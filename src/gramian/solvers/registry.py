@@ -1,0 +1,99 @@
+"""The solvers by name, and what each accepts."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from gramian.problem import Problem
+from gramian.solvers import eigenbasis as split
+from gramian.solvers.auto import auto
+from gramian.solvers.base import Settings, Solver, needs_cone, needs_order
+from gramian.solvers.bilgo import bilgo
+from gramian.solvers.journee import journee
+from gramian.solvers.lbfgs import lbfgs
+from gramian.solvers.lro import lro
+from gramian.solvers.projected_gradient import LIMIT, projected_gradient
+from gramian.solvers.random_conic_pursuit import random_conic_pursuit
+
+
+def _takes_all(problem: Problem, settings: Settings) -> str | None:
+    return None
+
+
+CONE = "any objective over M ⪰ 0"
+
+SOLVERS = {
+    solver.name: solver
+    for solver in (
+        Solver("auto", auto, "chooses by the problem's structure", "everything", _takes_all),
+        Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
+        Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
+        Solver("lbfgs", lbfgs, "L-BFGS on the factor", CONE, needs_cone),
+        Solver(
+            "eigenbasis",
+            split.eigenbasis,
+            "splitting where the Hessian is diagonal",
+            "tr((AM)² + BM² + 2CM) with commuting A and B over M ⪰ 0, moderate order",
+            split.refusal,
+        ),
+        Solver(
+            "projected-gradient",
+            projected_gradient,
+            "Nesterov's method with full eigenvalue projections",
+            f"any objective and domain, order up to {LIMIT}",
+            needs_order(LIMIT),
+            max_iter=20_000,
+        ),
+        Solver("journee", journee, "adds atoms, never shrinks (reference)", CONE, needs_cone),
+        Solver(
+            "random-conic-pursuit",
+            random_conic_pursuit,
+            "random atoms (reference)",
+            CONE,
+            needs_cone,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class SolverTable:
+    """The solvers and what each accepts; prints as a table, iterates over the names."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return (name for name, _, _ in self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        widths = [max(len(row[i]) for row in self.rows) for i in range(2)]
+        return "\n".join(f"{n:{widths[0]}}  {s:{widths[1]}}  {a}" for n, s, a in self.rows)
+
+
+def available() -> SolverTable:
+    """Every solver: its name, what it does, what it accepts."""
+    return SolverTable(tuple((s.name, s.summary, s.accepts) for s in SOLVERS.values()))
+
+
+def find(name: str) -> Solver:
+    """The solver of that name, or an error with the near ones."""
+    if not isinstance(name, str) or name not in SOLVERS:
+        near = difflib.get_close_matches(str(name), SOLVERS, n=3, cutoff=0.4)
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        raise ValueError(f"unknown solver {name!r}; {hint}available: {', '.join(SOLVERS)}")
+    return SOLVERS[name]
+
+
+def check_accepts(solver: Solver, problem: Problem, settings: Settings) -> None:
+    """Refuse a problem the solver cannot take, before it starts, naming the ones that can."""
+    reason = solver.refusal(problem, settings)
+    if reason is not None:
+        able = [s.name for s in SOLVERS.values() if s.refusal(problem, settings) is None]
+        raise ValueError(
+            f"solver {solver.name!r} cannot take {problem.name!r}: {reason}. "
+            f"These can: {', '.join(able)}"
+        )

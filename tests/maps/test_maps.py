@@ -1,0 +1,229 @@
+"""Every map: its values, its adjoint, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from gramian.backends import cpu
+from gramian.maps import Congruence, Entries, LinearMap, Mix, PairDistances, triplet_margins
+
+
+def pairs_of(rng, n, p):
+    return rng.integers(0, n, (p, 2))
+
+
+def distinct_of(rng, n, p, width):
+    return np.array([rng.choice(n, width, replace=False) for _ in range(p)])
+
+
+def make_entries(rng, n, p):
+    return Entries(pairs_of(rng, n, p), n)
+
+
+def make_distances(rng, n, p):
+    return PairDistances(distinct_of(rng, n, p, 2), n)
+
+
+def make_mix(rng, n, p):
+    weights = sparse.random_array((p + 2, p), density=0.5, rng=rng)
+    return Mix(make_entries(rng, n, p), weights)
+
+
+def make_triplets(rng, n, p):
+    return triplet_margins(distinct_of(rng, n, p, 3), n)
+
+
+def make_congruence(rng, n, p):
+    return Congruence(make_distances(rng, n, p), rng.standard_normal((n, 4)))
+
+
+def make_sparse_congruence(rng, n, p):
+    X = sparse.random_array((n, 9), density=0.4, format="csc", rng=rng)
+    return Congruence(make_triplets(rng, n, p), X)
+
+
+MAKERS = [
+    make_entries,
+    make_distances,
+    make_mix,
+    make_triplets,
+    make_congruence,
+    make_sparse_congruence,
+]
+EVERY_MAP = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__[5:])
+
+
+def assert_adjoint(linear_map: LinearMap, rng: np.random.Generator, rank: int) -> None:
+    """⟨𝒜(½ (UVᵀ + VUᵀ)), w⟩ = ⟨U, 𝒜*(w) V⟩, as 𝒜*(w) is symmetric."""
+    U, V = rng.standard_normal((2, linear_map.order, rank))
+    w = rng.standard_normal(linear_map.size)
+    left = linear_map.bilinear(U, V) @ w
+    np.testing.assert_allclose(left, np.sum(U * linear_map.adjoint(w, V)), rtol=1e-9, atol=1e-9)
+
+
+@EVERY_MAP
+@settings(max_examples=25, deadline=None)
+@given(
+    n=st.integers(3, 12), p=st.integers(1, 20), rank=st.integers(1, 5), seed=st.integers(0, 10**6)
+)
+def test_adjoint_identity(make, n, p, rank, seed):
+    rng = np.random.default_rng(seed)
+    assert_adjoint(make(rng, n, p), rng, rank)
+
+
+@pytest.mark.parametrize("make", [make_entries, make_distances, make_triplets])
+def test_adjoint_identity_in_compiled_code(make, monkeypatch):
+    monkeypatch.setattr(cpu, "COMPILED_WORK", 0)
+    rng = np.random.default_rng(0)
+    assert_adjoint(make(rng, 50, 300), rng, 6)
+
+
+@EVERY_MAP
+def test_bilinear_is_symmetric_and_bilinear(make):
+    rng = np.random.default_rng(1)
+    linear_map = make(rng, 10, 15)
+    U, V, W = rng.standard_normal((3, linear_map.order, 3))
+    f = linear_map.bilinear
+    np.testing.assert_allclose(f(U, V), f(V, U), atol=1e-12)
+    np.testing.assert_allclose(f(U, 2 * V - 3 * W), 2 * f(U, V) - 3 * f(U, W), atol=1e-11)
+
+
+@EVERY_MAP
+def test_dense_and_factored_values_agree(make):
+    rng = np.random.default_rng(2)
+    linear_map = make(rng, 10, 15)
+    U, V = rng.standard_normal((2, linear_map.order, 3))
+    M = (U @ V.T + V @ U.T) / 2
+    z = linear_map.bilinear(U, V)
+    assert z.shape == (linear_map.size,)
+    np.testing.assert_allclose(linear_map.of_matrix(M), z, atol=1e-11)
+    np.testing.assert_allclose(linear_map.of_factor(U), linear_map.of_matrix(U @ U.T), atol=1e-11)
+
+
+@EVERY_MAP
+def test_adjoint_matrix_is_symmetric_and_agrees_with_the_operator(make):
+    rng = np.random.default_rng(3)
+    linear_map = make(rng, 10, 15)
+    w = rng.standard_normal(linear_map.size)
+    V = rng.standard_normal((linear_map.order, 2))
+    A = linear_map.adjoint_matrix(w)
+    assert A.shape == (linear_map.order, linear_map.order)
+    np.testing.assert_allclose(A, A.T, atol=1e-12)
+    np.testing.assert_allclose(A @ V, linear_map.adjoint(w, V), atol=1e-11)
+
+
+@EVERY_MAP
+def test_float32_factors_keep_a_float64_image(make):
+    rng = np.random.default_rng(4)
+    linear_map = make(rng, 10, 15)
+    L = rng.standard_normal((linear_map.order, 3)).astype(np.float32)
+    z = linear_map.of_factor(L)
+    assert z.dtype == np.float64
+    np.testing.assert_allclose(z, linear_map.of_factor(L.astype(np.float64)), atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [make_entries, make_distances])
+def test_adjoint_sparse_is_the_adjoint_matrix(make):
+    rng = np.random.default_rng(5)
+    linear_map = make(rng, 10, 30)
+    w = rng.standard_normal(linear_map.size)
+    matrix = linear_map.adjoint_sparse(w)
+    assert matrix.format == "csr"
+    np.testing.assert_allclose(matrix.toarray(), linear_map.adjoint_matrix(w), atol=1e-13)
+
+
+def test_values_by_hand():
+    L = np.array([[0.0, 0.0], [3.0, 4.0], [1.0, 0.0]])
+    assert Entries([[1, 1], [1, 2]], 3).of_factor(L).tolist() == [25.0, 3.0]
+    assert PairDistances([[0, 1], [2, 0]], 3).of_factor(L).tolist() == [25.0, 1.0]
+    assert triplet_margins([[0, 2, 1], [0, 1, 2]], 3).of_factor(L).tolist() == [24.0, -24.0]
+
+
+def test_triplets_share_their_distances():
+    margins = triplet_margins([[0, 1, 2], [1, 0, 2], [2, 1, 0]], 3)
+    assert margins.base.size == 3
+    assert margins.size == 3
+    assert repr(margins) == "Mix(order=3, size=3)"
+
+
+@pytest.mark.parametrize("build", [Entries, PairDistances])
+@pytest.mark.parametrize(
+    ("pairs", "n", "message"),
+    [
+        ([0, 1], 3, r"shape \(p, 2\)"),
+        ([[0, 1, 2]], 3, r"shape \(p, 2\)"),
+        (np.empty((0, 2), int), 3, "empty"),
+        ([[0.0, 1.0]], 3, "integers"),
+        ([[0, 1], [-1, 2]], 3, r"pairs\[1\] = \[-1, 2\] .* 0\.\.2"),
+        ([[0, 1], [0, 3], [9, 9]], 3, r"pairs\[1\] = \[0, 3\]"),
+        ([[0, 1]], 0, "positive integer"),
+        ([[0, 1]], 2.0, "positive integer"),
+        ([[0, 1]], 2**31, "below"),
+    ],
+)
+def test_bad_pairs_are_named(build, pairs, n, message):
+    with pytest.raises(ValueError, match=message):
+        build(pairs, n)
+
+
+def test_distance_of_a_point_to_itself_is_refused():
+    with pytest.raises(ValueError, match=r"pairs\[1\] = \[2, 2\] joins a point to itself"):
+        PairDistances([[0, 1], [2, 2]], 3)
+
+
+@pytest.mark.parametrize("triplet", [[0, 0, 1], [0, 1, 0], [0, 1, 1]])
+def test_triplets_need_three_points(triplet):
+    with pytest.raises(ValueError, match=r"triplets\[1\] .* three different points"):
+        triplet_margins([[0, 1, 2], triplet], 3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.eye(2), "scipy sparse"),
+        (sparse.csr_array((3, 5)), r"\(q, 2\)"),
+        (sparse.csr_array((0, 2)), "q ≥ 1"),
+        (sparse.csr_array(np.array([[np.nan, 0.0]])), "finite"),
+    ],
+)
+def test_bad_mixes_are_refused(weights, message):
+    with pytest.raises(ValueError, match=message):
+        Mix(Entries([[0, 1], [1, 1]], 2), weights)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.ones((3, 2)), "X has 3 rows, but the map is over 2 points"),
+        (np.ones(2), "matrix"),
+        (np.ones((2, 0)), "matrix"),
+        ([[1.0, np.inf], [0.0, 1.0]], "finite"),
+        (sparse.csr_array([[np.nan, 1.0], [0.0, 1.0]]), "finite"),
+        ([["a"], ["b"]], "real numbers"),
+        ([[1j], [2j]], "real numbers"),
+    ],
+)
+def test_bad_data_is_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        Congruence(Entries([[0, 1]], 2), X)
+
+
+@EVERY_MAP
+def test_wrong_shapes_are_refused_before_any_kernel_runs(make):
+    rng = np.random.default_rng(6)
+    linear_map = make(rng, 10, 15)
+    n, p = linear_map.order, linear_map.size
+    L, w = np.ones((n, 2)), np.ones(p)
+    for call in (
+        lambda: linear_map.bilinear(L[1:], L[1:]),
+        lambda: linear_map.bilinear(L, L[:, :1]),
+        lambda: linear_map.adjoint(w[1:], L),
+        lambda: linear_map.adjoint(w, L[1:]),
+        lambda: linear_map.adjoint(w, L[:, 0]),
+        lambda: linear_map.adjoint_matrix(w[1:]),
+        lambda: linear_map.of_matrix(np.eye(n + 1)),
+    ):
+        with pytest.raises(ValueError, match="shape"):
+            call()

@@ -1,0 +1,297 @@
+"""The benchmark harness: reports, times, child processes, peers, data and the command line."""
+
+import importlib
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from benchmarks.harness import exchange, peers
+from benchmarks.harness.cli import main
+from benchmarks.harness.context import Context
+from benchmarks.harness.data import DataMissingError, data_folder, load_arrays, load_set
+from benchmarks.harness.peers import Peer, PeerUnavailableError
+from benchmarks.harness.report import Table, Versus, write_report
+from benchmarks.harness.timing import in_child, measure
+
+TOY = """
+import subprocess, sys, time
+import numpy as np
+from benchmarks.harness.report import Table, Versus
+
+TITLE = "A toy"
+PAPER = "Nobody, Table 0"
+NEEDS_DATA = ("blobs",)
+
+def run(ctx):
+    timing = ctx.measure(lambda: ctx.load("blobs").X.sum())
+    table = Table("Sums", ["set", "sum", "seconds"])
+    table.add("blobs", Versus(timing.result, 6.5), timing.median)
+    ctx.plot("descent", {"toy": ([1, 2], [1.0, 0.1])}, "iteration", "gap", logy=True)
+    return ctx.report([table], notes=["repeat = %d" % ctx.repeat])
+
+def fill(mb):
+    return float(np.ones(mb * 2**17).sum())
+
+def fail():
+    raise ValueError("no such luck")
+
+def sleep_with_grandchild(pid_file):
+    code = f"import os, time; open({pid_file!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    subprocess.run([sys.executable, "-c", code])
+"""
+
+PEER = """
+# /// script
+# dependencies = ["numpy"]
+# ///
+from benchmarks.harness.exchange import serve
+
+def double(x, times):
+    return {"x": x * times, "times": times}
+
+serve(double)
+"""
+
+
+@pytest.fixture
+def toys(tmp_path, monkeypatch):
+    """An importable package holding one benchmark, ``toys.toy``."""
+    package = tmp_path / "code" / "toys"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "toy.py").write_text(TOY)
+    (package / "_private.py").write_text("raise RuntimeError('must not be imported')")
+    monkeypatch.syspath_prepend(package.parent)
+    importlib.invalidate_caches()
+    yield "toys"
+    for name in [name for name in sys.modules if name.split(".")[0] == "toys"]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with a dense set, a sparse set and a set of ratings, in small integer types."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    X = np.array([[1, 0], [2, 3]], dtype=np.uint8)
+    y = np.array([0, 1], dtype=np.uint8)
+    np.savez(folder / "blobs.npz", X=X, y=y)
+    csr = sp.csr_matrix(X)
+    parts = {
+        "data": csr.data,
+        "indices": csr.indices.astype(np.uint8),
+        "indptr": csr.indptr,
+        "shape": np.array(csr.shape),
+    }
+    test = {f"test_{key}": value for key, value in parts.items()}
+    np.savez(folder / "words.npz", y=y, y_test=y, **parts, **test)
+    np.savez(folder / "stars.npz", user=y, item=y, rating=y)
+    return folder
+
+
+def context(folder: Path) -> Context:
+    return Context("demo", "A title", "A paper", folder)
+
+
+# --- reports -------------------------------------------------------------------------
+
+
+def test_report_sets_the_papers_figures_beside_ours(tmp_path):
+    table = Table("Times", ["solver", "seconds", "gap"])
+    table.add("bilgo", Versus(1.23456, 80), np.float64("inf"))
+    table.add("a|b", None, np.int64(3))
+    path = write_report(context(tmp_path).report([table], ["A note."]), tmp_path, "the command")
+
+    text = path.read_text()
+    assert "| solver | seconds | seconds (paper) | gap |" in text
+    assert "| bilgo | 1.235 | 80 | inf |" in text
+    assert "| a\\|b | – | – | 3 |" in text
+    assert "- A note." in text
+
+    record = json.loads((tmp_path / "demo.json").read_text())
+    assert record["tables"][0]["rows"][0]["seconds"] == {"ours": 1.23456, "paper": 80}
+    assert record["tables"][0]["rows"][1]["gap"] == 3
+    assert record["command"] == "the command"
+    assert record["machine"]["cores"] >= 1
+    assert record["versions"]["numpy"] == np.__version__
+
+
+def test_table_refuses_a_row_of_the_wrong_length():
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        Table("Times", ["solver", "seconds"]).add("bilgo")
+
+
+def test_figure_must_have_labelled_axes(tmp_path):
+    ctx = context(tmp_path)
+    with pytest.raises(ValueError, match=r"bare\.png: label both axes"), ctx.figure("bare"):
+        pass
+    assert not ctx.report([]).plots
+
+
+# --- times and memory ----------------------------------------------------------------
+
+
+def test_measure_reports_the_median_of_all_repetitions():
+    pauses = iter([0.0, 0.05, 0.0])
+    timing = measure(lambda: time.sleep(next(pauses)) or "done", repeat=3)
+    assert timing.result == "done"
+    assert len(timing.all) == 3
+    assert timing.median == sorted(timing.all)[1] < 0.05
+    with pytest.raises(ValueError, match="at least 1"):
+        measure(lambda: None, repeat=0)
+
+
+def test_child_reports_its_own_peak_memory(toys):
+    ballast = np.ones(300 * 2**17)  # 300 MiB here must not show up in the child
+    small, large = (in_child("toys.toy:fill", {"mb": mb}, timeout=30) for mb in (1, 150))
+    assert ballast.sum() > 0
+    assert small.ok and large.ok
+    assert large.value == 150 * 2**17
+    assert large.seconds > 0
+    assert 100 < large.peak_mb - small.peak_mb < 250
+    assert small.peak_mb < 250
+
+
+def test_child_failure_is_a_result(toys):
+    result = in_child("toys.toy:fail", timeout=30)
+    assert not result.ok and not result.timed_out
+    assert result.error == "ValueError: no such luck (exit status 1)"
+
+
+def test_child_time_out_ends_its_whole_group(toys, tmp_path):
+    pid_file = tmp_path / "pid"
+    result = in_child("toys.toy:sleep_with_grandchild", {"pid_file": str(pid_file)}, timeout=3)
+    assert result.timed_out and "timed out" in result.error
+    assert result.seconds < 10
+    assert _gone(int(pid_file.read_text()))
+
+
+def _gone(pid: int) -> bool:
+    """Whether the process ended, allowing a moment for whoever must reap it."""
+    stat = Path(f"/proc/{pid}/stat")
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+# --- peers ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def peer(tmp_path):
+    (tmp_path / "doubler.py").write_text(PEER)
+    return peers.find_peer("doubler", tmp_path)
+
+
+def test_peer_exchanges_arrays_and_values(peer, monkeypatch):
+    monkeypatch.setattr(peers, "ensure_env", lambda peer: Path(sys.executable))
+    result = peers.run_peer(peer, {"x": np.arange(3.0), "times": 2}, timeout=30, threads=1)
+    assert result.ok, result.error
+    np.testing.assert_array_equal(result.value["x"], [0, 2, 4])
+    assert result.value["times"] == 2
+    assert result.seconds >= 0 and result.peak_mb > 0
+
+
+def test_peer_that_cannot_be_installed_is_a_result(peer, monkeypatch):
+    def refuse(peer: Peer) -> Path:
+        raise PeerUnavailableError(f"{peer.name} could not be installed")
+
+    monkeypatch.setattr(peers, "ensure_env", refuse)
+    assert peers.run_peer(peer, {}).error == "doubler could not be installed"
+
+
+def test_peer_environment_is_made_once_per_set_of_requirements(peer, tmp_path, monkeypatch):
+    made = []
+
+    def install(peer: Peer, env: Path) -> None:
+        env.mkdir(parents=True)
+        made.append(peer.requirements)
+
+    monkeypatch.setattr(peers, "_install", install)
+    changed = Peer(peer.name, ("numpy", "scipy"), peer.script)
+    for one in (peer, peer, changed, changed):
+        peers.ensure_env(one, tmp_path / "envs")
+    assert made == [("numpy",), ("numpy", "scipy")]
+
+
+def test_peers_are_found_by_name():
+    assert "metric-learn==0.7.0" in peers.find_peer("metric_learn_lmnn").requirements
+    with pytest.raises(ValueError, match="metric_learn_lmnn"):
+        peers.find_peer("nobody")
+
+
+def test_peer_without_requirements_block_is_refused(tmp_path):
+    (tmp_path / "bare.py").write_text("print('hello')")
+    with pytest.raises(ValueError, match=r"bare\.py has no"):
+        peers.find_peer("bare", tmp_path)
+
+
+def test_exchange_round_trip(tmp_path):
+    values = {"L": np.eye(2), "name": "LMNN", "k": 3}
+    exchange.write(tmp_path, "x", values)
+    back = exchange.read(tmp_path, "x")
+    np.testing.assert_array_equal(back.pop("L"), values.pop("L"))
+    assert back == values
+
+
+# --- data ----------------------------------------------------------------------------
+
+
+def test_sets_load_as_float64_dense_or_sparse(data):
+    dense, sparse = load_set("blobs", data), load_set("words", data)
+    assert dense.X.dtype == sparse.X.dtype == np.float64
+    assert dense.X_test is None and dense.y_test is None
+    np.testing.assert_array_equal(sparse.X.toarray(), dense.X)
+    np.testing.assert_array_equal(sparse.X_test.toarray(), dense.X)
+    assert dense.y.dtype == sparse.y_test.dtype == np.int64
+    assert set(load_arrays("stars", data)) == {"user", "item", "rating"}
+
+
+def test_missing_data_names_the_set_and_the_option(data, monkeypatch):
+    for folder in (None, data / "absent", data):
+        with pytest.raises(DataMissingError, match=r"'usps'.*--data DIR or set GRAMIAN_DATA"):
+            load_set("usps", folder)
+    with pytest.raises(ValueError, match="'stars' has no labels"):
+        load_set("stars", data)
+    monkeypatch.setenv("GRAMIAN_DATA", "somewhere")
+    assert data_folder(None) == Path("somewhere")
+    assert data_folder("elsewhere") == Path("elsewhere")
+
+
+# --- command line --------------------------------------------------------------------
+
+
+def test_list_names_benchmarks_only(toys, capsys):
+    assert main(["list"], package=toys) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert lines[0].split() == ["toy", "A", "toy", "[Nobody,", "Table", "0]"]
+
+
+def test_run_writes_one_folder_without_machine_paths(toys, data, tmp_path, capsys):
+    argv = ["run", "toy", "--data", str(data), "--out", str(tmp_path / "out"), "--quick"]
+    assert main(argv, package=toys) == 0
+    folder = tmp_path / "out" / "toy"
+    assert {path.name for path in folder.iterdir()} == {"toy.json", "toy.md", "descent.png"}
+    assert capsys.readouterr().out.strip() == str(folder / "toy.md")
+    text = (folder / "toy.md").read_text()
+    assert "| blobs | 6 | 6.5 |" in text
+    assert "![descent](descent.png)" in text
+    assert "repeat = 1" in text
+    assert str(tmp_path) not in text + (folder / "toy.json").read_text()
+
+
+def test_run_says_what_is_wrong(toys, tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("GRAMIAN_DATA", raising=False)
+    assert main(["run", "toy"], package=toys) == 2
+    assert "'blobs'" in capsys.readouterr().err
+    assert main(["run", "nothing"], package=toys) == 2
+    assert "there are: toy" in capsys.readouterr().err
