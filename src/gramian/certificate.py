@@ -72,13 +72,16 @@ def certify(problem: Problem, factor: ArrayLike) -> Certificate:
     return certify_image(problem, problem.objective.image(L))
 
 
-def certify_image(problem: Problem, image: Any) -> Certificate:
-    """`certify` for a solver that has the image of its factor at hand."""
+def certify_image(problem: Problem, image: Any, *, bottom: float | None = None) -> Certificate:
+    """`certify` for a solver that has the image of its factor at hand.
+
+    `bottom` is a lower bound on λ_min(∇F) that the solver knows already.
+    """
     objective = problem.objective
     value = objective.value(image)
     gradient = objective.gradient(image)
     complementarity = float(np.sum(image.factor * (gradient @ image.factor)))
-    bottom = lowest_eigenvalue(gradient)
+    bottom = lowest_eigenvalue(gradient) if bottom is None else bottom
     bounds = [*_trace_bounds(problem, value, complementarity, bottom)]
     bounds += [*objective.lower_bounds(image, bottom)]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]

@@ -13,19 +13,23 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.result import Result
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
+LARGE_RANK = 40
+"""The rank of M beyond the orders that can be decomposed, unless told (LRO §5.2 takes 40 to 60)."""
+
 
 class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 
-    Subclasses fit and set `components_`, the rows of Lᵀ in decreasing order of their weight, and
-    `result_`; then `transform` maps x to Lᵀx, where the metric is Euclidean.
+    Subclasses fit and set `result_` and `components_`, the rows of Lᵀ turned so that the mapped
+    samples are uncorrelated and fall in variance, as in PCA; `transform` maps x to Lᵀx, where the
+    metric is Euclidean.
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -54,14 +58,15 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return X, classes
 
-    def _solve(self, problem: Problem, basis: Array | None, features: int) -> None:
+    def _solve(self, problem: Problem, gram: SymmetricMatrix, basis: Array | None) -> None:
         """Minimise the problem and set what a fitted metric has.
 
-        `basis` (d × k) leads back to the features from coordinates the problem was posed in.
+        `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
+        (d × k) leads back to the features from them.
         """
-        limit = self._rank_limit(features)
+        limit = self.rank
         if limit is None and problem.order > DENSE_ORDER:
-            limit = min(60, max(40, int(np.sqrt(problem.order))))
+            limit = LARGE_RANK
         self.result_: Result = minimize(
             problem,
             self.solver,
@@ -81,12 +86,14 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        factor = principal_columns(self.result_.factor)
+        factor = self.result_.factor
+        factor = principal_columns(factor, gram @ factor)
         factor = factor if basis is None else basis @ factor
         self.components_ = np.ascontiguousarray(factor.T[: self.n_components])
         self._n_features_out = self.components_.shape[0]
 
-    def _rank_limit(self, features: int) -> int | None:
+    def _check_sizes(self) -> None:
+        features = self.n_features_in_
         for name in ("rank", "n_components"):
             limit = getattr(self, name)
             if limit is not None and not (
@@ -103,7 +110,6 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 f"n_components={self.n_components} asks for more directions than "
                 f"rank={self.rank} allows"
             )
-        return self.n_components if self.rank is None else self.rank
 
     def transform(self, X: Any) -> Array:
         """Map samples to Lᵀx, where Euclidean distance is the learned metric.
@@ -155,12 +161,13 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return self.components_.T @ self.components_
 
 
-def principal_columns(factor: Array) -> Array:
-    """L turned so that its columns are orthogonal and fall in norm; LLᵀ stays the same.
+def principal_columns(factor: Array, scatter_factor: Array) -> Array:
+    """L turned so that LᵀGL is diagonal and falls, given L and GL; LLᵀ stays the same.
 
     The sign of each column is fixed by its largest entry, so that fits repeat.
     """
-    _, vectors = np.linalg.eigh(factor.T @ factor)
+    scatter = factor.T @ scatter_factor
+    _, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
     turned = factor @ vectors[:, ::-1]
     if turned.size:
         largest = np.argmax(np.abs(turned), axis=0)

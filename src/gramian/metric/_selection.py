@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
+from gramian.metric._base import principal_columns
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -38,28 +39,38 @@ def unit(data: Moments, n: int) -> float:
 
 
 def choose_weight(
-    data: Moments, X: Any, classes: Indices, *, centered: bool, regularizer: str
+    data: Moments,
+    X: Any,
+    classes: Indices,
+    *,
+    centered: bool,
+    regularizer: str,
+    n_components: int | None,
 ) -> float:
-    """The λ on the path with the fewest errors of 3 nearest neighbours on held-out samples.
+    """The smallest λ whose errors of 3 nearest neighbours on held-out samples are near the fewest.
 
-    The moments of the kept samples stand for XᵀY; XᵀX, which knows no labels, is that of all, so
-    that one eigendecomposition serves all. The answer depends neither on the order of the samples
-    nor on chance.
+    Near is within one standard error of a count, √errors: labels have to earn their weight.
+    The moments without the held-out samples come by subtraction, and one eigendecomposition of
+    them serves the whole path. The answer depends neither on the order of the samples nor on
+    chance.
     """
-    g, V = data.spectrum
     weights = np.array(PATH) * unit(data, classes.size)
     mean = column_means(X) if centered else np.zeros(X.shape[1])
-    errors, trials = np.zeros(weights.size), 0
+    errors = np.zeros(weights.size)
     for kept, held in _splits(X, classes):
         rows = np.concatenate([kept, held])
-        rotated = (_dense_rows(X, rows) - mean) @ V
-        sums = V.T @ (data.sums - _held_sums(X, classes, held, mean, data.counts.size))
+        samples = _dense_rows(X, rows) - mean
+        out = samples[kept.size :]
+        g, V = np.linalg.eigh(data.gram.dense() - out.T @ out)
+        sums = V.T @ (data.sums - _class_sums(out, classes[held], data.counts.size))
+        rotated = samples @ V
         for i, lam in enumerate(weights):
-            L = _unconstrained_factor(g, sums, lam, regularizer)
-            mapped = rotated @ L
-            errors[i] += _error(mapped, classes[rows], kept.size)
-        trials += held.size
-    return float(weights[int(np.argmin(errors / trials))])
+            L = _unconstrained_factor(np.maximum(g, 0.0), sums, lam, regularizer)
+            if n_components is not None:
+                L = principal_columns(L, g[:, None] * L)[:, :n_components]
+            errors[i] += _error(rotated @ L, classes[rows], kept.size)
+    tolerable = errors.min() + np.sqrt(errors.min())
+    return float(weights[int(np.argmax(errors <= tolerable))])
 
 
 def _unconstrained_factor(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
@@ -94,12 +105,10 @@ def _splits(X: Any, classes: Indices) -> Iterator[tuple[Indices, Indices]]:
     yield order[spread[~held]], order[spread[held]]
 
 
-def _held_sums(X: Any, classes: Indices, held: Indices, mean: Array, c: int) -> Array:
-    """XᵀY of the held-out samples alone."""
-    sums, counts = class_sums(X[held], classes[held])
-    full = np.zeros((X.shape[1], c))
-    full[:, : counts.size] = sums - np.outer(mean, counts)
-    return full
+def _class_sums(samples: Array, classes: Indices, c: int) -> Array:
+    """XᵀY over all c classes, of which some may be absent."""
+    sums, counts = class_sums(samples, classes)
+    return np.pad(sums, ((0, 0), (0, c - counts.size)))
 
 
 def _dense_rows(X: Any, rows: Indices) -> Array:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from gramian.metric._base import MetricLearner
 from gramian.metric._coordinates import Coordinates, coordinates
-from gramian.metric._selection import PATH, choose_weight, unit
+from gramian.metric._selection import choose_weight, unit
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, moments
 
@@ -26,25 +26,27 @@ class KTA(MetricLearner):
     Parameters
     ----------
     n_components : int, optional
-        How many directions `transform` returns, and the largest rank of M unless `rank` is given.
+        How many directions `transform` returns, those in which the mapped samples vary most; by
+        default all. M itself, and the certificate, are those of the full metric.
     lam : float or "auto"
         The weight λ of the labels. "auto" takes the best of a short path by the errors of 3
-        nearest neighbours on held-out training samples.
+        nearest neighbours on held-out training samples; with more than 3000 features and samples
+        it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
         Subtract the mean, without forming the difference, so that shifting the data changes
         nothing.
     rank : int, optional
-        The largest rank of M. Beyond the orders that can be decomposed it is 40 to 60 unless told;
-        the certificate then says what the limit can cost.
+        The largest rank of M; the certificate then says what the limit can cost. With more than
+        3000 features and samples it is 40 unless told.
     solver, tol, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of weight; M = LLᵀ.
+        Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
     result_ : Result
@@ -101,6 +103,7 @@ class KTA(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
+        self._check_sizes()
         check_weight(self.lam)
         if self.regularizer not in REGULARIZERS:
             raise ValueError(
@@ -111,15 +114,22 @@ class KTA(MetricLearner):
         data = moments(view.X, classes, center=center)
         self.lam_ = self._weight(view, data, classes, center)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, view.basis, X.shape[1])
+        self._solve(problem, data.gram, view.basis)
         return self
 
     def _weight(self, view: Coordinates, data: Moments, classes: Any, center: bool) -> float:
         if self.lam != "auto":
             return float(self.lam)
         if not view.exact:
-            return PATH[-1] * unit(data, classes.size)
-        return choose_weight(data, view.X, classes, centered=center, regularizer=self.regularizer)
+            return unit(data, classes.size)
+        return choose_weight(
+            data,
+            view.X,
+            classes,
+            centered=center,
+            regularizer=self.regularizer,
+            n_components=self.n_components,
+        )
 
 
 def check_weight(lam: float | str) -> None:

@@ -12,6 +12,7 @@ from gramian.metric._coordinates import coordinates
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Scaled
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
+from gramian.problems.moments import moments
 
 
 class LinearSeparation(MetricLearner):
@@ -25,22 +26,23 @@ class LinearSeparation(MetricLearner):
     Parameters
     ----------
     n_components : int, optional
-        How many directions `transform` returns, and the largest rank of M unless `rank` is given.
+        How many directions `transform` returns, those in which the mapped samples vary most; by
+        default all. M itself, and the certificate, are those of the full metric.
     lam : float or "auto"
         The weight λ of the pairs; "auto" is 2/‖L_S‖, where the direction that separates worst
         is just given up or the one that separates best just doubled.
     regularizer : {"identity", "frobenius"}
         ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
     rank : int, optional
-        The largest rank of M. Beyond the orders that can be decomposed it is 40 to 60 unless told;
-        the certificate then says what the limit can cost.
+        The largest rank of M; the certificate then says what the limit can cost. With more than
+        3000 features and samples it is 40 unless told.
     solver, tol, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`.
 
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of weight; M = LLᵀ.
+        Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
     result_ : Result
@@ -85,6 +87,7 @@ class LinearSeparation(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
+        self._check_sizes()
         check_weight(self.lam)
         if self.regularizer not in ("identity", "frobenius"):
             raise ValueError(
@@ -95,7 +98,7 @@ class LinearSeparation(MetricLearner):
         scatter = signed_scatter(view.X, classes)
         self.lam_ = self._weight(scatter)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, view.basis, X.shape[1])
+        self._solve(problem, moments(view.X, classes, center=not view.centered).gram, view.basis)
         return self
 
     def _weight(self, scatter: Any) -> float:

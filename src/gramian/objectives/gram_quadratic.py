@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 from numpy.typing import NDArray
 
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
@@ -63,6 +64,7 @@ class GramQuadratic(Objective):
         C: Any,
         *,
         constant: float = 0.0,
+        floor: float = -np.inf,
         eigenbasis: Eigenbasis | None = None,
     ) -> None:
         self.order = _common_order(A, B, C)
@@ -72,6 +74,7 @@ class GramQuadratic(Objective):
         require_psd(self.A, "A")
         require_psd(self.B, "B")
         self.constant = float(constant)
+        self.floor = float(floor)
         self._eigenbasis = eigenbasis
 
     def image(self, L: Array) -> GramImage:
@@ -170,6 +173,8 @@ class GramQuadratic(Objective):
         𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
         exactly where B and C are low-rank plus a multiple of the identity.
         """
+        if np.isfinite(self.floor):
+            yield LowerBound(self.floor, "sum of squares")
         if self.order > DENSE_ORDER:
             yield from self._structured_bound(image)
         elif self.eigenbasis is not None or self.modulus > 0:
@@ -197,23 +202,30 @@ class GramQuadratic(Objective):
         return _inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
 
     def _structured_bound(self, image: GramImage) -> Iterator[LowerBound]:
-        """F* ≥ constant − ‖LᵀAL‖² − ‖P₊(−AMA − C)‖²/b for B = bI and C = cI + UDUᵀ."""
+        """F* ≥ constant − s²‖LᵀAL‖² − ‖P₊(−sAMA − C)‖²/b for B = bI, C = cI + UDUᵀ and any s.
+
+        This is q linearised at sM with b‖·‖² kept whole; it is concave in s, and best near 1
+        where M is near the optimum.
+        """
         B, C = self.B, self.C
-        if not (
-            isinstance(B, LowRankPlusIdentity)
-            and isinstance(C, LowRankPlusIdentity)
-            and B.weights.size == 0
-            and B.scale > 0
-        ):
+        if not (_is_multiple_of_identity(B) and isinstance(C, LowRankPlusIdentity)):
+            return
+        if B.scale <= 0:
             return
         span = np.hstack([image.AL, C.factor])
-        weights = np.concatenate([np.ones(image.AL.shape[1]), C.weights])
         R: Array = scipy.linalg.qr(span, mode="r", check_finite=False)[0][: span.shape[1]]
-        inside = -C.scale - np.linalg.eigvalsh((R * weights) @ R.T)
+        moving, still = R[:, : image.AL.shape[1]], R[:, image.AL.shape[1] :]
+        fixed, change = (still * C.weights) @ still.T, moving @ moving.T
         outside = (self.order - R.shape[0]) * max(0.0, -C.scale) ** 2
-        positive = outside + float(np.sum(np.maximum(inside, 0.0) ** 2))
         quadratic = _square(image.factor.T @ image.AL)
-        yield LowerBound(self.constant - quadratic - positive / B.scale, "strong convexity")
+
+        def minus_bound(s: float) -> float:
+            inside = -C.scale - np.linalg.eigvalsh(fixed + s * change)
+            positive = outside + float(np.sum(np.maximum(inside, 0.0) ** 2))
+            return s * s * quadratic + positive / B.scale - self.constant
+
+        best = scipy.optimize.minimize_scalar(minus_bound, bounds=(0.0, 2.0), method="bounded")
+        yield LowerBound(-min(float(best.fun), minus_bound(1.0)), "strong convexity")
 
 
 def _common_order(A: Any, B: Any, C: Any) -> int:
@@ -248,7 +260,7 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     return Eigenbasis(V, a, b) if off <= 1e-11 * size else None
 
 
-def _is_multiple_of_identity(matrix: Any) -> bool:
+def _is_multiple_of_identity(matrix: Any) -> TypeGuard[LowRankPlusIdentity]:
     return isinstance(matrix, LowRankPlusIdentity) and matrix.weights.size == 0
 
 

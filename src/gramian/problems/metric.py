@@ -53,7 +53,7 @@ def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity"
     C = LowRankPlusIdentity(data.order, c, data.sums, np.full(data.counts.size, -lam))
     constant = lam * float(np.sum(np.square(data.counts))) + _constant(regularizer, data.order)
     return Problem(
-        GramQuadratic(A, b, C, constant=constant, eigenbasis=basis),
+        GramQuadratic(A, b, C, constant=constant, floor=0.0, eigenbasis=basis),
         name="kta",
         formula=f"{label} + λ‖XMXᵀ − YYᵀ‖²",
     )

@@ -16,6 +16,8 @@ from gramian.solvers.projected_gradient import projected_gradient
 
 Array = NDArray[np.floating]
 
+LARGE = 10_000
+
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The eigenbasis split where A and B commute, else BILGO-LS over the cone.
@@ -29,7 +31,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return _cut_and_refine(problem, factor, settings, settings.rank)
     if problem.domain.trace is not None:
         return projected_gradient(problem, factor, settings)
-    return bilgo(problem, factor, settings)
+    # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
+    return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
 
 
 def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:

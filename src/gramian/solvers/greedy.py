@@ -20,6 +20,9 @@ Array = NDArray[np.floating]
 CHEAP_ORDER = 300
 """Up to this order a certificate costs less than the step, and is taken at every iterate."""
 
+SHARPEN_BELOW = 1e-2
+"""Relative gap below which certificates take an eigenvalue more exact than the step needs."""
+
 Atom = Callable[[Any, EigenPair], Array]
 """The vector v to add, from the image of M and the leading eigenpair of −∇F(M)."""
 
@@ -48,7 +51,7 @@ def greedy(
     objective = problem.objective
     limit = min(settings.rank or problem.order, problem.order)
     limited = refine is not None and limit < problem.order
-    quiet_change = 1e-3 * settings.tol if limited else 1e-15
+    quiet_change = 1e-2 * settings.tol if limited else 1e-15
     image = objective.image(factor)
     vector, alpha, beta, stalls, k = None, np.nan, np.nan, 0, 0
     while True:
@@ -61,7 +64,7 @@ def greedy(
             random_state=settings.rng,
         )
         vector = pair.vector
-        certificate = _certificate(problem, image, k, certify_every)
+        certificate = _certificate(problem, image, pair, k, certify_every)
         yield Step(
             image.factor,
             objective.value(image),
@@ -90,10 +93,17 @@ def greedy(
             return Status.LOCAL if limited else Status.STALLED
 
 
-def _certificate(problem: Problem, image: Any, k: int, every: int) -> Certificate | None:
-    if problem.order <= CHEAP_ORDER or k % every == 0:
+def _certificate(
+    problem: Problem, image: Any, pair: EigenPair, k: int, every: int
+) -> Certificate | None:
+    if problem.order <= CHEAP_ORDER:
         return certify_image(problem, image)
-    return None
+    if k % every:
+        return None
+    cheap = certify_image(problem, image, bottom=-pair.value - pair.residual)
+    # Only near the answer is a sharper eigenvalue worth its price.
+    near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
+    return certify_image(problem, image) if near else cheap
 
 
 def _within(objective: Any, image: Any, limit: int, order: int) -> Any:

@@ -1,0 +1,278 @@
+"""Solvers × problems × known optimum."""
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian import problems
+from gramian.eigen import METHODS
+from gramian.solvers.base import Settings
+from gramian.solvers.registry import SOLVERS
+from tests.cases import BY_NAME, CASES, K0, N, digits_bound, digits_kta, psd, symmetric
+
+REFERENCE = ("journee", "random-conic-pursuit")
+"""They descend, and need not converge."""
+
+
+def accepts(name, problem):
+    settings = Settings(rank=None, tol=1e-6, rng=np.random.default_rng(0))
+    return SOLVERS[name].refusal(problem, settings) is None
+
+
+TABLE = [
+    pytest.param(name, case, id=f"{name}-{case}")
+    for case in CASES
+    for name in gm.solvers.available()
+    if accepts(name, case.problem)
+]
+CONVERGING = [row for row in TABLE if row.values[0] not in REFERENCE]
+DESCENDING = [row for row in TABLE if row.values[0] in (*REFERENCE, "bilgo", "lro")]
+
+
+def assert_feasible(problem, result):
+    """LLᵀ is PSD by its form; what is left is that it is finite and has its trace."""
+    assert result.factor.shape[0] == problem.order
+    assert np.all(np.isfinite(result.factor))
+    assert problem.value(result.factor) == pytest.approx(result.value, rel=1e-9, abs=1e-9)
+    if problem.domain.trace is not None:
+        assert np.trace(result.matrix()) == pytest.approx(problem.domain.trace)
+
+
+@pytest.mark.parametrize(("name", "case"), CONVERGING)
+def test_every_solver_reaches_the_optimum(name, case):
+    limit = 300 if name == "projected-gradient" else None
+    result = gm.minimize(case.problem, name, tol=1e-7, max_iter=limit)
+    assert result.value == pytest.approx(case.optimum, rel=2e-7, abs=2e-7)
+    if name != "projected-gradient":  # whose last digits of gap take longer than this
+        assert result.status in (gm.Status.CONVERGED, gm.Status.STALLED)
+    assert_feasible(case.problem, result)
+
+
+@pytest.mark.parametrize(("name", "case"), DESCENDING)
+def test_values_fall_monotonically(name, case):
+    result = gm.minimize(case.problem, name, tol=1e-9, max_iter=40)
+    values = result.history["value"]
+    assert np.all(np.diff(values) <= 1e-12 * (1 + np.abs(values[:-1])))
+    assert result.value == pytest.approx(values.min(), rel=1e-11)
+    assert result.value < values[0] or len(values) == 1
+    assert result.value >= case.optimum - 1e-8 * (1 + abs(case.optimum))
+    assert_feasible(case.problem, result)
+
+
+@pytest.mark.parametrize("name", ["squared-entries", "squared-hinge-triplets"])
+def test_projected_gradient_ends_by_itself(name):
+    """Where rounding ends all progress, it says so long before its iteration limit."""
+    result = gm.minimize(BY_NAME[name].problem, "projected-gradient", tol=1e-9, max_iter=2000)
+    assert result.status is not gm.Status.MAX_ITER
+
+
+BILGO_OPTIONS = {
+    "plain": {"local": None},
+    "cg": {"local": "cg"},
+    "lbfgs": {"local": "lbfgs"},
+    "capped": {"cap_alpha": True},
+    "often": {"local_every": 1, "local_iterations": 5},
+    **{f"eigen-{method}": {"eigen": method, "eigen_tol": 1e-6} for method in METHODS},
+}
+
+
+@pytest.mark.parametrize("options", BILGO_OPTIONS.values(), ids=BILGO_OPTIONS)
+@pytest.mark.parametrize(
+    "name", ["quadratic-non-commuting", "squared-entries", "logistic-distances"]
+)
+def test_bilgo_reaches_the_optimum_with_every_option(name, options):
+    case = BY_NAME[name]
+    plain = options.get("local", "lbfgs") is None
+    result = gm.minimize(case.problem, "bilgo", tol=1e-2 if plain else 1e-7, **options)
+    assert result.status is gm.Status.CONVERGED
+    gap = result.value - case.optimum
+    assert -1e-8 <= gap <= (1e-2 if plain else 1e-6) * abs(case.optimum)
+
+
+def test_cap_alpha_keeps_alpha_within_one():
+    result = gm.minimize(BY_NAME["sum"].problem, "bilgo", local=None, cap_alpha=True, max_iter=30)
+    assert np.nanmax(result.history["alpha"]) <= 1.0
+    assert np.nanmin(result.history["beta"]) >= 0.0
+
+
+def test_journee_never_shrinks():
+    result = gm.minimize(BY_NAME["sum"].problem, "journee", max_iter=10)
+    assert np.all(result.history["alpha"][1:] == 1.0)
+
+
+@pytest.mark.parametrize(
+    ("solver", "options", "message"),
+    [
+        ("bilgo", {"local": "newton"}, r"local must be None or one of \['cg', 'lbfgs'\]"),
+        ("bilgo", {"eigen": "power"}, "unknown method 'power'"),
+        ("random-conic-pursuit", {"chi": 0.0}, r"chi must lie in \(0, 1\]"),
+    ],
+)
+def test_bad_options_are_refused(solver, options, message):
+    with pytest.raises(ValueError, match=message):
+        gm.minimize(BY_NAME["top-eigen"].problem, solver, **options)
+
+
+# --- rank limits ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+@pytest.mark.parametrize("solver", ["auto", "bilgo", "lro", "lbfgs"])
+def test_top_eigen_of_limited_rank_is_the_truncated_optimum(solver, rank):
+    values = np.sort(np.linalg.eigvalsh(K0))[::-1]
+    kept = np.maximum(values[:rank], 0.0)
+    optimum = np.sum(K0 * K0) - np.sum(kept**2)
+    problem = problems.top_eigen(K0)
+    result = gm.minimize(problem, solver, rank=rank)
+    assert result.rank <= rank
+    assert result.status.converged
+    assert result.value == pytest.approx(optimum, rel=1e-6)
+    least = np.sum(np.minimum(values, 0.0) ** 2)
+    assert result.certificate.lower_bound <= least + 1e-9
+    if rank == 3:  # K0 has three positive eigenvalues: the limit costs nothing
+        assert result.value == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_a_rank_limit_is_respected_or_refused(name):
+    problem = BY_NAME["squared-entries"].problem
+    if name == "eigenbasis":
+        with pytest.raises(ValueError, match="cannot take"):
+            gm.minimize(BY_NAME["top-eigen"].problem, name, rank=2)
+        return
+    try:
+        result = gm.minimize(problem, name, rank=2, max_iter=30)
+    except ValueError as refusal:
+        assert "rank" in str(refusal)
+    else:
+        assert result.rank <= 2
+
+
+def test_a_rank_limit_over_a_slice_is_respected_or_refused():
+    """‖M‖² over tr M = 1 is least at I/n, which has every rank but a low one."""
+    objective = problems.quadratic(None, 1.0, np.zeros((5, 5))).objective
+    problem = gm.Problem(objective, gm.Spectrahedron(1.0))
+    try:
+        result = gm.minimize(problem, rank=2, init=np.eye(5, 2), max_iter=30)
+    except ValueError as refusal:
+        assert "rank" in str(refusal)
+    else:
+        assert result.rank <= 2
+
+
+def test_digits_kta_of_rank_20_comes_within_1e_4_of_the_best_known():
+    result = gm.minimize(digits_kta(), rank=20)
+    assert result.rank <= 20
+    assert result.value == pytest.approx(247.904275, abs=1e-4)
+    assert result.certificate.lower_bound <= 247.7373706638145 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("make", "optimum", "rank"),
+    [(digits_kta, 247.7373706638145, 64), (digits_bound, 188.915697258213, 9)],
+)
+def test_digits_reach_their_known_optimum(make, optimum, rank):
+    result = gm.minimize(make(), tol=1e-9)
+    assert result.status is gm.Status.CONVERGED
+    assert result.value == pytest.approx(optimum, rel=1e-9)
+    assert result.rank == rank
+
+
+def test_a_rank_limit_ends_at_the_iteration_limit_at_tolerance_zero():
+    """The split before the cut must not wait for a gap of exactly 0."""
+    problem = BY_NAME["quadratic-commuting"].problem
+    result = gm.minimize(problem, rank=2, tol=0.0, max_iter=3, time_limit=2.0)
+    assert result.status is not gm.Status.TIME_LIMIT
+
+
+# --- starts --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solver", ["auto", "bilgo", "lro", "lbfgs", "projected-gradient"])
+def test_a_warm_start_is_where_the_run_starts(solver):
+    case = BY_NAME["squared-entries"]
+    first = gm.minimize(case.problem, "lbfgs", tol=1e-8)
+    for init in (first, first.factor, first.factor.astype(np.float32), first.factor.tolist()):
+        again = gm.minimize(case.problem, solver, init=init, max_iter=0)
+        assert again.value <= first.value + 1e-6
+
+
+def test_a_warm_start_never_makes_the_result_worse():
+    case = BY_NAME["sum"]
+    init = 0.3 * np.random.default_rng(0).standard_normal((N, 2))
+    for solver in gm.solvers.available():
+        if accepts(solver, case.problem):
+            result = gm.minimize(case.problem, solver, init=init, max_iter=2)
+            assert result.value <= case.problem.value(init)
+
+
+def test_a_warm_start_is_cut_to_the_rank_limit():
+    init = np.random.default_rng(0).standard_normal((N, 5))
+    result = gm.minimize(BY_NAME["top-eigen"].problem, "lbfgs", rank=2, init=init)
+    assert result.rank <= 2
+
+
+@pytest.mark.parametrize("solver", ["bilgo", "lro", "lbfgs", "random-conic-pursuit"])
+def test_a_seed_fixes_the_run(solver):
+    problem = BY_NAME["squared-hinge-triplets"].problem
+    runs = [
+        gm.minimize(problem, solver, max_iter=8, random_state=seed)
+        for seed in (5, 5, np.random.default_rng(5), 6)
+    ]
+    np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
+    np.testing.assert_array_equal(runs[0].factor, runs[2].factor)
+    assert not np.array_equal(runs[0].factor, runs[3].factor) or solver == "bilgo"
+
+
+def test_no_seed_means_the_same_run_each_time_and_a_random_state_is_taken():
+    problem = BY_NAME["squared-entries"].problem
+    runs = [gm.minimize(problem, "lro", max_iter=3) for _ in range(2)]
+    np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
+    states = [
+        gm.minimize(problem, "lro", max_iter=3, random_state=np.random.RandomState(4))
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(states[0].factor, states[1].factor)
+
+
+# --- the edges of what is allowed ----------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("solver", list(gm.solvers.available()))
+def test_tiny_orders_work(solver, order):
+    rng = np.random.default_rng(order)
+    K = symmetric(rng, order) + np.eye(order)
+    result = gm.minimize(problems.top_eigen(K), solver, max_iter=200)
+    optimum = np.sum(np.minimum(np.linalg.eigvalsh(K), 0.0) ** 2)
+    if solver not in REFERENCE:
+        assert result.value == pytest.approx(optimum, abs=1e-6)
+    assert result.value >= optimum - 1e-12
+
+
+@pytest.mark.parametrize("solver", list(gm.solvers.available()))
+def test_an_optimum_at_zero_is_found(solver):
+    """F(M) = ‖M‖² + 2⟨C, M⟩ with C ≻ 0 is least at M = 0."""
+    problem = problems.quadratic(None, 1.0, psd(np.random.default_rng(0), 5) + np.eye(5))
+    result = gm.minimize(problem, solver, max_iter=500)
+    assert result.value == pytest.approx(0.0, abs=1e-6)
+    assert result.status is not gm.Status.DIVERGED
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 50])
+def test_a_point_over_a_slice_lies_in_the_slice_even_where_zero_is_better(max_iter):
+    """‖M‖² over tr M = 1 is 1/n; M = 0 would be better but is no member."""
+    objective = problems.quadratic(None, 1.0, np.zeros((4, 4))).objective
+    problem = gm.Problem(objective, gm.Spectrahedron(1.0))
+    result = gm.minimize(problem, tol=0.0, max_iter=max_iter)
+    assert np.trace(result.matrix()) == pytest.approx(1.0)
+    assert result.value == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("zero", ["A", "B"])
+def test_a_zero_matrix_does_as_well_as_none(zero):
+    rng = np.random.default_rng(0)
+    parts = {"A": psd(rng, 4) + np.eye(4), "B": psd(rng, 4) + np.eye(4), "C": symmetric(rng, 4)}
+    none = gm.minimize(problems.quadratic(**{**parts, zero: None}))
+    zeros = gm.minimize(problems.quadratic(**{**parts, zero: np.zeros((4, 4))}))
+    assert zeros.value == pytest.approx(none.value, rel=1e-6)

@@ -1,0 +1,64 @@
+"""The checks we ship: they pass what is right and fail what is subtly wrong."""
+
+import numpy as np
+import pytest
+
+from gramian.checks import check_adjoint, check_curvature, check_gradient
+from gramian.losses import Squared, SquaredHinge
+from gramian.maps import Entries, PairDistances
+from gramian.objectives import Composite
+
+PAIRS = [[0, 1], [1, 2], [3, 0]]
+
+
+class WrongGradient(Squared):
+    def gradient(self, z):
+        return 1.001 * super().gradient(z)
+
+
+class WrongCurvature(Squared):
+    def curvature(self, z, directions):
+        return 1.01 * super().curvature(z, directions)
+
+
+class NaNGradient(Squared):
+    def gradient(self, z):
+        return np.full_like(z, np.nan)
+
+
+class WrongAdjoint(PairDistances):
+    def adjoint(self, w, V):
+        return 1.0001 * super().adjoint(w, V)
+
+
+class WrongObjective(Composite):
+    def gradient_factor(self, image):
+        return 0.5 * super().gradient_factor(image)
+
+
+def test_right_ones_pass_and_return_a_small_error():
+    assert 0 <= check_adjoint(Entries(PAIRS, 4)) < 1e-10
+    assert 0 <= check_gradient(SquaredHinge()) < 1e-6
+    assert 0 <= check_curvature(Squared()) < 1e-5
+    assert 0 <= check_gradient(Composite(Entries(PAIRS, 4), Squared())) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("check", "subject", "what"),
+    [
+        (check_gradient, WrongGradient(), "gradient"),
+        (check_gradient, NaNGradient(), "gradient"),
+        (check_curvature, WrongCurvature(), "curvature"),
+        (check_adjoint, WrongAdjoint(PAIRS, 4), "adjoint"),
+        (check_gradient, WrongObjective(Entries(PAIRS, 4), Squared()), "gradient"),
+    ],
+)
+def test_wrong_ones_fail_with_the_error(check, subject, what):
+    with pytest.raises(AssertionError, match=f"{what} check failed: relative error"):
+        check(subject)
+
+
+def test_the_point_and_the_tolerance_are_the_callers():
+    check_gradient(WrongGradient(), np.ones(3), rtol=0.01)
+    L = np.random.default_rng(1).standard_normal((4, 2))
+    check_gradient(Composite(Entries(PAIRS, 4), Squared()), L)

@@ -1,0 +1,80 @@
+"""Domains: each projection gives the nearest member."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from gramian import PSDCone, Spectrahedron
+from gramian.domains import project
+
+VALUES = hnp.arrays(float, st.integers(1, 8), elements=st.floats(-100, 100))
+
+
+@given(values=VALUES)
+def test_cone_projection_is_the_positive_part(values):
+    nearest = PSDCone().project_eigenvalues(values)
+    assert np.all(nearest >= 0)
+    # Moreau: v = P₊(v) − P₊(−v) with orthogonal parts.
+    np.testing.assert_array_equal(nearest - PSDCone().project_eigenvalues(-values), values)
+
+
+@settings(deadline=None)
+@given(values=VALUES, trace=st.floats(0.01, 50))
+def test_simplex_projection_meets_its_optimality_conditions(values, trace):
+    nearest = Spectrahedron(trace).project_eigenvalues(values)
+    assert np.all(nearest >= 0)
+    assert nearest.sum() == pytest.approx(trace, rel=1e-9)
+    # One shift for the kept eigenvalues, and the dropped ones lie below it.
+    shift = values - nearest
+    kept = nearest > 0
+    np.testing.assert_allclose(shift[kept], shift[kept][0], atol=1e-9)
+    assert np.all(values[~kept] <= shift[kept][0] + 1e-9)
+
+
+@settings(deadline=None, max_examples=25)
+@given(values=hnp.arrays(float, 3, elements=st.floats(-3, 3)))
+def test_simplex_projection_is_nearer_than_a_grid(values):
+    nearest = Spectrahedron(1.0).project_eigenvalues(values)
+    ticks = np.linspace(0, 1, 41)
+    grid = np.array([(a, b, 1 - a - b) for a in ticks for b in ticks if a + b <= 1])
+    best = np.min(np.sum((grid - values) ** 2, axis=1))
+    assert np.sum((nearest - values) ** 2) <= best + 1e-12
+
+
+@pytest.mark.parametrize("size", [1e8, 1e17, 1e30])
+def test_simplex_projection_holds_far_from_the_simplex(size):
+    nearest = Spectrahedron(1.0).project_eigenvalues(np.array([-size, 0.0, size]))
+    np.testing.assert_allclose(nearest, [0.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize("domain", [PSDCone(), Spectrahedron(2.5)])
+def test_project_keeps_members_and_is_nearest_in_the_frobenius_norm(domain):
+    rng = np.random.default_rng(0)
+    S = rng.standard_normal((6, 6))
+    S = S + S.T
+    values, vectors = project(domain, S)
+    P = (vectors * values) @ vectors.T
+    again, vectors = project(domain, P)
+    np.testing.assert_allclose((vectors * again) @ vectors.T, P, atol=1e-12)
+    for _ in range(50):
+        M = rng.standard_normal((6, 4))
+        M = M @ M.T
+        if domain.trace is not None:
+            M *= domain.trace / np.trace(M)
+        # ⟨S − P, M − P⟩ ≤ 0 for every member M: the variational inequality of a projection.
+        assert np.sum((S - P) * (M - P)) <= 1e-10
+
+
+def test_domains_say_what_they_are():
+    assert PSDCone().trace is None
+    assert Spectrahedron(2.0).trace == 2.0
+    assert str(PSDCone()) == "M ⪰ 0"
+    assert str(Spectrahedron(2.0)) == "M ⪰ 0, tr M = 2"
+
+
+@pytest.mark.parametrize("trace", [0.0, -1.0, np.nan, np.inf])
+def test_a_trace_that_is_not_a_positive_number_is_refused(trace):
+    with pytest.raises(ValueError, match="needs a trace above 0"):
+        Spectrahedron(trace)

@@ -1,0 +1,68 @@
+"""The package as people meet it: a light import, a table of solvers, the public names."""
+
+import subprocess
+import sys
+
+import pytest
+
+import gramian as gm
+
+HEAVY = ["numba", "torch", "matplotlib", "pandas", "tqdm", "clarabel", "scs"]
+
+
+def fresh(code):
+    """What a fresh interpreter prints."""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def test_import_is_light():
+    loaded = fresh(f"import sys, gramian; print(*[m for m in {HEAVY} if m in sys.modules])")
+    assert loaded == []
+
+
+def test_a_small_problem_is_solved_without_compiling():
+    code = """
+import sys, numpy as np, gramian as gm
+from gramian.losses import Squared
+from gramian.maps import Entries
+from gramian.objectives import Composite
+gm.minimize(gm.Problem(Composite(Entries([[0, 1], [1, 1]], 3), Squared(1.0), 0.1)))
+print(*[m for m in %s if m in sys.modules])
+"""
+    assert fresh(code % HEAVY) == []
+
+
+@pytest.mark.parametrize("name", gm.__all__)
+def test_public_names_are_importable(name):
+    assert getattr(gm, name) is not None
+    assert name in dir(gm)
+
+
+@pytest.mark.parametrize("name", ["kta", "linear_separation", "quadratic", "top_eigen"])
+def test_problems_by_name(name):
+    assert name in gm.problems.__all__
+    assert callable(getattr(gm.problems, name))
+
+
+@pytest.mark.parametrize("name", ["KTA", "LinearSeparation"])
+def test_estimators_by_name(name):
+    assert isinstance(getattr(gm.metric, name), type)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'gramian' has no attribute 'metrics'"):
+        gm.metrics  # noqa: B018
+
+
+def test_available_prints_a_table_of_the_solvers():
+    table = gm.solvers.available()
+    lines = str(table).splitlines()
+    names = ["auto", "bilgo", "lro", "lbfgs", "projected-gradient", "journee"]
+    assert set(names) <= set(table)
+    assert len(lines) == len(table) == len(list(table))
+    for line, name in zip(lines, table, strict=True):
+        assert line.startswith(name)
+        assert len(line.split("  ")) >= 3  # name, what it does, what it accepts
+    # The columns line up.
+    assert len({line.index(row[1]) for line, row in zip(lines, table.rows, strict=True)}) == 1
