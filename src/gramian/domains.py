@@ -49,6 +49,8 @@ class Spectrahedron:
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """Onto the simplex Σ = τ: a shift, then the positive part."""
+        # Shifting all eigenvalues changes nothing; from the largest, no rounding loses τ.
+        eigenvalues = eigenvalues - np.max(eigenvalues)
         descending = np.sort(eigenvalues)[::-1]
         shifts = (np.cumsum(descending) - self.trace) / np.arange(1, descending.size + 1)
         kept = np.flatnonzero(descending > shifts)[-1]

@@ -88,7 +88,7 @@ class Result:
 
     @property
     def iterations(self) -> int:
-        return len(self.history) - 1
+        return max(0, len(self.history) - 1)
 
     def matrix(self) -> Array:
         """M = LLᵀ as a dense array."""

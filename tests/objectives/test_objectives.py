@@ -294,18 +294,18 @@ def test_sum_refuses_parts_of_different_orders():
 
 
 @pytest.mark.parametrize(
-    "loss",
+    "make_loss",
     [
-        Squared(np.zeros(11)),
-        Squared(np.zeros((12, 1))),
-        SquaredHinge(weight=np.ones(13)),
-        Logistic(np.zeros((1, 12, 1))),
+        lambda: Squared(np.zeros(11)),
+        lambda: Squared(np.zeros((12, 1))),
+        lambda: SquaredHinge(weight=np.ones(13)),
+        lambda: Logistic(np.zeros((1, 12, 1))),
     ],
     ids=["short target", "column target", "long weight", "cube"],
 )
-def test_composite_refuses_a_loss_that_does_not_fit_the_map(loss):
+def test_composite_refuses_a_loss_that_does_not_fit_the_map(make_loss):
     with pytest.raises(ValueError, match="12"):
-        Composite(MAPS["entries"], loss)
+        Composite(MAPS["entries"], make_loss())
 
 
 @pytest.mark.parametrize(

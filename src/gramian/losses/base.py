@@ -21,6 +21,9 @@ class Loss(Protocol):
     infimum: float
     """A number that g never goes below (−inf where there is none)."""
 
+    size: int | None
+    """The length of z where the loss knows it, None where any will do."""
+
     smoothness: float
     """An upper bound on the largest eigenvalue of ∇²g."""
 
@@ -55,6 +58,10 @@ class Separable(ABC):
             raise ValueError("the loss has a target or margin that is NaN or infinite")
         if not np.all(np.isfinite(self.weight)) or np.any(self.weight < 0):
             raise ValueError("the loss needs finite weights that are not negative")
+        shape = np.broadcast_shapes(self.centre.shape, self.weight.shape)
+        if len(shape) > 1:
+            raise ValueError(f"targets, margins and weights must be vectors, got shape {shape}")
+        self.size = shape[0] if shape else None
         self.smoothness = float(np.max(self.weight, initial=0.0)) * self.steepest
 
     def value(self, z: Array) -> float:

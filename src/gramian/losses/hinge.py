@@ -39,8 +39,8 @@ class SmoothedHinge(Separable):
     def __init__(
         self, margin: ArrayLike = 1.0, *, mu: float = 0.1, weight: ArrayLike = 1.0
     ) -> None:
-        if not mu > 0:
-            raise ValueError(f"the smoothed hinge needs mu > 0, got {mu}")
+        if not 0 < mu < np.inf:
+            raise ValueError(f"the smoothed hinge needs mu > 0 and finite, got {mu}")
         self.mu = float(mu)
         self.steepest = 1.0 / self.mu
         super().__init__(margin, weight=weight)

@@ -17,10 +17,11 @@ class SoftMin:
 
     quadratic = False
     infimum = -np.inf
+    size = None
 
     def __init__(self, *, mu: float) -> None:
-        if not mu > 0:
-            raise ValueError(f"the soft minimum needs mu > 0, got {mu}")
+        if not 0 < mu < np.inf:
+            raise ValueError(f"the soft minimum needs mu > 0 and finite, got {mu}")
         self.mu = float(mu)
         self.smoothness = 1.0 / self.mu
 

@@ -100,6 +100,8 @@ class Growth:
         room = max(room, 0.0)
         if self.bend > 0:
             root = np.sqrt(self.slope**2 + 4 * self.bend * room)
+            if self.slope > 0:
+                return float(2 * room / (root + self.slope))
             return float((root - self.slope) / (2 * self.bend))
         return float(room / self.slope) if self.slope > 0 else None
 

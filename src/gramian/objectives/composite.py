@@ -32,6 +32,8 @@ class Composite(Objective):
 
     def __init__(self, map: LinearMap, loss: Loss, C: Any = None, *, constant: float = 0.0) -> None:
         self.map, self.loss, self.constant = map, loss, float(constant)
+        if loss.size not in (None, map.size):
+            raise ValueError(f"the loss is for {loss.size} values, but the map gives {map.size}")
         self.order = map.order
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)

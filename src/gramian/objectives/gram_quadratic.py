@@ -248,6 +248,11 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
         return Eigenbasis(V, np.full(order, A.scale), b)
     # Within an eigenspace of B any basis will do for B: the sum with A picks the one A needs.
     A_dense, B_dense = A.dense(), B.dense()
+    if not A_dense.any():
+        return Eigenbasis(V, np.zeros(order), b)
+    if not B_dense.any():
+        a, V = np.linalg.eigh(A_dense)
+        return Eigenbasis(V, a, np.zeros(order))
     size = np.linalg.norm(A_dense) * np.linalg.norm(B_dense)
     if np.linalg.norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
         return None

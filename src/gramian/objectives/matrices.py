@@ -7,6 +7,7 @@ small problems for the dense form.
 from __future__ import annotations
 
 from functools import cached_property
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -104,12 +105,12 @@ class LowRankPlusIdentity:
 
     @cached_property
     def lower(self) -> float:
-        """s plus the most negative eigenvalue the low-rank part can have."""
-        below = self.weights < 0
-        if not below.any():
+        """s plus the smallest eigenvalue of the low-rank part, which is one of a small matrix."""
+        if not np.any(self.weights < 0):
             return self.scale
-        negative = self.factor[:, below] * np.sqrt(-self.weights[below])
-        return self.scale - float(np.linalg.norm(negative, 2) ** 2)
+        R: Array = scipy.linalg.qr(self.factor, mode="r")[0]
+        small = np.linalg.eigvalsh((R * self.weights) @ R.T)[0]
+        return self.scale + min(float(small - _roundoff(R) ** 2), 0.0)
 
     def __matmul__(self, V: Array) -> Array:
         product = self.scale * V
@@ -130,11 +131,14 @@ class GramOperator:
 
     @cached_property
     def lower(self) -> float:
-        """0 for weights ≥ 0; otherwise minus the Frobenius norm of the negative part."""
-        if self.weights is None or np.all(self.weights >= 0):
+        """0 where s·w ≥ 0; otherwise what the rows with s·w < 0 can take away at most."""
+        below = np.minimum(self.scale * (np.ones(1) if self.weights is None else self.weights), 0.0)
+        if not below.any():
             return 0.0
+        if self.order <= DENSE_ORDER:
+            return Dense(self.dense()).lower
         norms = self.X.multiply(self.X).sum(axis=1) if sp.issparse(self.X) else (self.X**2).sum(1)
-        return float(self.scale * np.minimum(self.weights, 0.0) @ np.ravel(norms))
+        return float(np.sum(below * np.ravel(norms)))
 
     def __matmul__(self, V: Array) -> Array:
         XV = self.X @ V
@@ -194,7 +198,7 @@ class Operator:
         self.order = operator.shape[0]
 
     def __matmul__(self, V: Array) -> Array:
-        return self.operator @ V
+        return self.operator @ V if V.size else np.zeros(V.shape)
 
     def dense(self) -> Array:
         return self.operator @ np.eye(self.order)
@@ -206,7 +210,7 @@ def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMa
     Takes a symmetric ndarray, a scipy sparse matrix or LinearOperator, one of the classes here,
     a number (that multiple of the identity) or None (zero), the last two where `order` is known.
     """
-    if value is None or np.isscalar(value):
+    if value is None or isinstance(value, Real):
         wrapped: Any = _multiple_of_identity(value, name, order)
     elif isinstance(value, LinearOperator):
         _check_square(value.shape, name)
@@ -223,9 +227,21 @@ def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMa
 
 
 def require_psd(matrix: SymmetricMatrix, name: str) -> None:
-    """Refuse a matrix that is known not to be PSD: with it the problem is not convex."""
-    slack = 1e-8 * max(1e-300, _scale(matrix))
-    if np.isfinite(matrix.lower) and matrix.lower < -slack:
+    """Refuse a matrix that is known not to be PSD: with it the problem is not convex.
+
+    Only where λ_min is computed rather than bounded.
+    """
+    if isinstance(matrix, Dense):
+        size = float(np.linalg.norm(matrix.array))
+    elif isinstance(matrix, Sparse):
+        size = float(np.linalg.norm(matrix.matrix.data))
+    elif isinstance(matrix, GramOperator) and matrix.order <= DENSE_ORDER:
+        size = abs(matrix.lower)
+    elif isinstance(matrix, LowRankPlusIdentity):
+        size = abs(matrix.scale) + float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
+    else:
+        return
+    if matrix.lower < -1e-8 * size:
         raise ValueError(
             f"{name} must be positive semidefinite, but its smallest eigenvalue is about "
             f"{matrix.lower:.3g}; without that the problem is not convex"
@@ -272,12 +288,6 @@ def _check_square(shape: tuple[int, ...], name: str) -> None:
         raise ValueError(f"{name} must be a square matrix, got shape {tuple(shape)}")
     if shape[0] == 0:
         raise ValueError(f"{name} is empty")
-
-
-def _scale(matrix: SymmetricMatrix) -> float:
-    """The order of magnitude of a matrix, from its product with one fixed vector."""
-    probe = np.cos(np.arange(matrix.order, dtype=float))
-    return float(np.linalg.norm(matrix @ probe) / np.linalg.norm(probe))
 
 
 def _roundoff(array: Array) -> float:

@@ -115,6 +115,8 @@ def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     check_consistent_length(X, labels)
     if labels.ndim != 1:
         raise ValueError(f"y must hold one label per sample, got shape {labels.shape}")
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError("y contains NaN or infinity; every sample needs a label")
     classes, indices = np.unique(labels, return_inverse=True)
     if classes.size < 2:
         raise ValueError("y has only one class; a metric is learned from at least two")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -54,12 +55,14 @@ def moments(X: Any, classes: NDArray[np.integer], *, center: bool = False) -> Mo
 
 
 def class_sums(X: Any, classes: NDArray[np.integer]) -> tuple[Array, Array]:
-    """XᵀY and the class sizes, for class indices 0 … c − 1."""
-    n, c = classes.size, int(classes.max()) + 1
-    Y = sp.csr_array((np.ones(n, dtype=X.dtype), (np.arange(n), classes)), shape=(n, c))
-    sums = Y.T @ X
-    sums = sums.toarray() if sp.issparse(sums) else sums
-    return np.ascontiguousarray(sums.T, dtype=float), np.bincount(classes).astype(float)
+    """XᵀY and the class sizes, for class indices 0 … c − 1, in double precision."""
+    c = int(classes.max()) + 1
+    sums = np.zeros((c, X.shape[1]))
+    for rows, labels in _blocks(X, classes):
+        n = labels.size
+        Y = sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, c))
+        sums += _toarray(Y.T @ rows)
+    return np.ascontiguousarray(sums.T), np.bincount(classes).astype(float)
 
 
 def column_means(X: Any) -> Array:
@@ -72,16 +75,16 @@ def weighted_gram(X: Any, weights: Array | None = None) -> Array:
     if weights is None and X.dtype == np.float64:
         return _toarray(X.T @ X)
     gram = np.zeros((X.shape[1], X.shape[1]))
-    for start in range(0, X.shape[0], BLOCK):
-        rows = X[start : start + BLOCK]
-        if weights is None:
-            scaled = rows
-        elif sp.issparse(rows):
-            scaled = sp.diags_array(weights[start : start + BLOCK]) @ rows
-        else:
-            scaled = rows * weights[start : start + BLOCK, None]
+    for rows, weight in _blocks(X, np.ones(X.shape[0]) if weights is None else weights):
+        scaled = sp.diags_array(weight) @ rows if sp.issparse(rows) else rows * weight[:, None]
         gram += _toarray(rows.T @ scaled)
     return gram
+
+
+def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
+    """Blocks of rows in double precision, each with its part of `along`."""
+    for start in range(0, X.shape[0], BLOCK):
+        yield X[start : start + BLOCK].astype(float, copy=False), along[start : start + BLOCK]
 
 
 def _gram(X: Any, mean: Array | None) -> Dense | GramOperator | MatrixSum:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
-from gramian.objectives import GramQuadratic
-from gramian.objectives.matrices import as_symmetric
+from gramian.objectives import GramQuadratic, LowRankPlusIdentity
+from gramian.objectives.matrices import (
+    Dense,
+    Operator,
+    Scaled,
+    Sparse,
+    SymmetricMatrix,
+    as_symmetric,
+)
 from gramian.problem import Problem
 
 
@@ -28,15 +33,25 @@ def top_eigen(K: Any) -> Problem:
     The constant ‖K‖² is left out for a LinearOperator, whose entries are not known.
     """
     matrix = as_symmetric(K, "K")
-    if isinstance(K, LinearOperator):
-        square, formula = 0.0, "‖M − K‖² − ‖K‖²"
-    else:
-        square, formula = _squared_norm(K), "‖M − K‖²"
-    minus_K = LinearOperator((matrix.order,) * 2, matvec=lambda v: -(matrix @ v), dtype=float)
-    C: Any = minus_K if isinstance(K, LinearOperator) else -K if sp.issparse(K) else -np.asarray(K)
-    return Problem(GramQuadratic(None, 1.0, C, constant=square), name="top_eigen", formula=formula)
+    known = not isinstance(matrix, Operator)
+    return Problem(
+        GramQuadratic(None, 1.0, _negative(matrix), constant=_squared_norm(matrix) if known else 0),
+        name="top_eigen",
+        formula="‖M − K‖²" if known else "‖M − K‖² − ‖K‖²",
+    )
 
 
-def _squared_norm(K: Any) -> float:
-    entries = K.data if sp.issparse(K) else np.asarray(K, dtype=float)
+def _negative(matrix: SymmetricMatrix) -> SymmetricMatrix:
+    """−K in a form whose smallest eigenvalue can be bounded where K's can."""
+    if isinstance(matrix, Dense):
+        return Dense(-matrix.array)
+    if isinstance(matrix, Sparse):
+        return Sparse(-matrix.matrix)
+    if isinstance(matrix, LowRankPlusIdentity):
+        return LowRankPlusIdentity(matrix.order, -matrix.scale, matrix.factor, -matrix.weights)
+    return Scaled(matrix, -1.0)
+
+
+def _squared_norm(matrix: SymmetricMatrix) -> float:
+    entries = matrix.matrix.data if isinstance(matrix, Sparse) else matrix.dense()
     return float(np.sum(np.square(entries)))

@@ -12,6 +12,7 @@ from gramian.objectives.base import Restriction
 Array = NDArray[np.floating]
 
 NEWTON_STEPS = 60
+HUGE = 1e30
 
 
 def bilateral(
@@ -33,7 +34,9 @@ def bilateral(
         if step is None:
             if restriction.quadratic:
                 return float(s[0]), float(s[1]), -np.inf
-            step = _bounded_descent(p, lower - s, upper - s)
+            step = _far_descent(restriction, s, p, lower, upper)
+            if step is None:
+                return float(s[0]), float(s[1]), -np.inf
         moved, value = _backtrack(restriction, s, step, float(p @ step), best)
         if not value < best:
             break
@@ -106,9 +109,21 @@ def _on_edge(
     return b
 
 
-def _bounded_descent(p: Array, lower: Array, upper: Array) -> Array:
-    """A projected gradient step, where the Newton model has no minimum."""
-    return np.clip(-p / max(float(np.max(np.abs(p))), 1e-300), lower, upper)
+def _far_descent(
+    restriction: Restriction, s: Array, p: Array, lower: Array, upper: Array
+) -> Array | None:
+    """Where the Newton model has no minimum: doubled projected-gradient steps while f falls.
+
+    None if f falls as far as numbers go.
+    """
+    unit = np.clip(s - p / max(float(np.max(np.abs(p))), 1e-300), lower, upper) - s
+    length, value = 1.0, restriction.value(s + unit)
+    while length < HUGE:
+        further = restriction.value(np.clip(s + 2 * length * unit, lower, upper))
+        if not further < value:
+            return np.clip(s + length * unit, lower, upper) - s
+        length, value = 2 * length, further
+    return None
 
 
 def _backtrack(

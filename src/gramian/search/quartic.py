@@ -10,18 +10,26 @@ from gramian.objectives.base import Restriction
 
 Array = NDArray[np.floating]
 
-NEWTON_STEPS = 60
+NEWTON_STEPS = 200
+HUGE = 1e30
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:
     """(μ, F) with μ ≥ 0 the best step along θ = (1, 2μ, μ²).
 
     For a quadratic F this is a quartic in μ and its best root is taken; the paper's limit μ < 1
-    is a slip. Otherwise a safeguarded Newton iteration in one variable.
+    is a slip. Otherwise a safeguarded Newton iteration in one variable. The value is −inf where F
+    falls for ever.
     """
-    if restriction.quadratic:
-        return minimise_quartic(quartic_coefficients(restriction), nonnegative=True)
-    return _newton(restriction)
+    if not restriction.quadratic:
+        return _newton(restriction)
+    coefficients = quartic_coefficients(restriction)
+    # The last coefficient is a square, which rounding can leave below zero.
+    coefficients[4] = max(coefficients[4], 0.0)
+    try:
+        return minimise_quartic(coefficients, nonnegative=True)
+    except ValueError:
+        return 0.0, -np.inf
 
 
 def quartic_coefficients(restriction: Restriction) -> list[float]:
@@ -38,27 +46,34 @@ def quartic_coefficients(restriction: Restriction) -> list[float]:
 
 
 def _newton(restriction: Restriction) -> tuple[float, float]:
-    """Find φ'(μ) = 0 from μ = 0, inside a bracket [low, high] with φ'(low) < 0."""
-    low, high, mu = 0.0, np.inf, 0.0
-    slope, bend = _derivatives(restriction, 0.0)
-    first = abs(slope)
-    if slope >= 0:
-        return 0.0, restriction.value(_theta(0.0))
+    """Newton from μ = 0 inside a bracket: F falls at `low`; at `high` it rises, or is higher.
+
+    A step that leaves the bracket, or does not halve it, is replaced by its middle (or by
+    doubling, while it is open). The value is −inf where F still falls at the end of the numbers.
+    """
+    low, low_value, high, width = 0.0, restriction.value(_theta(0.0)), np.inf, np.inf
+    slope, bend = _derivatives(restriction, low)
+    enough = 1e-10 * abs(slope)
+    if not slope < 0:
+        return low, low_value
     for _ in range(NEWTON_STEPS):
-        step = -slope / bend if bend > 0 else np.inf
-        trial = mu + step
-        if not low < trial < high:
-            trial = 2 * max(mu, 1e-3) if np.isinf(high) else 0.5 * (low + high)
-        mu = trial
-        slope, bend = _derivatives(restriction, mu)
-        if slope < 0:
-            low = mu
+        mu = low - slope / bend if bend > 0 else np.inf
+        if not low < mu < high or (np.isfinite(width) and high - low > 0.5 * width):
+            mu = 0.5 * (low + high) if np.isfinite(high) else max(2 * low, 1.0)
+        width = high - low
+        value = restriction.value(_theta(mu))
+        mu_slope, mu_bend = _derivatives(restriction, mu)
+        if value <= low_value and abs(mu_slope) <= enough:
+            return mu, value
+        if mu_slope < 0 and value <= low_value:
+            low, low_value, slope, bend = mu, value, mu_slope, mu_bend
         else:
             high = mu
-        if abs(slope) <= 1e-10 * first or high - low <= 1e-14 * high:
+        if low > HUGE:
+            return low, -np.inf
+        if np.isfinite(high) and high - low <= 1e-14 * high:
             break
-    value = restriction.value(_theta(mu))
-    return mu, value
+    return low, low_value
 
 
 def _theta(mu: float) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,18 @@ from gramian.solvers.base import Run, Settings, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
+from gramian.solvers.projected_gradient import refusal as dense_refusal
 
 Array = NDArray[np.floating]
 
 LARGE = 10_000
+SPLIT_STEPS = 100
+"""The answer to be cut need not be exact."""
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """Nothing is refused but a rank limit together with a fixed trace."""
+    return None if problem.domain.trace is None else dense_refusal(problem, settings)
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
@@ -36,9 +45,10 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:
-    for step in split.eigenbasis(problem, factor, settings):
+    step = None
+    for step in islice(split.eigenbasis(problem, factor, settings), SPLIT_STEPS):
         assert step.certificate is not None and step.certificate.relative_gap is not None
-        factor = step.factor
         if step.certificate.relative_gap <= settings.tol or settings.expired():
             break
-    return (yield from lbfgs(problem, compress(factor, rank), settings))
+    assert step is not None
+    return (yield from lbfgs(problem, compress(step.factor, rank), settings))

@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
@@ -88,17 +90,6 @@ def needs_cone(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
-def needs_order(limit: int) -> Callable[[Problem, Settings], str | None]:
-    """The refusal of solvers that keep M dense."""
-
-    def refusal(problem: Problem, settings: Settings) -> str | None:
-        if problem.order > limit:
-            return f"it keeps M dense, up to order {limit}, and this problem has {problem.order}"
-        return None
-
-    return refusal
-
-
 def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
     """Whether the certified gap is within tol of |F|, or of a millionth of the problem's scale.
 
@@ -133,3 +124,9 @@ def starting_factor(problem: Problem, columns: int, rng: np.random.Generator) ->
     blend = objective.blend(objective.image(L), zero)
     alpha, _, value = bilateral(blend.restriction)
     return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1.0)
+
+
+def falls_for_ever(objective: Objective, image: Any) -> bool:
+    """Whether F(αM) has no minimum in α ≥ 0."""
+    zero = objective.image(image.factor[:, :0])
+    return bilateral(objective.blend(image, zero).restriction)[2] == -np.inf

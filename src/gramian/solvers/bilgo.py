@@ -40,6 +40,9 @@ def bilgo(
     if local is not None and local not in LOCAL_SEARCHES:
         raise ValueError(f"local must be None or one of {sorted(LOCAL_SEARCHES)}, got {local!r}")
 
+    if local_every < 1 or local_iterations < 1:
+        raise ValueError("local_every and local_iterations must be at least 1")
+
     def refine(L: Array, k: int) -> Array:
         if (k + 1) % local_every:
             return L

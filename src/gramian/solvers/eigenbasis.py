@@ -66,7 +66,7 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
         Z, rank = _project(W, negative)
         negative = 2 * rank > problem.order
         U = W - Z
-        certificate = _certificate(objective, H, C, Z, -rho * U)
+        certificate = _certificate(objective, H, C, Z, -rho * U, stretch)
         yield Step(
             partial(_factor, V, Z), certificate.value, certificate, {"rank": rank, "penalty": rho}
         )
@@ -99,15 +99,20 @@ def _balance(difference: Array, movement: Array) -> float:
     return 0.5 if dual > BALANCE * primal else 1.0
 
 
-def _certificate(objective: GramQuadratic, H: Array, C: Array, Z: Array, S: Array) -> Certificate:
-    """F(Z) − F* ≤ ⟨S, Z⟩ + ¼⟨G − S, (G − S)/H⟩ with G = ∇F(Z) and S ⪰ 0; λ_min(G) ≥ −‖G − S‖."""
+def _certificate(
+    objective: GramQuadratic, H: Array, C: Array, Z: Array, S: Array, stretch: Array
+) -> Certificate:
+    """F(Z) − F* ≤ ⟨S, Z⟩ + ¼⟨G − S, (G − S)/H⟩ with G = ∇F(Z) and S ⪰ 0.
+
+    λ_min(∇F) ≥ −‖∇F − S‖, both taken back to the coordinates of M by the stretch.
+    """
     value = float(np.sum(H * Z * Z) + 2 * np.sum(C * Z)) + objective.constant
     G = 2 * (H * Z + C)
     gap = max(0.0, float(np.sum(S * Z)) + float(np.sum((G - S) ** 2 / H)) / 4)
     gap += rounding(value, objective.constant)
     return Certificate(
         value,
-        -float(np.linalg.norm(G - S)),
+        -float(np.linalg.norm(stretch[:, None] * (G - S) * stretch)),
         float(np.sum(G * Z)),
         gap,
         relative(gap, value, value - gap),

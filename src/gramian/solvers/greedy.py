@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.certificate import Certificate, certify_image
 from gramian.eigen import EigenPair, Method, leading_eigenpair
+from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
@@ -81,14 +82,12 @@ def greedy(
         alpha, beta, value = bilateral(blend.restriction, cap_alpha=cap_alpha, fix_alpha=fix_alpha)
         if value == -np.inf:
             return Status.UNBOUNDED
-        image = blend.take(alpha, beta)
-        image = _within(objective, image, limit, problem.order)
+        image = _within(objective, image, blend.take(alpha, beta), limit)
         if refine is not None:
             refined = refine(image.factor, k)
             image = image if refined is image.factor else objective.image(refined)
         k += 1
-        quiet = before - objective.value(image) <= quiet_change * abs(before)
-        stalls = stalls + 1 if quiet else 0
+        stalls = stalls + 1 if before - objective.value(image) <= quiet_change * abs(before) else 0
         if stalls >= 2 * certify_every:
             return Status.LOCAL if limited else Status.STALLED
 
@@ -106,8 +105,9 @@ def _certificate(
     return certify_image(problem, image) if near else cheap
 
 
-def _within(objective: Any, image: Any, limit: int, order: int) -> Any:
-    """Keep the columns within the limit; only a true rank limit changes M."""
-    if image.factor.shape[1] <= limit:
-        return image
-    return objective.image(compress(image.factor, limit))
+def _within(objective: Objective, old: Any, new: Any, limit: int) -> Any:
+    """The new image within the rank limit, or the old one where the cut costs more than it won."""
+    if new.factor.shape[1] <= limit:
+        return new
+    cut = objective.image(compress(new.factor, limit))
+    return cut if objective.value(cut) <= objective.value(old) else old

@@ -12,7 +12,7 @@ from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, starting_factor
+from gramian.solvers.base import Run, Settings, Step, falls_for_ever, starting_factor
 
 Array = NDArray[np.floating]
 
@@ -75,4 +75,6 @@ def lbfgs(
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
         value = certificate.value
         yield Step(factor, value, certificate)
+        if falls_for_ever(objective, image):
+            return Status.UNBOUNDED
     return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED

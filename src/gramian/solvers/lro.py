@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,14 @@ from gramian.search import quartic
 from gramian.solvers.base import Run, Settings, Step, starting_factor
 
 Array = NDArray[np.floating]
+
+
+class UnboundedError(Exception):
+    """F falls for ever along a line of factors."""
+
+
+ENDLESS = 1e15
+"""A start is scaled to be the best of its ray; a value this many times larger is a fall."""
 
 REFRESH = 50
 """Images are updated along the line; every so many steps they are made anew against drift."""
@@ -37,7 +46,9 @@ def conjugate_gradient(objective: Objective, factor: Array) -> Iterator[tuple[An
         if _inner(direction, gradient) >= 0:
             direction, restarted = -gradient, True
         line = objective.line(image, direction)
-        mu, _ = quartic(line.restriction)
+        mu, value = quartic(line.restriction)
+        if value == -np.inf:
+            raise UnboundedError
         if mu == 0:
             if restarted:
                 return
@@ -59,12 +70,13 @@ def descend(
     if factor.shape[1] == 0:
         return factor
     first = None
-    for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
-        factor = image.factor
-        norm = float(np.linalg.norm(gradient))
-        first = norm if first is None else first
-        if t >= iterations or norm <= tol * first or settings.expired():
-            break
+    with suppress(UnboundedError):  # the search over atoms is the one to say so
+        for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
+            factor = image.factor
+            norm = float(np.linalg.norm(gradient))
+            first = norm if first is None else first
+            if t >= iterations or norm <= tol * first or settings.expired():
+                break
     return factor
 
 
@@ -77,13 +89,24 @@ def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings.rank or problem.order, settings.rng)
-    first = None
-    for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
+    first = drop = None
+    steps = enumerate(conjugate_gradient(objective, factor))
+    while True:
+        try:
+            t, (image, gradient) = next(steps)
+        except UnboundedError:
+            return Status.UNBOUNDED
+        except StopIteration:
+            break
         norm = float(np.linalg.norm(gradient))
         first = norm if first is None else first
         settled = norm <= 1e-12 * first
         certificate = certify_image(problem, image) if t % check == 0 or settled else None
-        yield Step(image.factor, objective.value(image), certificate, {"gradient_norm": norm})
+        value = objective.value(image)
+        yield Step(image.factor, value, certificate, {"gradient_norm": norm})
+        drop = abs(value) if drop is None else drop
+        if value < -ENDLESS * drop:
+            return Status.UNBOUNDED
         if settled:
             break
     return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED

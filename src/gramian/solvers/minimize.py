@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.callbacks import Callback, ProgressBar, State
-from gramian.certificate import certify
+from gramian.certificate import Certificate, certify
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
 from gramian.solvers.base import Run, Settings, Solver, Step, compress, is_optimal
@@ -88,7 +88,7 @@ def minimize(
     finally:
         if bar is not None:
             bar.close()
-    certificate = best.certificate or certify(problem, best.factor)
+    certificate = best.certificate or _last_certificate(problem, best)
     return Result(
         factor=best.factor,
         value=best.value,
@@ -99,6 +99,13 @@ def minimize(
         problem=problem.name,
         seconds=time.perf_counter() - started,
     )
+
+
+def _last_certificate(problem: Problem, best: Step) -> Certificate:
+    try:
+        return certify(problem, best.factor)
+    except (FloatingPointError, np.linalg.LinAlgError):
+        return Certificate(best.value, -np.inf, np.nan, None, None, "none")
 
 
 def _drive(
@@ -129,15 +136,20 @@ def _drive(
             if step.certificate and is_optimal(step.certificate, settings.tol, scale):
                 return step, Status.CONVERGED, history
             state = State(iteration, step, history.records[-1])
-            if any([watch(state) is True for watch in watchers]):
+            if any([_says_stop(watch(state)) for watch in watchers]):
                 return best, Status.STOPPED, history
             if settings.expired():
                 return best, Status.TIME_LIMIT, history
     except KeyboardInterrupt:
         return best, Status.INTERRUPTED, history
-    except FloatingPointError:
+    except (FloatingPointError, np.linalg.LinAlgError):
         return best, Status.DIVERGED, history
     return best, Status.MAX_ITER, history
+
+
+def _says_stop(answer: Any) -> bool:
+    """True and nothing else, so that a callback may return what it likes."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _better_certified(step: Step, best: Step) -> bool:
@@ -176,7 +188,7 @@ def _settings(
             )
     if not isinstance(tol, Real) or not 0 <= tol < 1:
         raise ValueError(f"tol must be a number in [0, 1), got {tol!r}")
-    if time_limit is not None and not time_limit > 0:
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
     deadline = np.inf if time_limit is None else started + time_limit
     return Settings(
@@ -209,8 +221,14 @@ def _check_options(solver: Solver, options: dict[str, Any]) -> None:
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:
+    """The factor given, within the rank and of the trace asked for; M = 0 unless told."""
+    trace = problem.domain.trace
     if init is None:
-        return np.zeros((problem.order, 0))
-    factor = init.factor if isinstance(init, Result) else init
-    L = as_factor(factor, problem.order).astype(float, copy=False)
-    return compress(L, settings.rank) if settings.rank and L.shape[1] > settings.rank else L
+        columns = 0 if trace is None else 1
+        L: Array = settings.rng.standard_normal((problem.order, columns))
+    else:
+        factor = init.factor if isinstance(init, Result) else init
+        L = as_factor(factor, problem.order).astype(float, copy=False)
+    if settings.rank is not None and L.shape[1] > settings.rank:
+        L = compress(L, settings.rank)
+    return L if trace is None else L * np.sqrt(trace / np.sum(L * L))

@@ -6,54 +6,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import certify
-from gramian.domains import project
+from gramian.domains import Domain, project
+from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.base import Run, Settings, Step, falls_for_ever
 
 Array = NDArray[np.floating]
 
 LIMIT = 5000
 """Each iteration takes a full eigenvalue decomposition of this order."""
 
+PATIENCE = 100
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """It keeps M dense, of whatever rank."""
+    if problem.order > LIMIT:
+        return f"it keeps M dense, up to order {LIMIT}, and this problem has {problem.order}"
+    if settings.rank is not None and settings.rank < problem.order:
+        return "its projections cannot keep a limit on the rank"
+    return None
+
 
 def projected_gradient(
-    problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 25
+    problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 10
 ) -> Run:
     """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F rises.
 
-    P is the projection onto the domain by a full eigenvalue decomposition.
+    P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
+    fallen for `PATIENCE` steps.
     """
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
-    if domain.trace is not None:
-        M = _assemble(*project(domain, M))
     Y, t, eta, value = M, 1.0, 1.0, objective.value_dense(M)
-    k = 0
+    least, quiet, k = value, 0, 0
     while True:
-        G, at_Y = objective.gradient_dense(Y), objective.value_dense(Y)
-        eta *= 0.7
-        while True:
-            eigenvalues, vectors = project(domain, Y - G / eta)
-            new = _assemble(eigenvalues, vectors)
-            step = new - Y
-            model = at_Y + np.sum(G * step) + 0.5 * eta * np.sum(step * step)
-            new_value = objective.value_dense(new)
-            if not np.isfinite(new_value) or new_value <= model + 1e-13 * abs(model):
-                break
-            eta *= 2.0
+        eigenvalues, vectors, eta = _step(objective, domain, Y, 0.7 * eta)
+        new = _assemble(eigenvalues, vectors)
+        new_value = objective.value_dense(new)
+        quiet = 0 if new_value < least - 1e-15 * abs(least) else quiet + 1
+        least = min(least, new_value)
         L = _factor(eigenvalues, vectors)
-        certificate = certify(problem, L) if k % certify_every == 0 else None
-        yield Step(L, new_value, certificate)
+        due = k % certify_every == 0 or quiet == PATIENCE
+        yield Step(L, new_value, certify(problem, L) if due else None)
+        if quiet == PATIENCE:
+            return Status.STALLED
+        if due and domain.trace is None and falls_for_ever(objective, objective.image(L)):
+            return Status.UNBOUNDED
         k += 1
         if new_value > value:
-            Y, t = M, 1.0
+            Y, t, value = M, 1.0, np.inf
             continue
-        if np.array_equal(new, M):
-            return Status.STALLED
         t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
         Y = new + ((t - 1) / t_next) * (new - M)
         M, value, t = new, new_value, t_next
+
+
+def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
+    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it models F."""
+    G, at_Y = objective.gradient_dense(Y), objective.value_dense(Y)
+    while True:
+        eigenvalues, vectors = project(domain, Y - G / eta)
+        new = _assemble(eigenvalues, vectors)
+        step = new - Y
+        model = at_Y + np.sum(G * step) + 0.5 * eta * np.sum(step * step)
+        value = objective.value_dense(new)
+        if not np.isfinite(value) or value <= model + 1e-13 * abs(model):
+            return eigenvalues, vectors, eta
+        eta *= 2.0
 
 
 def _assemble(eigenvalues: Array, vectors: Array) -> Array:

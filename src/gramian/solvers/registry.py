@@ -7,26 +7,21 @@ from dataclasses import dataclass
 
 from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
-from gramian.solvers.auto import auto
-from gramian.solvers.base import Settings, Solver, needs_cone, needs_order
+from gramian.solvers import projected_gradient as projected
+from gramian.solvers.auto import auto, refusal
+from gramian.solvers.base import Settings, Solver, needs_cone
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.journee import journee
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.lro import lro
-from gramian.solvers.projected_gradient import LIMIT, projected_gradient
 from gramian.solvers.random_conic_pursuit import random_conic_pursuit
-
-
-def _takes_all(problem: Problem, settings: Settings) -> str | None:
-    return None
-
 
 CONE = "any objective over M ⪰ 0"
 
 SOLVERS = {
     solver.name: solver
     for solver in (
-        Solver("auto", auto, "chooses by the problem's structure", "everything", _takes_all),
+        Solver("auto", auto, "chooses by the problem's structure", "everything", refusal),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
         Solver("lbfgs", lbfgs, "L-BFGS on the factor", CONE, needs_cone),
@@ -39,10 +34,10 @@ SOLVERS = {
         ),
         Solver(
             "projected-gradient",
-            projected_gradient,
+            projected.projected_gradient,
             "Nesterov's method with full eigenvalue projections",
-            f"any objective and domain, order up to {LIMIT}",
-            needs_order(LIMIT),
+            f"any objective and domain, order up to {projected.LIMIT}",
+            projected.refusal,
             max_iter=20_000,
         ),
         Solver("journee", journee, "adds atoms, never shrinks (reference)", CONE, needs_cone),
