@@ -8,7 +8,7 @@ took 1.5 to 2 s. These rules hold throughout:
   not depend on the number of threads;
 - ``fastmath`` allows reassociation and fused multiply-add only, which lets the sums over columns
   use vector registers with the usual error bound, and leaves NaN and infinity alone;
-- the rows of the factors are reached in an order no hardware can guess, so the rows needed
+- where the rows of the factors lie `far` apart no hardware can guess them, so the rows needed
   `AHEAD` steps later are prefetched; a scatter also collects the weights of a block of rows
   first, in a loop of their own that overlaps its cache misses. Measured at rank 32: half the
   time of the plain loops;
@@ -29,7 +29,6 @@ from numba.extending import intrinsic
 
 AHEAD = 16
 CACHE_LINE = 64
-NEAR_BYTES = 2**20  # a factor no larger stays in the L2 cache, where prefetching only costs
 # The cores this process may use, or fewer if NUMBA_NUM_THREADS says so (joblib sets it, too).
 THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
@@ -75,10 +74,10 @@ def _prefetch_row(array: Any, row: Any) -> None:
 
 @compiled
 def gather_entries(
-    start: int, stop: int, U: Any, V: Any, same: bool, rows: Any, cols: Any, z: Any
+    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
 ) -> None:
     """z_e = ½ (u_i·v_j + u_j·v_i), or u_i·u_j when `same`, for start ≤ e < stop."""
-    last, rank, far = rows.size - 1, U.shape[1], U.nbytes > NEAR_BYTES
+    last, rank = rows.size - 1, U.shape[1]
     for e in range(start, stop):
         if far:
             ahead = min(e + AHEAD, last)
@@ -100,10 +99,10 @@ def gather_entries(
 
 @compiled
 def gather_distances(
-    start: int, stop: int, U: Any, V: Any, same: bool, rows: Any, cols: Any, z: Any
+    start: int, stop: int, U: Any, V: Any, same: bool, far: bool, rows: Any, cols: Any, z: Any
 ) -> None:
     """z_e = (u_i − u_j)·(v_i − v_j), or ‖u_i − u_j‖² when `same`, for start ≤ e < stop."""
-    last, rank, far = rows.size - 1, U.shape[1], U.nbytes > NEAR_BYTES
+    last, rank = rows.size - 1, U.shape[1]
     for e in range(start, stop):
         if far:
             ahead = min(e + AHEAD, last)
@@ -137,6 +136,7 @@ def scatter_entries(
     stop: int,
     w: Any,
     V: Any,
+    far: bool,
     blocks: Any,
     indptr: Any,
     neighbour: Any,
@@ -144,7 +144,7 @@ def scatter_entries(
     out: Any,
 ) -> None:
     """out_i = ½ Σ w_e v_j over the half-edges (j, e) of the rows of some blocks."""
-    last, rank, far = neighbour.size - 1, V.shape[1], V.nbytes > NEAR_BYTES
+    last, rank = neighbour.size - 1, V.shape[1]
     for b in range(start, stop):
         first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
         weights = np.empty(end - first, dtype=V.dtype)
@@ -167,6 +167,7 @@ def scatter_distances(
     stop: int,
     w: Any,
     V: Any,
+    far: bool,
     blocks: Any,
     indptr: Any,
     neighbour: Any,
@@ -174,7 +175,7 @@ def scatter_distances(
     out: Any,
 ) -> None:
     """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks."""
-    last, rank, far = neighbour.size - 1, V.shape[1], V.nbytes > NEAR_BYTES
+    last, rank = neighbour.size - 1, V.shape[1]
     for b in range(start, stop):
         first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
         weights = np.empty(end - first, dtype=V.dtype)

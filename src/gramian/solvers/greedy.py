@@ -21,6 +21,9 @@ Array = NDArray[np.floating]
 CHEAP_ORDER = 300
 """Up to this order a certificate costs less than the step, and is taken at every iterate."""
 
+REFRESH = 50
+"""Images are blended; every so many atoms they are made anew against drift."""
+
 SHARPEN_BELOW = 1e-2
 """Relative gap below which certificates take an eigenvalue more exact than the step needs."""
 
@@ -87,6 +90,8 @@ def greedy(
             refined = refine(image.factor, k)
             image = image if refined is image.factor else objective.image(refined)
         k += 1
+        if k % REFRESH == 0:
+            image = objective.image(image.factor)
         stalls = stalls + 1 if before - objective.value(image) <= quiet_change * abs(before) else 0
         if stalls >= 2 * certify_every:
             return Status.LOCAL if limited else Status.STALLED
