@@ -18,7 +18,7 @@ from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
 
 Array = NDArray[np.floating]
 
-CHEAP_ORDER = 300
+CHEAP_ORDER = 100
 """Up to this order a certificate costs less than the step, and is taken at every iterate."""
 
 REFRESH = 50
