@@ -36,6 +36,9 @@ class Loss(Protocol):
     def curvature(self, z: Array, directions: Array) -> Array:
         """Dᵀ ∇²g(z) D for the few columns of D."""
 
+    def smoothed(self, mu: float) -> Loss | None:
+        """The same loss with another smoothing μ, None where it has none."""
+
     def conjugate(self, w: Array) -> float:
         """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
 
@@ -73,6 +76,9 @@ class Separable(ABC):
     def curvature(self, z: Array, directions: Array) -> Array:
         bend = self.weight * self._bend(z - self.centre)
         return (directions * bend[:, None]).T @ directions
+
+    def smoothed(self, mu: float) -> Separable | None:
+        return None
 
     def conjugate(self, w: Array) -> float:
         """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight allows only w_e = 0."""

@@ -45,6 +45,9 @@ class SmoothedHinge(Separable):
         self.steepest = 1.0 / self.mu
         super().__init__(margin, weight=weight)
 
+    def smoothed(self, mu: float) -> SmoothedHinge:
+        return SmoothedHinge(self.centre, mu=mu, weight=self.weight)
+
     def _phi(self, s: Array) -> Array:
         inside = np.clip(-s, 0.0, self.mu)
         return inside * inside / (2 * self.mu) + np.maximum(-s - self.mu, 0.0)

@@ -37,6 +37,9 @@ class SoftMin:
         mean = share @ directions
         return ((directions * share[:, None]).T @ directions - np.outer(mean, mean)) / self.mu
 
+    def smoothed(self, mu: float) -> SoftMin:
+        return SoftMin(mu=mu)
+
     def conjugate(self, w: Array) -> float:
         """μ Σ s ln s on the simplex s = −w ≥ 0, Σ s = 1; infinite elsewhere."""
         share = -w

@@ -118,6 +118,10 @@ class Objective(ABC):
         """Everything F needs of M = LLᵀ."""
 
     @abstractmethod
+    def pair_image(self, X: Array, Y: Array) -> Any:
+        """The same for ½(XYᵀ + YXᵀ); it has a value and a gradient, and no factor to move along."""
+
+    @abstractmethod
     def value(self, image: Any) -> float:
         """F(M)."""
 
@@ -144,6 +148,14 @@ class Objective(ABC):
     def gradient_factor(self, image: Any) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
         return 2.0 * (self.gradient(image) @ image.factor)
+
+    def rank_bound(self) -> int:
+        """A rank that some minimiser over the cone has or stays below."""
+        return self.order
+
+    def smoothed(self, mu: float) -> Objective | None:
+        """The same objective with its loss smoothed by μ, None where no μ is part of it."""
+        return None
 
     def growth(self) -> Growth:
         """How F is known to grow with the trace; nothing known unless a subclass says so."""

@@ -41,6 +41,9 @@ class Composite(Objective):
     def image(self, L: Array) -> CompositeImage:
         return CompositeImage(L, self.map.bilinear(L, L), _inner(L, self.C @ L))
 
+    def pair_image(self, X: Array, Y: Array) -> CompositeImage:
+        return CompositeImage(X[:, :0], self.map.bilinear(X, Y), _inner(X, self.C @ Y))
+
     def value(self, image: CompositeImage) -> float:
         return self.loss.value(image.z) + image.linear + self.constant
 
@@ -90,6 +93,16 @@ class Composite(Objective):
     def gradient_dense(self, M: Array) -> Array:
         w = self.loss.gradient(self.map.of_matrix(M))
         return self.map.adjoint_matrix(w) + self.C.dense()
+
+    def rank_bound(self) -> int:
+        """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""
+        return min(self.order, int((np.sqrt(8 * (self.map.size + 1) + 1) - 1) / 2))
+
+    def smoothed(self, mu: float) -> Composite | None:
+        loss = self.loss.smoothed(mu)
+        if loss is None:
+            return None
+        return Composite(self.map, loss, self.C, constant=self.constant)
 
     def growth(self) -> Growth:
         """g ≥ inf g, and ⟨C, M⟩ ≥ c·tr M where C ⪰ cI."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeGuard
 
@@ -26,12 +26,20 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class GramImage:
-    """L and its products with A, B and C; images add by joining columns."""
+    """L and its products with A, B and C; images add by joining columns.
+
+    With signs, M = L diag(signs) Lᵀ instead of LLᵀ.
+    """
 
     factor: Array
     AL: Array
     BL: Array
     CL: Array
+    signs: Array | None = None
+
+    def signed(self, right: Array) -> Array:
+        """diag(signs) times a matrix with one row for each column of L."""
+        return right if self.signs is None else self.signs[:, None] * right
 
 
 @dataclass(frozen=True)
@@ -80,12 +88,18 @@ class GramQuadratic(Objective):
     def image(self, L: Array) -> GramImage:
         return GramImage(L, self.A @ L, self.B @ L, self.C @ L)
 
+    def pair_image(self, X: Array, Y: Array) -> GramImage:
+        """½(XYᵀ + YXᵀ) = ¼(X + Y)(X + Y)ᵀ − ¼(X − Y)(X − Y)ᵀ."""
+        image = self.image(0.5 * np.hstack([X + Y, X - Y]))
+        return replace(image, signs=np.repeat([1.0, -1.0], X.shape[1]))
+
     def value(self, image: GramImage) -> float:
         L = image.factor
+        through_A, through_B, plain = L.T @ image.AL, L.T @ image.BL, L.T @ L
         return (
-            _square(L.T @ image.AL)
-            + _inner(L.T @ image.BL, L.T @ L)
-            + 2 * _inner(L, image.CL)
+            _inner(image.signed(through_A), image.signed(through_A).T)
+            + _inner(image.signed(through_B), image.signed(plain).T)
+            + 2 * _inner(image.signed(L.T), image.CL.T)
             + self.constant
         )
 
@@ -93,11 +107,18 @@ class GramQuadratic(Objective):
         L, AL, BL = image.factor, image.AL, image.BL
 
         def product(V: Array) -> Array:
-            return 2 * (AL @ (AL.T @ V)) + BL @ (L.T @ V) + L @ (BL.T @ V) + 2 * (self.C @ V)
+            columns = V if V.ndim == 2 else V[:, None]
+            result = (
+                2 * (AL @ image.signed(AL.T @ columns))
+                + BL @ image.signed(L.T @ columns)
+                + L @ image.signed(BL.T @ columns)
+                + 2 * (self.C @ columns)
+            )
+            return result.reshape(V.shape)
 
         def dense() -> Array:
-            mixed = BL @ L.T
-            return 2 * (AL @ AL.T) + mixed + mixed.T + 2 * self.C.dense()
+            mixed = BL @ image.signed(L.T)
+            return 2 * (AL @ image.signed(AL.T)) + mixed + mixed.T + 2 * self.C.dense()
 
         return SymmetricOperator(self.order, product, dense)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from numbers import Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -22,7 +22,6 @@ DENSE_ORDER = 3000
 """Up to this order a full eigenvalue computation takes a few seconds at most."""
 
 
-@runtime_checkable
 class SymmetricMatrix(Protocol):
     """A symmetric matrix known by its products."""
 
@@ -108,9 +107,9 @@ class LowRankPlusIdentity:
         """s plus the smallest eigenvalue of the low-rank part, which is one of a small matrix."""
         if not np.any(self.weights < 0):
             return self.scale
-        R: Array = scipy.linalg.qr(self.factor, mode="r")[0]
-        small = np.linalg.eigvalsh((R * self.weights) @ R.T)[0]
-        return self.scale + min(float(small - _roundoff(R) ** 2), 0.0)
+        R: Array = scipy.linalg.qr(self.factor, mode="r")[0][: self.weights.size]
+        part = (R * self.weights) @ R.T
+        return self.scale + min(float(np.linalg.eigvalsh(part)[0] - _roundoff(part)), 0.0)
 
     def __matmul__(self, V: Array) -> Array:
         product = self.scale * V
@@ -217,7 +216,7 @@ def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMa
         wrapped = Operator(value)
     elif sp.issparse(value):
         wrapped = _checked_sparse(value, name)
-    elif isinstance(value, SymmetricMatrix):
+    elif all(hasattr(type(value), name) for name in ("lower", "dense", "__matmul__")):
         wrapped = value
     else:
         wrapped = _checked_dense(value, name)

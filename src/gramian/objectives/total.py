@@ -40,6 +40,9 @@ class Sum(Objective):
     def image(self, L: Array) -> SumImage:
         return SumImage(L, tuple(part.image(L) for part in self.parts))
 
+    def pair_image(self, X: Array, Y: Array) -> SumImage:
+        return SumImage(X[:, :0], tuple(part.pair_image(X, Y) for part in self.parts))
+
     def value(self, image: SumImage) -> float:
         return sum(part.value(i) for part, i in self._with(image))
 

@@ -116,14 +116,21 @@ def compress(factor: Array, rank: int) -> Array:
     return np.ascontiguousarray(factor @ vectors[:, kept][:, ::-1][:, :rank])
 
 
-def starting_factor(problem: Problem, columns: int, rng: np.random.Generator) -> Array:
-    """A random full-rank factor, scaled by an exact search so that F is least along its ray."""
+def starting_factor(problem: Problem, settings: Settings) -> Array:
+    """A random factor of the rank allowed, scaled so that F is least along its ray."""
     objective = problem.objective
-    L = np.linalg.qr(rng.standard_normal((problem.order, columns)))[0]
+    columns = settings.rank or objective.rank_bound()
+    L = np.linalg.qr(settings.rng.standard_normal((problem.order, columns)))[0]
     zero = objective.image(np.zeros((problem.order, 0)))
     blend = objective.blend(objective.image(L), zero)
     alpha, _, value = bilateral(blend.restriction)
     return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1.0)
+
+
+def at_rest(problem: Problem, settings: Settings) -> Status:
+    """What it means when a local method finds no step: the best of a limited rank, or a stall."""
+    limited = settings.rank is not None and settings.rank < problem.order
+    return Status.LOCAL if limited else Status.STALLED
 
 
 def falls_for_ever(objective: Objective, image: Any) -> bool:

@@ -12,7 +12,7 @@ from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, falls_for_ever, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest, falls_for_ever, starting_factor
 
 Array = NDArray[np.floating]
 
@@ -21,19 +21,34 @@ MEMORY = 20
 
 
 def descend(
-    objective: Objective, factor: Array, settings: Settings, *, iterations: int, tol: float = 0.0
+    objective: Objective,
+    factor: Array,
+    settings: Settings,
+    *,
+    iterations: int,
+    tol: float = 0.0,
+    trace: float | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
-    Stops where the gradient is `tol` of its first size.
+    Stops where the gradient is `tol` of its first size. With a `trace` τ the factor is
+    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free.
     """
     if factor.shape[1] == 0:
         return factor
     shape = factor.shape
 
+    def placed(x: Array) -> tuple[Array, float]:
+        scale = 1.0 if trace is None else float(np.sqrt(trace) / np.linalg.norm(x))
+        return scale * x.reshape(shape), scale
+
     def value_and_gradient(x: Array) -> tuple[float, Array]:
-        image = objective.image(x.reshape(shape))
-        return objective.value(image), objective.gradient_factor(image).ravel()
+        L, scale = placed(x)
+        image = objective.image(L)
+        slope = objective.gradient_factor(image)
+        if trace is not None:
+            slope = scale * (slope - (np.sum(slope * L) / trace) * L)
+        return objective.value(image), slope.ravel()
 
     def stop_when_late(intermediate_result: Any) -> None:
         if settings.expired():
@@ -54,7 +69,7 @@ def descend(
             "gtol": tol * first,
         },
     )
-    return np.ascontiguousarray(found.x.reshape(shape))
+    return np.ascontiguousarray(placed(found.x)[0])
 
 
 def lbfgs(
@@ -66,15 +81,15 @@ def lbfgs(
     """
     objective = problem.objective
     if factor.shape[1] == 0:
-        factor = starting_factor(problem, settings.rank or problem.order, settings.rng)
+        factor = starting_factor(problem, settings)
     value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
     while quiet < patience:
-        factor = descend(objective, factor, settings, iterations=chunk)
+        factor = descend(objective, factor, settings, iterations=chunk, trace=problem.domain.trace)
         image = objective.image(factor)
         certificate = certify_image(problem, image)
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
         value = certificate.value
         yield Step(factor, value, certificate)
-        if falls_for_ever(objective, image):
+        if problem.domain.trace is None and falls_for_ever(objective, image):
             return Status.UNBOUNDED
-    return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED
+    return at_rest(problem, settings)

@@ -14,7 +14,7 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import quartic
-from gramian.solvers.base import Run, Settings, Step, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
 
 Array = NDArray[np.floating]
 
@@ -30,12 +30,14 @@ REFRESH = 50
 """Images are updated along the line; every so many steps they are made anew against drift."""
 
 
-def conjugate_gradient(objective: Objective, factor: Array) -> Iterator[tuple[Any, Array]]:
+def conjugate_gradient(
+    objective: Objective, factor: Array, *, conjugate: bool = True
+) -> Iterator[tuple[Any, Array]]:
     """Images of L_t and ∂F/∂L_t for Polak–Ribière⁺ directions Δ_t, until no step descends.
 
     ρ = max(0, ⟨∂F_t, ∂F_t − ∂F_{t−1}⟩ / ⟨∂F_{t−1}, ∂F_{t−1}⟩), Δ_t = −∂F_t + ρΔ_{t−1}. (The paper
     prints the denominator at t; Polak and Ribière's is at t − 1.) A direction that does not
-    descend is replaced by −∂F_t.
+    descend is replaced by −∂F_t, and every one is where not `conjugate`.
     """
     image = objective.image(factor)
     gradient = objective.gradient_factor(image)
@@ -59,7 +61,8 @@ def conjugate_gradient(objective: Objective, factor: Array) -> Iterator[tuple[An
         if t % REFRESH == 0:
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
-        rho = max(0.0, _inner(gradient, gradient - previous) / _inner(previous, previous))
+        change = _inner(gradient, gradient - previous) / _inner(previous, previous)
+        rho = max(0.0, change) if conjugate else 0.0
         direction, restarted = -gradient + rho * direction, rho == 0
 
 
@@ -86,11 +89,18 @@ def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
     Every `check` steps ω = λ_max(−∇F) and the gap are measured: a small change of F or L, the
     paper's test, is not optimality.
     """
+    return line_searched(problem, factor, settings, check=check, conjugate=True)
+
+
+def line_searched(
+    problem: Problem, factor: Array, settings: Settings, *, check: int, conjugate: bool
+) -> Run:
+    """The run of a method that moves the factor along lines by exact steps."""
     objective = problem.objective
     if factor.shape[1] == 0:
-        factor = starting_factor(problem, settings.rank or problem.order, settings.rng)
+        factor = starting_factor(problem, settings)
     first = drop = None
-    steps = enumerate(conjugate_gradient(objective, factor))
+    steps = enumerate(conjugate_gradient(objective, factor, conjugate=conjugate))
     while True:
         try:
             t, (image, gradient) = next(steps)
@@ -109,7 +119,7 @@ def lro(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
             return Status.UNBOUNDED
         if settled:
             break
-    return Status.LOCAL if factor.shape[1] < problem.order else Status.STALLED
+    return at_rest(problem, settings)
 
 
 def _inner(U: Array, V: Array) -> float:

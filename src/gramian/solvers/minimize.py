@@ -126,7 +126,7 @@ def _drive(
             try:
                 step = next(run)
             except StopIteration as done:
-                return best, done.value, history
+                return best, Status.TIME_LIMIT if settings.expired() else done.value, history
             if not np.isfinite(step.value):
                 return best, Status.DIVERGED, history
             record = _record(step, iteration, started)

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
+from gramian.solvers import frank_wolfe as fw
 from gramian.solvers import projected_gradient as projected
+from gramian.solvers.admm import admm
+from gramian.solvers.agd import agd
 from gramian.solvers.auto import auto, refusal
 from gramian.solvers.base import Settings, Solver, needs_cone
 from gramian.solvers.bilgo import bilgo
+from gramian.solvers.bis import bis
+from gramian.solvers.gd import gd
 from gramian.solvers.journee import journee
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.lro import lro
@@ -24,6 +29,14 @@ SOLVERS = {
         Solver("auto", auto, "chooses by the problem's structure", "everything", refusal),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
+        Solver("bis", bis, "biconvex surrogate with extrapolation", CONE, needs_cone, 5000),
+        Solver(
+            "frank-wolfe",
+            fw.frank_wolfe,
+            "Frank–Wolfe: Hazan's steps, exact or away, with local search",
+            "any objective over a fixed trace, or over M ⪰ 0 with a term that bounds the trace",
+            fw.refusal,
+        ),
         Solver("lbfgs", lbfgs, "L-BFGS on the factor", CONE, needs_cone),
         Solver(
             "eigenbasis",
@@ -40,6 +53,9 @@ SOLVERS = {
             projected.refusal,
             max_iter=20_000,
         ),
+        Solver("gd", gd, "gradient descent with exact steps", CONE, needs_cone, 5000),
+        Solver("agd", agd, "Nesterov's gradient on the factor", CONE, needs_cone, 5000),
+        Solver("admm", admm, "alternating directions on X = Y", CONE, needs_cone, 3000),
         Solver("journee", journee, "adds atoms, never shrinks (reference)", CONE, needs_cone),
         Solver(
             "random-conic-pursuit",

@@ -1,0 +1,222 @@
+"""A quadratic objective as explicit rows: what a conic solver has to be handed.
+
+M is written as s = svec(M), its upper triangle by columns with the entries off the diagonal
+multiplied by √2, so that ⟨M, N⟩ = svec(M)ᵀ svec(N).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.losses import Squared
+from gramian.maps import Entries, LinearMap, Mix, PairDistances
+from gramian.objectives.base import Objective
+from gramian.objectives.composite import Composite
+from gramian.objectives.gram_quadratic import GramQuadratic
+from gramian.objectives.matrices import LowRankPlusIdentity, SymmetricMatrix
+from gramian.objectives.total import Sum
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class QuadraticForm:
+    """F(M) = ‖B s − t‖² + cᵀs + constant, s = svec(M); B is dense or sparse."""
+
+    B: Any
+    t: Array
+    c: Array
+    constant: float
+    order: int
+
+    def value(self, s: Array) -> float:
+        """F at s = svec(M)."""
+        residual = self.B @ s - self.t
+        return float(residual @ residual + self.c @ s) + self.constant
+
+
+def triangle_size(order: int) -> int:
+    """n(n+1)/2, the length of svec(M)."""
+    return order * (order + 1) // 2
+
+
+def triangle(order: int) -> tuple[Indices, Indices, Array]:
+    """The places (i, j), i ≤ j, that svec reads, and what it multiplies them by: 1 or √2."""
+    j, i = np.tril_indices(order)
+    return i, j, np.where(i == j, 1.0, np.sqrt(2.0))
+
+
+def svec(M: Array) -> Array:
+    """The scaled upper triangle of a symmetric matrix, by columns."""
+    i, j, scale = triangle(M.shape[0])
+    return scale * M[i, j]
+
+
+def smat(s: Array, order: int) -> Array:
+    """The symmetric matrix with svec(M) = s."""
+    i, j, scale = triangle(order)
+    M = np.zeros((order, order))
+    M[i, j] = M[j, i] = s / scale
+    return M
+
+
+def quadratic_form(objective: Objective) -> QuadraticForm | None:
+    """The rows of a quadratic objective, None where it is not known to be one.
+
+    - Composite with the squared loss Σ_e ω_e (⟨A_e, M⟩ − t_e)²: rows √ω_e svec(A_e).
+    - GramQuadratic: tr((AM)²) = ‖A^½ M A^½‖² and tr(BM²) = ‖B^½ M‖².
+    - Sum: the rows of all its parts.
+    """
+    if isinstance(objective, Composite) and isinstance(objective.loss, Squared):
+        return _of_composite(objective, objective.loss)
+    if isinstance(objective, GramQuadratic):
+        return _of_gram_quadratic(objective)
+    if isinstance(objective, Sum):
+        forms = [quadratic_form(part) for part in objective.parts]
+        known = [form for form in forms if form is not None]
+        return _total(known) if len(known) == len(forms) else None
+    return None
+
+
+def row_bound(objective: Objective) -> int | None:
+    """How many rows the compressed form has at most, None where there is no form."""
+    full = triangle_size(objective.order)
+    if isinstance(objective, Composite) and isinstance(objective.loss, Squared):
+        return min(objective.map.size, full)
+    if isinstance(objective, GramQuadratic):
+        return full
+    if isinstance(objective, Sum):
+        bounds = [row_bound(part) for part in objective.parts]
+        known = [bound for bound in bounds if bound is not None]
+        return min(sum(known), full) if len(known) == len(bounds) else None
+    return None
+
+
+def compress(form: QuadraticForm) -> QuadraticForm:
+    """The same function with at most n(n+1)/2 rows, by a QR factorisation of (B, t).
+
+    ‖B s − t‖² = ‖R s − (Qᵀt)‖² + what Q cannot reach of t. Sparse rows that hold less than R
+    would are left as they are.
+    """
+    rows, size = form.B.shape
+    if rows <= size or (sp.issparse(form.B) and form.B.nnz <= triangle_size(size)):
+        return form
+    dense = form.B.toarray() if sp.issparse(form.B) else form.B
+    R = scipy.linalg.qr(np.column_stack([dense, form.t]), mode="r", check_finite=False)[0]
+    rest = float(np.sum(R[size : size + 1, size] ** 2))
+    return QuadraticForm(
+        np.ascontiguousarray(R[:size, :size]),
+        R[:size, size].copy(),
+        form.c,
+        form.constant + rest,
+        form.order,
+    )
+
+
+def _total(forms: list[QuadraticForm]) -> QuadraticForm:
+    return QuadraticForm(
+        _stack([form.B for form in forms]),
+        np.concatenate([form.t for form in forms]),
+        np.sum([form.c for form in forms], axis=0),
+        sum(form.constant for form in forms),
+        forms[0].order,
+    )
+
+
+def _stack(blocks: list[Any]) -> Any:
+    if all(sp.issparse(block) for block in blocks):
+        return sp.csr_array(sp.vstack(blocks))
+    return np.vstack([block.toarray() if sp.issparse(block) else block for block in blocks])
+
+
+def _of_composite(objective: Composite, loss: Squared) -> QuadraticForm:
+    size = objective.map.size
+    root = np.sqrt(np.broadcast_to(loss.weight, size))
+    A = map_rows(objective.map)
+    B = sp.csr_array(sp.diags_array(root) @ A) if sp.issparse(A) else root[:, None] * A
+    t = root * np.broadcast_to(loss.centre, size)
+    return QuadraticForm(B, t, svec(objective.C.dense()), objective.constant, objective.order)
+
+
+def map_rows(map: LinearMap) -> Any:
+    """The rows svec(𝒜*(e_e)) of a map: sparse where 𝒜 picks entries, dense otherwise."""
+    if isinstance(map, Entries):
+        off = map.rows != map.cols
+        return _scatter(map.order, map.rows, map.cols, np.where(off, np.sqrt(0.5), 1.0))
+    if isinstance(map, PairDistances):
+        one, cross = np.ones(map.size), np.full(map.size, -np.sqrt(2.0))
+        return sp.csr_array(
+            _scatter(map.order, map.rows, map.rows, one)
+            + _scatter(map.order, map.cols, map.cols, one)
+            + _scatter(map.order, map.rows, map.cols, cross)
+        )
+    if isinstance(map, Mix):
+        return map.weights @ map_rows(map.base)
+    unit = np.eye(map.order)
+    columns = [
+        scale * map.bilinear(unit[:, [i]], unit[:, [j]])
+        for i, j, scale in zip(*triangle(map.order), strict=True)
+    ]
+    return np.column_stack(columns)
+
+
+def _scatter(order: int, first: Array, second: Array, values: Array) -> sp.csr_array:
+    """One row for each pair, with one value at its place in svec."""
+    low = np.minimum(first, second).astype(np.intp)
+    high = np.maximum(first, second).astype(np.intp)
+    places = high * (high + 1) // 2 + low
+    shape = (low.size, triangle_size(order))
+    return sp.csr_array((values, (np.arange(low.size), places)), shape=shape)
+
+
+def _of_gram_quadratic(objective: GramQuadratic) -> QuadraticForm:
+    B = _stack([_congruence_rows(objective.A), _product_rows(objective.B)])
+    return QuadraticForm(
+        B,
+        np.zeros(B.shape[0]),
+        2 * svec(objective.C.dense()),
+        objective.constant,
+        objective.order,
+    )
+
+
+def _congruence_rows(A: SymmetricMatrix) -> Any:
+    """s ↦ svec(A^½ M A^½)."""
+    if isinstance(A, LowRankPlusIdentity) and not A.weights.size:
+        return _multiple(A.order, A.scale)
+    root = _root(A)
+    i, j, scale = triangle(A.order)
+    columns = np.empty((i.size, i.size))
+    for k in range(i.size):
+        left, right = root[:, i[k]], root[:, j[k]]
+        columns[:, k] = 0.5 * scale[k] * scale * (left[i] * right[j] + left[j] * right[i])
+    return columns
+
+
+def _product_rows(B: SymmetricMatrix) -> sp.csr_array:
+    """s ↦ vec(B^½ M), n rows for each column of M."""
+    order = B.order
+    if isinstance(B, LowRankPlusIdentity) and not B.weights.size:
+        return _multiple(order, np.sqrt(max(B.scale, 0.0)))
+    entry = np.arange(order * order)
+    vec = Entries(np.column_stack([entry % order, entry // order]), order)
+    return sp.csr_array(sp.kron(sp.eye_array(order), _root(B)) @ map_rows(vec))
+
+
+def _multiple(order: int, scale: float) -> sp.csr_array:
+    """A multiple of s itself, without rows for a multiple of 0."""
+    size = triangle_size(order)
+    return sp.csr_array(scale * sp.eye_array(size if scale else 0, size))
+
+
+def _root(A: SymmetricMatrix) -> Array:
+    """A^½ of a PSD matrix."""
+    values, vectors = np.linalg.eigh(A.dense())
+    return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

@@ -1,0 +1,80 @@
+"""ADMM on the split X = Y of the factors, as BiS compares it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.optimize
+from numpy.typing import NDArray
+
+from gramian.certificate import certify_image
+from gramian.objectives import Objective
+from gramian.problem import Problem
+from gramian.solvers import biconvex
+from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+
+Array = NDArray[np.floating]
+
+PATIENCE = 50
+RAISE_EVERY = 50
+RAISE = 3.0
+
+
+def admm(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    penalty: float | None = None,
+    inner: int = 10,
+    check: int = 5,
+) -> Run:
+    """min f(X, Y) subject to X = Y (BiS eq. 5), by the augmented Lagrangian
+
+        X ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  Y ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  U ← U + X − Y.
+
+    Both subproblems are convex and are solved by `inner` L-BFGS iterations. ρ starts at the
+    curvature of f unless told, and is raised now and then while X and Y stay apart: the problem is
+    not convex in both, and a small ρ lets them wander. The answer is YYᵀ.
+    """
+    objective = problem.objective
+    X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
+    Y, U = X, np.zeros_like(X)
+    slope = biconvex.gradient(objective, X, Y)
+    rho = biconvex.lipschitz(objective, X, Y, slope, 1.0) if penalty is None else float(penalty)
+    value, quiet, k = np.inf, 0, 0
+    while quiet < PATIENCE:
+        image = objective.image(Y)
+        new = objective.value(image)
+        certificate = certify_image(problem, image) if k % check == 0 else None
+        difference = float(np.sum((X - Y) ** 2))
+        yield Step(Y, new, certificate, {"difference": difference})
+        quiet = quiet + 1 if abs(value - new) <= 1e-14 * abs(new) else 0
+        value, k = new, k + 1
+        X = _solve(objective, X, Y, Y - U, rho, inner)
+        Y = _solve(objective, Y, X, X + U, rho, inner)
+        U = U + X - Y
+        if k % RAISE_EVERY == 0 and np.sum((X - Y) ** 2) > 1e-8 * np.sum(Y * Y):
+            rho, U = RAISE * rho, U / RAISE
+    return at_rest(problem, settings)
+
+
+def _solve(
+    objective: Objective, start: Array, other: Array, centre: Array, rho: float, inner: int
+) -> Array:
+    """argmin over X of f(X, other) + ½ρ‖X − centre‖², roughly."""
+
+    def value_and_gradient(x: Array) -> tuple[float, Array]:
+        X = x.reshape(start.shape)
+        image = objective.pair_image(X, other)
+        away = X - centre
+        value = objective.value(image) + 0.5 * rho * float(np.sum(away * away))
+        return value, (objective.gradient(image) @ other + rho * away).ravel()
+
+    found = scipy.optimize.minimize(
+        value_and_gradient,
+        start.ravel(),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": inner, "ftol": 0.0, "gtol": 0.0},
+    )
+    return found.x.reshape(start.shape)

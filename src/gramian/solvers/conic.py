@@ -1,0 +1,384 @@
+"""Quadratic objectives handed to a conic solver: three formulations, two backends.
+
+Every formulation is a pair of steps around one call: the problem becomes
+
+    min ½xᵀPx + qᵀx   subject to   Gx + h ∈ K₁ × K₂ × …,   x = (svec(M̂), …),
+
+and the x that comes back becomes a factor. SQLP and SCSDP are those of Wu's thesis (2011),
+§3.3 and §3.2; the third leaves the quadratic where it is, in the objective.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.certificate import certify_image
+from gramian.objectives.quadratic_form import (
+    QuadraticForm,
+    quadratic_form,
+    row_bound,
+    smat,
+    svec,
+    triangle,
+    triangle_size,
+)
+from gramian.objectives.quadratic_form import compress as compress_rows
+from gramian.problem import Problem
+from gramian.result import Status
+from gramian.solvers.base import Run, Settings, Step
+
+Array = NDArray[np.floating]
+
+ORDER_LIMIT = 200
+"""Clarabel keeps a dense block of order n(n+1)/2 for M ⪰ 0."""
+
+SCHUR_LIMIT = 600
+"""Rows of B: SCSDP has a semidefinite cone of their number and one more."""
+
+ACCURACY = {"clarabel": 1e-11, "scs": 1e-9}
+"""What each backend can be asked for: SCS takes very long for more."""
+
+
+# --- what can be handed over ---------------------------------------------------------
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why `sqlp` and `conic` cannot take a problem."""
+    if row_bound(problem.objective) is None:
+        return "it needs a quadratic objective, and a loss of this one is not squared"
+    if problem.order > ORDER_LIMIT:
+        return f"it keeps M dense, up to order {ORDER_LIMIT}, and this problem has {problem.order}"
+    if settings.rank is not None and settings.rank < problem.order:
+        return "a conic solver cannot keep a limit on the rank"
+    return None
+
+
+def schur_refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why `scsdp` cannot: as above, and its second cone grows with the rows."""
+    if reason := refusal(problem, settings):
+        return reason
+    rows = row_bound(problem.objective)
+    if rows is not None and rows > SCHUR_LIMIT:
+        return (
+            f"its Schur complement is a semidefinite cone of order {rows + 1}, "
+            f"and it takes {SCHUR_LIMIT + 1} at most; sqlp and conic need none"
+        )
+    return None
+
+
+# --- the solvers ---------------------------------------------------------------------
+
+
+def sqlp(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+) -> Run:
+    """SQLP eqs. (3.17)–(3.20): min μ + cᵀs with z = Bs − t, zᵀz ≤ μ, M ⪰ 0.
+
+    zᵀz ≤ μ is a second-order cone of r + 2 dimensions by Theorem 5. `compress` reduces the r
+    rows of B to n(n+1)/2; `accuracy` is the tolerance of the `backend`, clarabel or scs.
+    """
+    return _run(problem, settings, second_order_cone, backend, compress, accuracy)
+
+
+def scsdp(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+    decompose: bool = True,
+) -> Run:
+    """SCSDP eqs. (3.15), (3.16): min μ + cᵀs with [[I, z], [zᵀ, μ]] ⪰ 0, z = Bs − t, M ⪰ 0.
+
+    The second cone has order r + 1. It is an arrow, which Clarabel can `decompose` into r cones
+    of order 2; without that it pays for the whole cone, as the thesis did.
+    """
+    return _run(problem, settings, schur_complement, backend, compress, accuracy, decompose)
+
+
+def conic(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+) -> Run:
+    """min ‖z‖² + cᵀs with z = Bs − t, M ⪰ 0, as a quadratic objective over one cone."""
+    return _run(problem, settings, direct, backend, compress, accuracy)
+
+
+def _run(
+    problem: Problem,
+    settings: Settings,
+    formulation: Callable[[QuadraticForm], Model],
+    backend: str,
+    compress: bool,
+    accuracy: float | None,
+    decompose: bool = True,
+) -> Run:
+    solve = _backend(backend)
+    form = quadratic_form(problem.objective)
+    assert form is not None
+    form, scaling = scale(compress_rows(form) if compress else form, problem.domain.trace)
+    model = formulation(form)
+    if problem.domain.trace is not None:
+        model = model.with_trace(scaling.d**2, problem.domain.trace / scaling.alpha)
+    started = time.perf_counter()
+    tolerance = ACCURACY[backend] if accuracy is None else accuracy
+    answer = solve(model, tolerance, settings.deadline - started, decompose)
+    seconds = time.perf_counter() - started
+    if answer.unbounded:
+        return Status.UNBOUNDED
+    if not np.all(np.isfinite(answer.x)):
+        return Status.STALLED
+    L = scaling.factor(form, answer.x[: triangle_size(problem.order)], problem.domain.trace)
+    certificate = certify_image(problem, problem.objective.image(L))
+    trace = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
+    yield Step(L, certificate.value, certificate, trace)
+    return Status.STALLED
+
+
+# --- scaling: M = α D M̂ D, F = β F̂ + constant ----------------------------------------
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """M = α D M̂ D with D = diag(d)."""
+
+    d: Array
+    alpha: float
+
+    def factor(self, form: QuadraticForm, s: Array, trace: float | None) -> Array:
+        """L with LLᵀ = M, without the directions of M̂ in which F̂ falls as M̂ leaves them.
+
+        An interior point has every eigenvalue above 0. At an optimum an eigenvalue of M̂ or the
+        slope of F̂ along its vector is 0, and both are numbers near 1 where they are not.
+        """
+        M = smat(s, self.d.size)
+        G = smat(2 * (form.B.T @ (form.B @ s - form.t)) + form.c, self.d.size)
+        if trace is not None:  # slopes along the slice ⟨D², M̂⟩ = τ/α
+            G = G - np.diag(self.d**2) * (np.sum(G * M) / np.sum(self.d**2 * np.diag(M)))
+        values, vectors = np.linalg.eigh(M)
+        slopes = np.sum(vectors * (G @ vectors), axis=0)
+        kept = values > np.maximum(slopes, 0.0)
+        L = self.d[:, None] * vectors[:, kept] * np.sqrt(self.alpha * values[kept])
+        if trace is not None:
+            L *= np.sqrt(trace / np.sum(L * L))
+        return np.ascontiguousarray(L)
+
+
+def scale(form: QuadraticForm, trace: float | None) -> tuple[QuadraticForm, Scaling]:
+    """The same problem in numbers near 1.
+
+    d makes the columns of B that belong to the diagonal of M equally long. For the Laplacian
+    basis of RegMVU that is the natural Λ^{-1/2}. α is the size of M̂ that t, c or the trace
+    suggest, and β that of F.
+    """
+    i, j, _ = triangle(form.order)
+    lengths = _column_norms(form.B)[i == j]
+    typical = np.exp(np.mean(np.log(lengths[lengths > 0]))) if np.any(lengths > 0) else 1.0
+    d = np.sqrt(1.0 / np.where(lengths > 1e-8 * typical, lengths, typical))
+    weights = d[i] * d[j]
+    B = form.B * weights if not sp.issparse(form.B) else form.B @ sp.diags_array(weights)
+    c = form.c * weights
+    sizes = np.linalg.norm(form.t), np.linalg.norm(c)
+    alpha = float(max(sizes) or 1.0) if trace is None else float(trace / np.mean(d**2))
+    beta = max(alpha**2, sizes[0] ** 2, alpha * sizes[1])
+    root = np.sqrt(beta)
+    scaled = QuadraticForm(B * (alpha / root), form.t / root, c * (alpha / beta), 0.0, form.order)
+    return scaled, Scaling(d, alpha)
+
+
+def _column_norms(B: Any) -> Array:
+    squares = B.multiply(B) if sp.issparse(B) else B * B
+    return np.sqrt(np.asarray(squares.sum(axis=0)).ravel())
+
+
+# --- formulations --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Block:
+    """Gx + h ∈ a cone: "zero", "second-order", or "semidefinite" (in the order of svec)."""
+
+    kind: str
+    G: sp.csr_array
+    h: Array
+    order: int = 0
+
+
+@dataclass(frozen=True)
+class Model:
+    """min ½xᵀPx + qᵀx subject to blocks; x starts with svec(M)."""
+
+    P: sp.csc_array
+    q: Array
+    blocks: tuple[Block, ...]
+
+    def with_trace(self, diagonal: Array, trace: float) -> Model:
+        """Add ⟨diag, M⟩ = trace."""
+        s = svec(np.diag(diagonal))
+        row = sp.csr_array(np.concatenate([s, np.zeros(self.q.size - s.size)])[None])
+        return Model(self.P, self.q, (*self.blocks, Block("zero", row, np.array([-trace]))))
+
+
+def direct(form: QuadraticForm) -> Model:
+    """x = (s, z): P = 2I on z, z = Bs − t."""
+    rows, size = form.B.shape
+    z = sp.eye_array(rows)
+    return Model(
+        sp.csc_array(sp.block_diag([sp.csc_array((size, size)), 2 * z])),
+        np.concatenate([form.c, np.zeros(rows)]),
+        (
+            Block("zero", sp.csr_array(sp.hstack([sp.csr_array(form.B), -z])), -form.t),
+            _semidefinite(form.order, rows),
+        ),
+    )
+
+
+def second_order_cone(form: QuadraticForm) -> Model:
+    """x = (s, μ): u = ((1 + μ)/2, (1 − μ)/2, Bs − t) in the second-order cone, Theorem 5."""
+    rows, size = form.B.shape
+    mu = sp.csr_array(([0.5, -0.5], ([0, 1], [size, size])), shape=(2, size + 1))
+    z = sp.hstack([sp.csr_array(form.B), sp.csr_array((rows, 1))])
+    u = Block(
+        "second-order",
+        sp.csr_array(sp.vstack([mu, z])),
+        np.concatenate([[0.5, 0.5], -form.t]),
+    )
+    return Model(_no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1)))
+
+
+def schur_complement(form: QuadraticForm) -> Model:
+    """x = (s, μ): [[I, Bs − t], [(Bs − t)ᵀ, μ]] ⪰ 0, eq. (3.16)."""
+    rows, size = form.B.shape
+    above = triangle_size(rows)
+    last_column = sp.block_diag([np.sqrt(2.0) * sp.csr_array(form.B), sp.eye_array(1)])
+    arrow = Block(
+        "semidefinite",
+        sp.csr_array(sp.vstack([sp.csr_array((above, size + 1)), last_column])),
+        np.concatenate([svec(np.eye(rows)), -np.sqrt(2.0) * form.t, [0.0]]),
+        rows + 1,
+    )
+    return Model(
+        _no_quadratic(size + 1), np.append(form.c, 1.0), (arrow, _semidefinite(form.order, 1))
+    )
+
+
+def _semidefinite(order: int, others: int) -> Block:
+    """M ⪰ 0, where `others` variables follow svec(M)."""
+    size = triangle_size(order)
+    G = sp.csr_array(sp.eye_array(size, size + others))
+    return Block("semidefinite", G, np.zeros(size), order)
+
+
+def _no_quadratic(size: int) -> sp.csc_array:
+    return sp.csc_array((size, size))
+
+
+# --- backends ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a backend found."""
+
+    x: Array
+    iterations: int
+    unbounded: bool
+
+
+Backend = Callable[[Model, float, float, bool], Answer]
+
+
+def _backend(name: str) -> Backend:
+    """The backend of that name with its module loaded, or an error that says how to get it."""
+    if name not in _BACKENDS:
+        raise ValueError(f"backend must be one of {', '.join(_BACKENDS)}, got {name!r}")
+    try:
+        module = import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            f"backend {name!r} needs the package {name}: pip install 'gramian[conic]'"
+        ) from error
+    return partial(_BACKENDS[name], module)
+
+
+def _clarabel(
+    clarabel: Any, model: Model, accuracy: float, seconds: float, decompose: bool
+) -> Answer:
+    """Clarabel reads the upper triangle of a semidefinite block by columns, as svec does."""
+    cones = {
+        "zero": lambda block: clarabel.ZeroConeT(block.h.size),
+        "second-order": lambda block: clarabel.SecondOrderConeT(block.h.size),
+        "semidefinite": lambda block: clarabel.PSDTriangleConeT(block.order),
+    }
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    options.time_limit = max(seconds, 0.0)
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = accuracy
+    options.chordal_decomposition_enable = decompose
+    G, h = _joined(model.blocks)
+    found = clarabel.DefaultSolver(
+        sp.csc_matrix(model.P), model.q, -G, h, [cones[b.kind](b) for b in model.blocks], options
+    ).solve()
+    unbounded = found.status == clarabel.SolverStatus.DualInfeasible
+    return Answer(np.asarray(found.x), found.iterations, unbounded)
+
+
+def _scs(scs: Any, model: Model, accuracy: float, seconds: float, decompose: bool) -> Answer:
+    """SCS takes the cones in a fixed order, and the lower triangle by columns."""
+    kinds = ("zero", "second-order", "semidefinite")
+    blocks = [_lower(b) for kind in kinds for b in model.blocks if b.kind == kind]
+    G, h = _joined(tuple(blocks))
+    cone = {
+        "z": sum(b.h.size for b in blocks if b.kind == "zero"),
+        "q": [b.h.size for b in blocks if b.kind == "second-order"],
+        "s": [b.order for b in blocks if b.kind == "semidefinite"],
+    }
+    found = scs.SCS(
+        {"P": sp.csc_matrix(model.P), "A": -G, "b": h, "c": model.q},
+        cone,
+        verbose=False,
+        eps_abs=accuracy,
+        eps_rel=accuracy,
+        time_limit_secs=0.0 if np.isinf(seconds) else max(seconds, 1e-3),
+    ).solve()
+    info = found["info"]
+    return Answer(np.asarray(found["x"]), info["iter"], info["status_val"] == scs.UNBOUNDED)
+
+
+_BACKENDS: dict[str, Callable[..., Answer]] = {"clarabel": _clarabel, "scs": _scs}
+
+
+def _joined(blocks: tuple[Block, ...]) -> tuple[sp.csc_matrix, Array]:
+    G = sp.csc_matrix(sp.vstack([block.G for block in blocks]))
+    return G, np.concatenate([block.h for block in blocks])
+
+
+def _lower(block: Block) -> Block:
+    """A semidefinite block with its rows in the order of the lower triangle by columns."""
+    if block.kind != "semidefinite":
+        return block
+    i, j, _ = triangle(block.order)
+    turned = np.lexsort((j, i))
+    return Block(block.kind, block.G[turned], block.h[turned], block.order)
