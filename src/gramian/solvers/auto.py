@@ -12,34 +12,36 @@ from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
 from gramian.solvers.base import Run, Settings, compress
 from gramian.solvers.bilgo import bilgo
+from gramian.solvers.frank_wolfe import frank_wolfe
+from gramian.solvers.frank_wolfe import refusal as atoms_refusal
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
-from gramian.solvers.projected_gradient import refusal as dense_refusal
 
 Array = NDArray[np.floating]
 
-LARGE = 10_000
+SMALL, LARGE = 100, 10_000
 SPLIT_STEPS = 100
 """The answer to be cut need not be exact."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Nothing is refused but a rank limit together with a fixed trace."""
-    return None if problem.domain.trace is None else dense_refusal(problem, settings)
+    return None if problem.domain.trace is None else atoms_refusal(problem, settings)
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The eigenbasis split where A and B commute, else BILGO-LS over the cone.
 
     Under a rank limit the split's answer is cut to that rank and refined there. A slice of fixed
-    trace goes to projected gradient, the one method here that keeps the trace.
+    trace goes to projected gradient where M is small, and else to Frank–Wolfe with local search.
     """
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if settings.rank is None or settings.rank >= problem.order:
             return split.eigenbasis(problem, factor, settings)
         return _cut_and_refine(problem, factor, settings, settings.rank)
     if problem.domain.trace is not None:
-        return projected_gradient(problem, factor, settings)
+        keeps_trace = projected_gradient if problem.order <= SMALL else frank_wolfe
+        return keeps_trace(problem, factor, settings)
     # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
     return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
 

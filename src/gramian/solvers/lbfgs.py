@@ -84,12 +84,12 @@ def lbfgs(
         factor = starting_factor(problem, settings)
     value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
     while quiet < patience:
-        factor = descend(objective, factor, settings, iterations=chunk, trace=problem.domain.trace)
+        factor = descend(objective, factor, settings, iterations=chunk)
         image = objective.image(factor)
         certificate = certify_image(problem, image)
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
         value = certificate.value
         yield Step(factor, value, certificate)
-        if problem.domain.trace is None and falls_for_ever(objective, image):
+        if falls_for_ever(objective, image):
             return Status.UNBOUNDED
     return at_rest(problem, settings)
