@@ -38,8 +38,11 @@ from gramian.solvers.base import Run, Settings, Step
 
 Array = NDArray[np.floating]
 
-ORDER_LIMIT = 200
-"""Clarabel keeps a dense block of order n(n+1)/2 for M ⪰ 0."""
+ORDER_LIMIT = 300
+"""Rows and eigenvalue decompositions that SCS handles in minutes."""
+
+CLARABEL_LIMIT = 120
+"""Clarabel factors a dense block of order n(n+1)/2 for M ⪰ 0: over a gigabyte at order 100."""
 
 SCHUR_LIMIT = 600
 """Rows of B: SCSDP has a semidefinite cone of their number and one more."""
@@ -122,8 +125,13 @@ def conic(
     compress: bool = True,
     accuracy: float | None = None,
 ) -> Run:
-    """min ‖z‖² + cᵀs with z = Bs − t, M ⪰ 0, as a quadratic objective over one cone."""
-    return _run(problem, settings, direct, backend, compress, accuracy)
+    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic left in the objective.
+
+    `compress` folds the rows into P = 2BᵀB where that holds fewer numbers; without it every row
+    keeps a variable of its own.
+    """
+    formulation = folded if compress else direct
+    return _run(problem, settings, formulation, backend, compress, accuracy)
 
 
 def _run(
@@ -136,6 +144,11 @@ def _run(
     decompose: bool = True,
 ) -> Run:
     solve = _backend(backend)
+    if backend == "clarabel" and problem.order > CLARABEL_LIMIT:
+        raise ValueError(
+            f"Clarabel takes matrices up to order {CLARABEL_LIMIT} here, "
+            f"and this problem has {problem.order}; use backend='scs'"
+        )
     form = quadratic_form(problem.objective)
     assert form is not None
     form, scaling = scale(compress_rows(form) if compress else form, problem.domain.trace)
@@ -255,6 +268,14 @@ def direct(form: QuadraticForm) -> Model:
     )
 
 
+def folded(form: QuadraticForm) -> Model:
+    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B hold fewer numbers than P."""
+    P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))
+    if sp.csr_array(form.B).nnz < P.nnz:
+        return direct(form)
+    return Model(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
+
+
 def second_order_cone(form: QuadraticForm) -> Model:
     """x = (s, μ): u = ((1 + μ)/2, (1 − μ)/2, Bs − t) in the second-order cone, Theorem 5."""
     rows, size = form.B.shape
@@ -361,6 +382,7 @@ def _scs(scs: Any, model: Model, accuracy: float, seconds: float, decompose: boo
         verbose=False,
         eps_abs=accuracy,
         eps_rel=accuracy,
+        adaptive_scale=False,  # it has been scaled, and changes late in a run undo its progress
         time_limit_secs=0.0 if np.isinf(seconds) else max(seconds, 1e-3),
     ).solve()
     info = found["info"]

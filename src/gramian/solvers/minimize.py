@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar, State
 from gramian.certificate import Certificate, certify
 from gramian.problem import Problem, as_factor
@@ -81,14 +82,15 @@ def minimize(
     watchers = [callback] if callback is not None else []
     bar = ProgressBar(max_iter, f"{problem.name} by {chosen.name}") if progress else None
     try:
-        run = chosen.run(problem, factor, settings, **options)
-        best, status, history = _drive(
-            problem, factor, run, settings, limit, [*watchers, *([bar] if bar else [])], started
-        )
+        with blas_threads_for(problem.order):
+            run = chosen.run(problem, factor, settings, **options)
+            best, status, history = _drive(
+                problem, factor, run, settings, limit, [*watchers, *([bar] if bar else [])], started
+            )
+            certificate = best.certificate or _last_certificate(problem, best)
     finally:
         if bar is not None:
             bar.close()
-    certificate = best.certificate or _last_certificate(problem, best)
     return Result(
         factor=best.factor,
         value=best.value,
