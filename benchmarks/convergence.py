@@ -1,0 +1,327 @@
+"""Every solver on every kind of problem: F − F* against time.
+
+Each problem goes to every solver of ``gm.solvers.available()`` that accepts it, from its own
+default start, for the same few seconds. F* is the lowest value that any run reached; its own
+certified gap, against the best lower bound that any run proved, stands in the caption. Measured:
+seconds to (F − F*)/|F*| ≤ 1e-3 and 1e-6, the certified relative gap of the point returned, and how
+the run ended.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+from benchmarks.harness.context import Context
+from benchmarks.harness.report import Report, Table
+from gramian.losses import SoftMin, Squared, SquaredHinge
+from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
+from gramian.objectives import Composite
+
+TITLE = "Convergence of every solver on every kind of problem"
+PAPER = "No table of a paper: issue 3's picture per problem"
+
+SECONDS, SECONDS_QUICK = 10.0, 3.0
+TOLERANCE = 1e-7
+LEVELS = (1e-3, 1e-6)
+FLOOR = 1e-12
+"""The least relative F − F* drawn."""
+
+FRANK_WOLFE: dict[str, dict[str, Any]] = {
+    "frank-wolfe": {},
+    "frank-wolfe, exact step": {"local": False},
+    "frank-wolfe, away": {"step": "away", "local": False},
+    "frank-wolfe, Hazan": {"step": "hazan", "local": False},
+    "frank-wolfe, Hazan, μ falling": {"step": "hazan", "local": False, "smoothing": 1.0},
+}
+"""The variants run where the trace is fixed; elsewhere the first alone."""
+
+NOTES = (
+    "A solver keeps its own default start (M = 0 or a random factor) and options; none is told a "
+    "rank. Times are those of one run on a noisy machine: read factors of two as equal.",
+    f"Runs stop at a certified relative gap of {TOLERANCE:g}, at the time limit, or where the "
+    "solver finds no step. A time is that of the first iterate yielded at the level: L-BFGS and "
+    "BILGO yield once per batch of inner iterations, the conic solvers once at the end.",
+    "A dash under a level: not reached in the time given. A dash under the gap: nothing proved.",
+    "Each problem ran in a process of its own with one thread; compilation of the numba kernels "
+    "is kept out by a run of one second before the clock.",
+)
+
+
+@dataclass
+class Trace:
+    """One solver on one problem."""
+
+    times: np.ndarray
+    values: np.ndarray
+    status: str
+    seconds: float
+    rank: int
+    relative_gap: float | None
+    lower_bound: float
+
+
+@dataclass
+class Outcome:
+    """All solvers on one problem, and what is known of its optimum."""
+
+    formula: str
+    order: int
+    traces: dict[str, Trace]
+    refused: list[str]
+
+    @property
+    def optimum(self) -> float:
+        """The lowest value any run reached."""
+        return min(float(np.min(t.values)) for t in self.traces.values() if t.values.size)
+
+    @property
+    def optimum_gap(self) -> float:
+        """How far that value can be from the true optimum, relative to it."""
+        lower = max(t.lower_bound for t in self.traces.values())
+        return max(0.0, self.optimum - lower) / abs(self.optimum)
+
+    def excess(self, trace: Trace) -> np.ndarray:
+        """(F − F*)/|F*| along a run."""
+        return (trace.values - self.optimum) / abs(self.optimum)
+
+    def time_to(self, trace: Trace, level: float) -> float | None:
+        """Seconds to a relative excess of `level`, None where the run does not get there."""
+        reached = np.flatnonzero(self.excess(trace) <= level)
+        return float(trace.times[reached[0]]) if reached.size else None
+
+
+def quadratic(commuting: bool) -> gm.Problem:
+    """tr((AM)² + BM² + 2CM) of order 100 with random A, B ⪰ 0 and an indefinite C."""
+    rng = np.random.default_rng(0)
+    n = 100
+    bases = [np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2)]
+    spectra = [rng.uniform(0.1, 1.0, n), rng.uniform(0.1, 1.0, n)]
+    V, W = (bases[0], bases[0]) if commuting else bases
+    A, B = (V * spectra[0]) @ V.T, (W * spectra[1]) @ W.T
+    C = rng.standard_normal((n, n))
+    return gm.problems.quadratic(_symmetric(A), _symmetric(B), _symmetric(C))
+
+
+def top_eigen() -> gm.Problem:
+    """‖M − K‖² for an indefinite K of order 200 with eigenvalues ±1/√i."""
+    rng = np.random.default_rng(1)
+    V = np.linalg.qr(rng.standard_normal((200, 200)))[0]
+    eigenvalues = rng.choice([-1.0, 1.0], 200) / np.sqrt(np.arange(1, 201))
+    return gm.problems.top_eigen(_symmetric((V * eigenvalues) @ V.T))
+
+
+def kta(regularizer: str) -> gm.Problem:
+    """Kernel-target alignment on the digits, λ = 1e-3."""
+    X, y = digits()
+    return gm.problems.kta(X, y, 1e-3, regularizer=regularizer)
+
+
+def linear_separation() -> gm.Problem:
+    """Linear separation on the digits, λ = 1e-6 (a sum over all pairs)."""
+    X, y = digits()
+    return gm.problems.linear_separation(X, y, 1e-6)
+
+
+def entries() -> gm.Problem:
+    """Σ (M_ij − T_ij)² + 2 tr M: order 300, its diagonal and 2,700 more entries of a noisy T."""
+    rng = np.random.default_rng(2)
+    n, rank = 300, 5
+    i, j = np.triu_indices(n, 1)
+    chosen = rng.choice(i.size, 2700, replace=False)
+    pairs = np.vstack(
+        [np.column_stack([i[chosen], j[chosen]]), np.repeat(np.arange(n), 2).reshape(n, 2)]
+    )
+    P = rng.standard_normal((n, rank))
+    target = np.sum(P[pairs[:, 0]] * P[pairs[:, 1]], axis=1) + 0.1 * rng.standard_normal(len(pairs))
+    objective = Composite(Entries(pairs, n), Squared(target), C=2.0)
+    return gm.Problem(objective, name="entries", formula="Σ (M_ij − T_ij)² + 2 tr M")
+
+
+def hinge() -> gm.Problem:
+    """Σ max(0, 1 − margin)² + tr M over 2,000 random triplets of the digits."""
+    X, y = digits()
+    rng = np.random.default_rng(3)
+    anchors = rng.choice(y.size, 2000)
+    same = np.array(
+        [rng.choice(np.flatnonzero((y == y[a]) & (np.arange(y.size) != a))) for a in anchors]
+    )
+    other = np.array([rng.choice(np.flatnonzero(y != y[a])) for a in anchors])
+    triplets = np.column_stack([anchors, same, other])
+    objective = Composite(Congruence(triplet_margins(triplets, y.size), X), SquaredHinge(), C=1.0)
+    return gm.Problem(objective, name="triplets", formula="Σ max(0, 1 − d(i,l) + d(i,j))² + tr M")
+
+
+def soft_min() -> gm.Problem:
+    """μ ln Σ exp(−d_M/μ) over 2,000 dissimilar pairs of the digits, tr M = 1, μ = 0.1."""
+    X, y = digits()
+    rng = np.random.default_rng(4)
+    pairs = rng.choice(y.size, (6000, 2))
+    pairs = pairs[y[pairs[:, 0]] != y[pairs[:, 1]]][:2000]
+    objective = Composite(Congruence(PairDistances(pairs, y.size), X), SoftMin(mu=0.1))
+    return gm.Problem(
+        objective, gm.Spectrahedron(), name="soft-min", formula="μ ln Σ exp(−d_M(i,j)/μ)"
+    )
+
+
+PROBLEMS: dict[str, Callable[[], gm.Problem]] = {
+    "quadratic_commuting": lambda: quadratic(commuting=True),
+    "quadratic": lambda: quadratic(commuting=False),
+    "top_eigen": top_eigen,
+    "kta_identity": lambda: kta("identity"),
+    "kta_frobenius": lambda: kta("frobenius"),
+    "kta_trace": lambda: kta("trace"),
+    "linear_separation": linear_separation,
+    "entries": entries,
+    "triplets": hinge,
+    "soft_min": soft_min,
+}
+
+
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    """The 1,797 digits of scikit-learn, standardised."""
+    X, y = load_digits(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def _symmetric(A: np.ndarray) -> np.ndarray:
+    return 0.5 * (A + A.T)
+
+
+def run(ctx: Context) -> Report:
+    """One picture and one table a problem, and one table of who was first."""
+    seconds = SECONDS_QUICK if ctx.quick else SECONDS
+    outcomes = {}
+    for name in PROBLEMS:
+        kwargs = {"name": name, "seconds": seconds}
+        child = ctx.in_child("benchmarks.convergence:measure", kwargs, threads=1)
+        if not child.ok:
+            raise RuntimeError(f"{name}: {child.error}")
+        outcomes[name] = child.value
+        _draw(ctx, name, child.value)
+    tables = [_summary(outcomes), *(_table(name, outcome) for name, outcome in outcomes.items())]
+    return ctx.report(tables, (*NOTES, f"Time limit: {seconds:g} s a run."))
+
+
+def measure(name: str, seconds: float) -> Outcome:
+    """Run every solver that accepts a problem: what the child process does."""
+    problem = PROBLEMS[name]()
+    gm.minimize(problem, time_limit=1.0)
+    traces, refused = {}, []
+    for label, solver, options in _contestants(problem):
+        try:
+            traces[label] = trace(problem, solver, options, seconds)
+        except ValueError as refusal:
+            refused.append(f"{label}: {str(refusal).partition(': ')[2].partition('. These')[0]}")
+    return Outcome(problem.formula, problem.order, traces, refused)
+
+
+def _contestants(problem: gm.Problem) -> list[tuple[str, str, dict[str, Any]]]:
+    """(label, solver, options): every solver, and the variants of Frank–Wolfe on a fixed trace."""
+    variants = FRANK_WOLFE if problem.domain.trace is not None else {"frank-wolfe": {}}
+    named = [(name, name, {}) for name in gm.solvers.available() if name != "frank-wolfe"]
+    return named + [(label, "frank-wolfe", options) for label, options in variants.items()]
+
+
+def trace(problem: gm.Problem, solver: str, options: dict[str, Any], seconds: float) -> Trace:
+    """One run within the time limit."""
+    result = gm.minimize(
+        problem,
+        solver,
+        tol=TOLERANCE,
+        max_iter=10**9,
+        time_limit=seconds,
+        random_state=0,
+        **options,
+    )
+    empty = len(result.history) == 0
+    return Trace(
+        np.array([]) if empty else result.history["time"],
+        np.array([]) if empty else result.history["value"],
+        result.status.name,
+        result.seconds,
+        result.rank,
+        result.certificate.relative_gap,
+        result.certificate.lower_bound,
+    )
+
+
+def _table(name: str, outcome: Outcome) -> Table:
+    refused = f" Refused by {'; '.join(outcome.refused)}." if outcome.refused else ""
+    table = Table(
+        f"{name}: {outcome.formula}, order {outcome.order}, F* = {outcome.optimum:.12g} "
+        f"(certified to {outcome.optimum_gap:.1e} of it).{refused}",
+        ["solver", *(f"s to {level:g}" for level in LEVELS), "last (F − F*)/|F*|",
+         "certified gap", "rank", "status", "s in all", "steps"],
+    )  # fmt: skip
+    for label, t in sorted(outcome.traces.items(), key=lambda item: _order(outcome, item[1])):
+        excess = outcome.excess(t)
+        table.add(
+            label,
+            *(outcome.time_to(t, level) for level in LEVELS),
+            float(np.min(excess)) if excess.size else None,
+            t.relative_gap,
+            t.rank,
+            t.status,
+            t.seconds,
+            max(0, t.values.size - 1),
+        )
+    return table
+
+
+def _order(outcome: Outcome, t: Trace) -> tuple[float, float, float]:
+    """First those that reach the finest level, by time; then by what they reached."""
+    times = [outcome.time_to(t, level) for level in reversed(LEVELS)]
+    last = float(np.min(outcome.excess(t))) if t.values.size else np.inf
+    fine, coarse = (np.inf if seconds is None else seconds for seconds in times)
+    return fine, coarse, last
+
+
+def _summary(outcomes: dict[str, Outcome]) -> Table:
+    """Who is first to the finest level, and what the default costs against that."""
+    level = LEVELS[-1]
+    table = Table(
+        f"First to a relative F − F* of {level:g}, and the default solver beside it",
+        ["problem", "first", "s", "second", "s (second)", "auto s", "auto ÷ first",
+         "reached by", "run", "F* certified to"],
+    )  # fmt: skip
+    for name, outcome in outcomes.items():
+        times = {label: outcome.time_to(t, level) for label, t in outcome.traces.items()}
+        done = sorted((s, label) for label, s in times.items() if s is not None and label != "auto")
+        first, second = (*done, (None, None), (None, None))[:2]
+        auto = times.get("auto")
+        ratio = None if auto is None or first[0] is None else auto / first[0]
+        reached = sum(s is not None for s in times.values())
+        table.add(name, first[1], first[0], second[1], second[0], auto, ratio, reached,
+                  len(times), outcome.optimum_gap)  # fmt: skip
+    return table
+
+
+def _draw(ctx: Context, name: str, outcome: Outcome) -> None:
+    """Relative F − F* against time, both logarithmic, a line a solver."""
+    caption = (
+        f"{name}: {outcome.formula}, order {outcome.order}; "
+        f"F* certified to {outcome.optimum_gap:.1e} (dotted)"
+    )
+    with ctx.figure(name, caption, figsize=(9, 5)) as (fig, ax):
+        for k, (label, t) in enumerate(outcome.traces.items()):
+            if t.values.size:
+                ax.plot(t.times, np.maximum(outcome.excess(t), FLOOR), label=label, **_style(k, t))
+        if outcome.optimum_gap > FLOOR:
+            ax.axhline(outcome.optimum_gap, color="black", linestyle=":", linewidth=0.8)
+        ax.set(xlabel="seconds", ylabel="(F − F*)/|F*|", xscale="log", yscale="log")
+        ax.set_ylim(FLOOR / 2, min(1e4, ax.get_ylim()[1]))
+        ax.grid(alpha=0.3)
+        fig.legend(loc="outside right upper", fontsize="small")
+
+
+def _style(k: int, t: Trace) -> dict[str, Any]:
+    """Ten colours, and a dash when they come round again; markers where the steps are few."""
+    style = {"color": f"C{k % 10}", "linestyle": "-" if k < 10 else "--", "linewidth": 1.3}
+    if t.values.size <= 40:
+        style |= {"marker": "os^vDPX"[k % 7], "markersize": 4}
+    return style
