@@ -8,8 +8,7 @@ from functools import cached_property
 from typing import Any, TypeGuard
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator

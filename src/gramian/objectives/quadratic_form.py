@@ -167,7 +167,7 @@ def map_rows(map: LinearMap) -> Any:
     return np.column_stack(columns)
 
 
-def _scatter(order: int, first: Array, second: Array, values: Array) -> sp.csr_array:
+def _scatter(order: int, first: NDArray[Any], second: NDArray[Any], values: Array) -> sp.csr_array:
     """One row for each pair, with one value at its place in svec."""
     low = np.minimum(first, second).astype(np.intp)
     high = np.maximum(first, second).astype(np.intp)

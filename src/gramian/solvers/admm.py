@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image

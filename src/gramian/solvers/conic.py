@@ -159,15 +159,27 @@ def _run(
     tolerance = ACCURACY[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
     seconds = time.perf_counter() - started
-    if answer.unbounded:
-        return Status.UNBOUNDED
     if not np.all(np.isfinite(answer.x)):
-        return Status.STALLED
-    L = scaling.factor(form, answer.x[: triangle_size(problem.order)], problem.domain.trace)
+        return Status.UNBOUNDED if answer.unbounded else Status.STALLED
+    s = answer.x[: triangle_size(problem.order)]
+    ray = not answer.solved and problem.domain.trace is None and _falls(form, s)
+    if answer.unbounded or ray:
+        return Status.UNBOUNDED
+    L = scaling.factor(form, s, problem.domain.trace)
     certificate = certify_image(problem, problem.objective.image(L))
     trace = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
     yield Step(L, certificate.value, certificate, trace)
     return Status.STALLED
+
+
+def _falls(form: QuadraticForm, s: Array) -> bool:
+    """Whether F falls along s and has no curvature there, to six digits.
+
+    The rounding of P hides such a ray from a backend that is given a quadratic objective.
+    """
+    curvature = float(np.linalg.norm(form.B @ s))
+    flat = curvature <= 1e-6 * float(np.max(_column_norms(form.B))) * float(np.linalg.norm(s))
+    return flat and float(form.c @ s) < -1e-6 * float(np.linalg.norm(form.c) * np.linalg.norm(s))
 
 
 # --- scaling: M = α D M̂ D, F = β F̂ + constant ----------------------------------------
@@ -213,9 +225,9 @@ def scale(form: QuadraticForm, trace: float | None) -> tuple[QuadraticForm, Scal
     weights = d[i] * d[j]
     B = form.B * weights if not sp.issparse(form.B) else form.B @ sp.diags_array(weights)
     c = form.c * weights
-    sizes = np.linalg.norm(form.t), np.linalg.norm(c)
-    alpha = float(max(sizes) or 1.0) if trace is None else float(trace / np.mean(d**2))
-    beta = max(alpha**2, sizes[0] ** 2, alpha * sizes[1])
+    of_t, of_c = float(np.linalg.norm(form.t)), float(np.linalg.norm(c))
+    alpha = (max(of_t, of_c) or 1.0) if trace is None else trace / float(np.mean(d**2))
+    beta = max(alpha**2, of_t**2, alpha * of_c)
     root = np.sqrt(beta)
     scaled = QuadraticForm(B * (alpha / root), form.t / root, c * (alpha / beta), 0.0, form.order)
     return scaled, Scaling(d, alpha)
@@ -321,10 +333,11 @@ def _no_quadratic(size: int) -> sp.csc_array:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a backend found."""
+    """What a backend found, and whether it says that this is an optimum or a ray."""
 
     x: Array
     iterations: int
+    solved: bool
     unbounded: bool
 
 
@@ -362,8 +375,13 @@ def _clarabel(
     found = clarabel.DefaultSolver(
         sp.csc_matrix(model.P), model.q, -G, h, [cones[b.kind](b) for b in model.blocks], options
     ).solve()
-    unbounded = found.status == clarabel.SolverStatus.DualInfeasible
-    return Answer(np.asarray(found.x), found.iterations, unbounded)
+    status = clarabel.SolverStatus
+    return Answer(
+        np.asarray(found.x),
+        found.iterations,
+        found.status == status.Solved,
+        found.status == status.DualInfeasible,
+    )
 
 
 def _scs(scs: Any, model: Model, accuracy: float, seconds: float, decompose: bool) -> Answer:
@@ -386,7 +404,10 @@ def _scs(scs: Any, model: Model, accuracy: float, seconds: float, decompose: boo
         time_limit_secs=0.0 if np.isinf(seconds) else max(seconds, 1e-3),
     ).solve()
     info = found["info"]
-    return Answer(np.asarray(found["x"]), info["iter"], info["status_val"] == scs.UNBOUNDED)
+    status = info["status_val"]
+    return Answer(
+        np.asarray(found["x"]), info["iter"], status == scs.SOLVED, status == scs.UNBOUNDED
+    )
 
 
 _BACKENDS: dict[str, Callable[..., Answer]] = {"clarabel": _clarabel, "scs": _scs}

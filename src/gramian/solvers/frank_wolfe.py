@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image

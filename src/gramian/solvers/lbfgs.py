@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image

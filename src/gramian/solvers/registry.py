@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 
 from gramian.problem import Problem
+from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
 from gramian.solvers import projected_gradient as projected
@@ -22,6 +23,7 @@ from gramian.solvers.lro import lro
 from gramian.solvers.random_conic_pursuit import random_conic_pursuit
 
 CONE = "any objective over M ⪰ 0"
+QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.ORDER_LIMIT}"
 
 SOLVERS = {
     solver.name: solver
@@ -52,6 +54,21 @@ SOLVERS = {
             f"any objective and domain, order up to {projected.LIMIT}",
             projected.refusal,
             max_iter=20_000,
+        ),
+        Solver(
+            "conic",
+            bridge.conic,
+            "Clarabel or SCS with the quadratic in the objective",
+            QUADRATIC,
+            bridge.refusal,
+        ),
+        Solver("sqlp", bridge.sqlp, "the same by a second-order cone", QUADRATIC, bridge.refusal),
+        Solver(
+            "scsdp",
+            bridge.scsdp,
+            "the same by a Schur complement",
+            QUADRATIC + ", few rows",
+            bridge.schur_refusal,
         ),
         Solver("gd", gd, "gradient descent with exact steps", CONE, needs_cone, 5000),
         Solver("agd", agd, "Nesterov's gradient on the factor", CONE, needs_cone, 5000),
