@@ -31,7 +31,7 @@ NEIGHBOURS, SHARE, LAM = 10, 0.6, 1.0
 SMALL_RANK = 15
 ITERATIONS, ITERATIONS_QUICK = 500, 60
 PAPER_LIMIT = 2000
-SECONDS, SECONDS_QUICK = 12.0, 3.0
+SECONDS, SECONDS_QUICK = 20.0, 3.0
 FW_CHANGE = 1e-4
 LEVEL = 1e-3
 NEVER = 10**9
@@ -46,6 +46,7 @@ METHODS: dict[str, tuple[str, dict[str, Any], float | None]] = {
     "GD": ("gd", {"check": NEVER}, 35.8),
     "AGD": ("agd", {"check": NEVER}, 7.8),
     "ADMM": ("admm", {"check": NEVER}, 142.8),
+    "ADMM, ρ = 1": ("admm", {"check": NEVER, "penalty": 1.0}, None),
     "BiS, no extrapolation": ("bis", {"check": NEVER, "extrapolate": False}, 24.3),
     "BiS": ("bis", {"check": NEVER}, 3.5),
     "L-BFGS": ("lbfgs", {"chunk": 20}, None),
@@ -67,7 +68,7 @@ NOTES = (
     "and FW (every 5 atoms); the gap in the table is that of the last point, certified afterwards.",
     "The paper's graph, bandwidth and λ are not printed: ours is the mean neighbour distance, and "
     "λ = 1; its machine and language differ, so compare ratios. One draw of the pairs.",
-    "Verdicts are computed from the figures beside them.",
+    "Verdicts are computed from the figures beside them; a dash where neither side got there.",
 )
 
 
@@ -310,7 +311,7 @@ def _verdicts(outcome: Outcome) -> Table:
 
     def judge(claim: str, measured: str, value: float, limit: float, *, most: bool) -> None:
         sign = "≤" if most else "≥"
-        holds = bool(value <= limit if most else value >= limit)
+        holds = None if np.isnan(value) else bool(value <= limit if most else value >= limit)
         table.add(claim, measured, value, f"{sign} {limit:g}", holds)
 
     def steps(t: Trace) -> float:
@@ -360,7 +361,9 @@ def _judge_times(outcome: Outcome, judge: Any) -> None:
     rivals = {"FW": [outcome.frank_wolfe], **runs}
     claims = dict.fromkeys(("FW", "GD", "AGD", "ADMM"), "BiS is the fastest")
     claims["BiS, no extrapolation"] = "extrapolation helps"
-    claims |= dict.fromkeys(("L-BFGS", "LRO", "BILGO-LS"), "(rivals not in the paper)")
+    claims |= dict.fromkeys(
+        ("ADMM, ρ = 1", "L-BFGS", "LRO", "BILGO-LS"), "(rivals not in the paper)"
+    )
     goals = {
         "FW's objective": outcome.target,
         f"{LEVEL:g} above F*": (1 + LEVEL) * outcome.optimum,
@@ -379,7 +382,7 @@ def _seconds(traces: list[Trace], target: float) -> float:
 
 
 def _safe(a: float, b: float) -> float:
-    """a/b; NaN where neither got there, which meets no criterion."""
+    """a/b; NaN where neither got there, which decides nothing."""
     return float("nan") if np.isinf(a) and np.isinf(b) else a / b
 
 
@@ -387,12 +390,14 @@ def _draw_rules(ctx: Context, outcome: Outcome) -> None:
     caption = "a1a: BiS by iteration under both rules for γ, with (solid) and without extrapolation"
     with ctx.figure("rules", caption, nrows=1, ncols=3, figsize=(14, 4.6)) as (fig, axes):
         for k, (label, t) in enumerate(outcome.rules.items()):
-            style = {"color": f"C{k % 2}", "linestyle": "-" if k < 2 else "--", "linewidth": 1.2}
+            style = {"color": f"C{k % 2}", "linewidth": 1.8, "zorder": 3}
+            if k >= 2:  # these jump from step to step: thin, and below the others
+                style |= {"linestyle": "--", "linewidth": 0.7, "alpha": 0.6, "zorder": 2}
             excess = t.curves["value"] / outcome.optimum - 1
             axes[0].plot(np.maximum(excess, 1e-12), label=label, **style)
-            axes[1].plot(np.maximum(t.curves["gamma"], 1e-12)[1:], **style)
+            axes[1].plot(np.maximum(t.curves["gamma"], 1e-4)[1:], **style)
             axes[2].plot(np.maximum(t.curves["difference"], 1e-16)[1:], **style)
-        for ax, name in zip(axes, ("F/F* − 1", "γ_k", "‖X_k − Y_k‖²"), strict=True):
+        for ax, name in zip(axes, ("F/F* − 1", "γ_k (at least 1e-4)", "‖X_k − Y_k‖²"), strict=True):
             ax.set(xlabel="iteration k", ylabel=name, yscale="log")
             ax.grid(alpha=0.3)
         fig.legend(loc="outside upper center", ncols=4)
@@ -400,7 +405,9 @@ def _draw_rules(ctx: Context, outcome: Outcome) -> None:
 
 def _draw_methods(ctx: Context, outcome: Outcome) -> None:
     rank, runs = next(iter(outcome.methods.items()))
-    caption = f"a1a, rank {rank}: the objective against time and iterations; dotted: where FW stops"
+    caption = (
+        f"a1a, rank {rank}: F against time and steps; dotted: where FW stops (ADMM leaves upwards)"
+    )
     lines = {"FW": outcome.frank_wolfe, **{label: traces[0] for label, traces in runs.items()}}
     with ctx.figure("methods", caption, nrows=1, ncols=2, figsize=(12, 5)) as (fig, axes):
         for k, (label, t) in enumerate(lines.items()):
@@ -412,6 +419,6 @@ def _draw_methods(ctx: Context, outcome: Outcome) -> None:
             axes[1].plot(np.arange(excess.size) + 1, excess, **style)
         for ax, name in zip(axes, ("seconds", "steps yielded"), strict=True):
             ax.axhline(outcome.target / outcome.optimum - 1, color="black", linestyle=":")
-            ax.set(xlabel=name, ylabel="F/F* − 1", xscale="log", yscale="log")
+            ax.set(xlabel=name, ylabel="F/F* − 1", xscale="log", yscale="log", ylim=(1e-8, 1e2))
             ax.grid(alpha=0.3)
         fig.legend(loc="outside upper center", ncols=5)

@@ -9,7 +9,7 @@ import gramian as gm
 from gramian import problems
 from gramian.certificate import certify_image, lowest_eigenvalue
 from gramian.losses import SoftMin, Squared
-from gramian.maps import Entries, PairDistances
+from gramian.maps import Congruence, Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic, gram_quadratic
 from gramian.problems import metric, moments
 from tests.cases import (
@@ -256,3 +256,25 @@ def test_a_gradient_that_is_not_finite_is_an_error():
     problem = gm.Problem(Composite(Entries([[0, 1]], 2), NaNLoss(), 1.0))
     with pytest.raises(FloatingPointError, match="gradient is not finite"):
         certify_image(problem, problem.objective.image(np.ones((2, 1))))
+
+
+def test_a_shift_along_all_edges_certifies_a_reduced_unfolding():
+    """ν Σ (d − D)² − tr Y has no trace bound; 𝒜*(1) = QᵀLQ is definite and gives a dual point."""
+    rng = np.random.default_rng(3)
+    n, m = 12, 4
+    edges = np.array([(i, i + 1) for i in range(n - 1)] + [(0, 5), (3, 9), (2, 11)])
+    basis = np.linalg.qr(rng.standard_normal((n, m)))[0]
+    basis -= basis.mean(axis=0)
+    lengths = rng.uniform(0.5, 2.0, len(edges))
+    map = Congruence(PairDistances(edges, n), basis)
+    problem = gm.Problem(Composite(map, Squared(lengths, weight=10.0), -1.0))
+    best = gm.minimize(problem, "lbfgs", tol=1e-12)
+    reference = gm.minimize(problem, "projected-gradient", tol=1e-11)
+    assert best.certificate.method == "Fenchel dual point"
+    assert best.certificate.relative_gap < 1e-8
+    assert best.value == pytest.approx(reference.value, rel=1e-7)
+    for scale in (0.1, 1.0, 3.0):
+        factor = best.factor * scale + 0.1 * rng.standard_normal(best.factor.shape)
+        certificate = gm.certify(problem, factor)
+        assert certificate.lower_bound <= reference.value + 1e-9 * abs(reference.value)
+        assert np.isfinite(certificate.gap)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.losses import Loss
@@ -16,6 +18,9 @@ from gramian.objectives.matrices import as_symmetric
 from gramian.objectives.restriction import CompositeRestriction
 
 Array = NDArray[np.floating]
+
+PENCIL_ORDER = 500
+"""Up to this order a generalised eigenvalue is cheap beside the solve."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,9 @@ class Composite(Objective):
         """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
 
         w = ∇g(z) needs no change where `bottom` ≥ 0. Otherwise it is moved by one scalar: scaled
-        by c/(c − bottom) where C ⪰ cI, or shifted by −bottom along weights whose adjoint is I.
+        by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose adjoint is I, or
+        shifted along equal weights where their adjoint P is definite (a Laplacian on a centred
+        basis): by −λ_min of the pencil (∇F, P).
         """
         w = self.loss.gradient(image.z)
         c = self.C.lower
@@ -124,6 +131,23 @@ class Composite(Objective):
         identity = self.map.identity_weights()
         if identity is not None and np.isfinite(bottom):
             yield self._dual_point(w - bottom * identity)
+        elif self._definite_image is not None:
+            G = self.map.adjoint_matrix(w) + self.C.dense()
+            lowest = scipy.linalg.eigh(
+                G, self._definite_image, eigvals_only=True, subset_by_index=[0, 0]
+            )[0]
+            # Rounding can leave the shifted matrix a little below the cone.
+            shift = max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * float(np.abs(w).max())
+            yield self._dual_point(w + shift)
+
+    @cached_property
+    def _definite_image(self) -> Array | None:
+        """P = 𝒜*(1) where it is definite and small enough for a pencil."""
+        if self.order > PENCIL_ORDER:
+            return None
+        P = self.map.adjoint_matrix(np.ones(self.map.size))
+        values = np.linalg.eigvalsh(P)
+        return P if values[0] > 1e-10 * values[-1] else None
 
     def _dual_point(self, w: Array) -> LowerBound:
         return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
