@@ -24,7 +24,7 @@ from gramian.maps import Entries
 from gramian.objectives import Composite
 
 TITLE = "BiS on nonparametric kernel learning: γ rules, extrapolation, and the rivals' times"
-PAPER = "BiS (Hu and Kwok 2015), Section IV-A, Fig. 1 and Table III"
+PAPER = "BiS (Hu and Kwok 2019), Section IV-A, Fig. 1 and Table III"
 NEEDS_DATA = ("a1a",)
 
 NEIGHBOURS, SHARE, LAM = 10, 0.6, 1.0
@@ -370,9 +370,9 @@ def _judge_times(outcome: Outcome, judge: Any) -> None:
     }
     for label, claim in claims.items():
         for goal, value in goals.items():
-            theirs, ours = (_seconds(traces, value) for traces in (rivals[label], runs["BiS"]))
+            theirs, bis = (_seconds(traces, value) for traces in (rivals[label], runs["BiS"]))
             measured = f"seconds to {goal}, {label} ÷ BiS"
-            judge(claim, measured, _safe(theirs, ours), 1.0, most=False)
+            judge(claim, measured, _safe(theirs, bis), 1.0, most=False)
 
 
 def _seconds(traces: list[Trace], target: float) -> float:

@@ -19,7 +19,7 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 
 TITLE = "LRO on KTA: conjugate gradient against L-BFGS, and convergence from random starts"
-PAPER = "LRO (Low-rank PSD optimisation), Sections 5.2 and 5.4, Tables 5 and 6"
+PAPER = "LRO (Yuan, Zhang, Ghanem, Hao 2013), Sections 5.2 and 5.4, Tables 5 and 6"
 NEEDS_DATA = (
     "soybean_small", "sonar", "glass", "ionosphere", "pima", "optdigits", "waveform", "w1a",
     "w3a", "letter",

@@ -44,6 +44,8 @@ class Certificate:
     gap: float | None
     relative_gap: float | None
     method: str
+    trace: float = float("nan")
+    """tr M."""
 
     @property
     def lower_bound(self) -> float:
@@ -82,16 +84,16 @@ def certify_image(problem: Problem, image: Any, *, bottom: float | None = None) 
     gradient = objective.gradient(image)
     complementarity = float(np.sum(image.factor * (gradient @ image.factor)))
     bottom = lowest_eigenvalue(gradient) if bottom is None else bottom
+    trace = float(np.sum(image.factor * image.factor))
     bounds = [*_trace_bounds(problem, value, complementarity, bottom)]
     bounds += [*objective.lower_bounds(image, bottom)]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]
     if not bounds:
-        return Certificate(value, bottom, complementarity, None, None, "none")
+        return Certificate(value, bottom, complementarity, None, None, "none", trace)
     best = max(bounds, key=lambda bound: bound.value)
-    gap = max(0.0, value - best.value) + rounding(value, objective.constant)
-    return Certificate(
-        value, bottom, complementarity, gap, relative(gap, value, best.value), best.method
-    )
+    gap = float(max(0.0, value - best.value) + rounding(value, objective.constant))
+    share = relative(gap, value, best.value)
+    return Certificate(value, bottom, complementarity, gap, share, best.method, trace)
 
 
 def relative(gap: float, value: float, lower: float) -> float:

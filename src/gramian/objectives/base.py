@@ -92,6 +92,13 @@ class Growth:
     def __add__(self, other: Growth) -> Growth:
         return Growth(self.floor + other.floor, self.slope + other.slope, self.bend + other.bend)
 
+    @property
+    def least(self) -> float:
+        """The smallest value over t ≥ 0 that this allows."""
+        if self.slope >= 0:
+            return self.floor
+        return self.floor - self.slope**2 / (4 * self.bend) if self.bend > 0 else -np.inf
+
     def trace_below(self, value: float) -> float | None:
         """The largest trace that a value of F leaves possible, None where it leaves them all."""
         room = value - self.floor

@@ -71,7 +71,7 @@ class GramQuadratic(Objective):
         C: Any,
         *,
         constant: float = 0.0,
-        floor: float = -np.inf,
+        growth: Growth | None = None,
         eigenbasis: Eigenbasis | None = None,
     ) -> None:
         self.order = _common_order(A, B, C)
@@ -81,7 +81,7 @@ class GramQuadratic(Objective):
         require_psd(self.A, "A")
         require_psd(self.B, "B")
         self.constant = float(constant)
-        self.floor = float(floor)
+        self._growth = growth
         self._eigenbasis = eigenbasis
 
     def image(self, L: Array) -> GramImage:
@@ -183,7 +183,9 @@ class GramQuadratic(Objective):
         return _common_eigenbasis(self.A, self.B)
 
     def growth(self) -> Growth:
-        """2⟨C, M⟩ ≥ 2c·tr M where C ⪰ cI, and ⟨M, 𝓗M⟩ ≥ m‖M‖² ≥ m (tr M)²/n."""
+        """2⟨C, M⟩ ≥ 2c·tr M where C ⪰ cI, and ⟨M, 𝓗M⟩ ≥ m‖M‖² ≥ m (tr M)²/n, unless told."""
+        if self._growth is not None:
+            return self._growth
         return Growth(self.constant, 2 * self.C.lower, self.modulus / self.order)
 
     def lower_bounds(self, image: GramImage, bottom: float) -> Iterator[LowerBound]:
@@ -193,8 +195,8 @@ class GramQuadratic(Objective):
         𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
         exactly where B and C are low-rank plus a multiple of the identity.
         """
-        if np.isfinite(self.floor):
-            yield LowerBound(self.floor, "sum of squares")
+        if self._growth is not None:
+            yield LowerBound(self._growth.least, "sum of squares")
         if self.order > DENSE_ORDER:
             yield from self._structured_bound(image)
         elif self.eigenbasis is not None or self.modulus > 0:

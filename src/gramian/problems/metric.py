@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length
 
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
+from gramian.objectives.base import Growth
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
@@ -53,7 +54,9 @@ def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity"
     C = LowRankPlusIdentity(data.order, c, data.sums, np.full(data.counts.size, -lam))
     constant = lam * float(np.sum(np.square(data.counts))) + _constant(regularizer, data.order)
     return Problem(
-        GramQuadratic(A, b, C, constant=constant, floor=0.0, eigenbasis=basis),
+        GramQuadratic(
+            A, b, C, constant=constant, growth=_growth(regularizer, data.order), eigenbasis=basis
+        ),
         name="kta",
         formula=f"{label} + λ‖XMXᵀ − YYᵀ‖²",
     )
@@ -133,6 +136,15 @@ def _regularizer(name: str) -> tuple[str, float, float]:
     if name not in REGULARIZERS:
         raise ValueError(f"regularizer must be one of {sorted(REGULARIZERS)}, got {name!r}")
     return REGULARIZERS[name]
+
+
+def _growth(regularizer: str, order: int) -> Growth:
+    """The loss is a square, so F is at least its regulariser; ‖M‖² ≥ (tr M)²/d."""
+    if regularizer == "trace":
+        return Growth(0.0, 1.0)
+    if regularizer == "frobenius":
+        return Growth(0.0, 0.0, 1.0 / order)
+    return Growth(float(order), -2.0, 1.0 / order)
 
 
 def _constant(regularizer: str, order: int) -> float:

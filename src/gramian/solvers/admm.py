@@ -34,7 +34,8 @@ def admm(
 
     Both subproblems are convex and are solved by `inner` L-BFGS iterations. ρ starts at the
     curvature of f unless told, and is raised now and then while X and Y stay apart: the problem is
-    not convex in both, and a small ρ lets them wander. The answer is YYᵀ.
+    not convex in both, and a small ρ lets them wander. Where F runs away, ρ was far too small,
+    and the run starts again with more. The answer is YYᵀ.
     """
     objective = problem.objective
     X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
@@ -42,6 +43,8 @@ def admm(
     slope = biconvex.gradient(objective, X, Y)
     rho = biconvex.lipschitz(objective, X, Y, slope, 1.0) if penalty is None else float(penalty)
     value, quiet, k = np.inf, 0, 0
+    start, limit = X, 10 * abs(objective.value(objective.image(X[:, :0])))
+    limit += 10 * abs(objective.value(objective.image(X)))
     while quiet < PATIENCE:
         image = objective.image(Y)
         new = objective.value(image)
@@ -55,6 +58,8 @@ def admm(
         U = U + X - Y
         if k % RAISE_EVERY == 0 and np.sum((X - Y) ** 2) > 1e-8 * np.sum(Y * Y):
             rho, U = RAISE * rho, U / RAISE
+        if objective.value(objective.image(Y)) > limit:
+            rho, X, Y, U = RAISE * rho, start, start, np.zeros_like(U)
     return at_rest(problem, settings)
 
 

@@ -15,11 +15,10 @@ from gramian.solvers.bilgo import bilgo
 from gramian.solvers.frank_wolfe import frank_wolfe
 from gramian.solvers.frank_wolfe import refusal as atoms_refusal
 from gramian.solvers.lbfgs import lbfgs
-from gramian.solvers.projected_gradient import projected_gradient
 
 Array = NDArray[np.floating]
 
-SMALL, LARGE = 100, 10_000
+LARGE = 10_000
 SPLIT_STEPS = 100
 """The answer to be cut need not be exact."""
 
@@ -33,15 +32,14 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The eigenbasis split where A and B commute, else BILGO-LS over the cone.
 
     Under a rank limit the split's answer is cut to that rank and refined there. A slice of fixed
-    trace goes to projected gradient where M is small, and else to Frank–Wolfe with local search.
+    trace goes to Frank–Wolfe with local search.
     """
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if settings.rank is None or settings.rank >= problem.order:
             return split.eigenbasis(problem, factor, settings)
         return _cut_and_refine(problem, factor, settings, settings.rank)
     if problem.domain.trace is not None:
-        keeps_trace = projected_gradient if problem.order <= SMALL else frank_wolfe
-        return keeps_trace(problem, factor, settings)
+        return frank_wolfe(problem, factor, settings)
     # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
     return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
 

@@ -26,6 +26,10 @@ from gramian.search import bilateral
 Array = NDArray[np.floating]
 
 
+ENDLESS = 1e15
+"""A start is scaled to be the best of its ray; a value this many times larger is a fall."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One iterate and what the solver knows of it."""
@@ -94,12 +98,14 @@ def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
     """Whether the certified gap is within tol of |F|, or of a millionth of the problem's scale.
 
     The second keeps problems whose optimum is zero from running for ever. Without a bound on
-    the gap, both optimality conditions have to hold to the tolerance.
+    the gap, both optimality conditions have to hold to the tolerance: ⟨∇F, M⟩, and what −λ_min
+    could win on a matrix of this trace.
     """
     size = max(abs(certificate.value), 1e-6 * scale)
     if certificate.gap is not None:
         return certificate.gap <= tol * max(size, abs(certificate.lower_bound))
-    return abs(certificate.complementarity) <= tol * size and certificate.lambda_min >= -tol * size
+    below = -certificate.lambda_min * certificate.trace
+    return abs(certificate.complementarity) <= tol * size and below <= tol * size
 
 
 def slack_norm(factor: Array, gradient_factor: Array) -> float:
@@ -117,14 +123,17 @@ def compress(factor: Array, rank: int) -> Array:
 
 
 def starting_factor(problem: Problem, settings: Settings) -> Array:
-    """A random factor of the rank allowed, scaled so that F is least along its ray."""
+    """A random factor of the rank allowed, scaled so that F is least along its ray.
+
+    Where M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
+    """
     objective = problem.objective
     columns = settings.rank or objective.rank_bound()
-    L = np.linalg.qr(settings.rng.standard_normal((problem.order, columns)))[0]
+    L = settings.rng.standard_normal((problem.order, columns)) / np.sqrt(problem.order)
     zero = objective.image(np.zeros((problem.order, 0)))
     blend = objective.blend(objective.image(L), zero)
     alpha, _, value = bilateral(blend.restriction)
-    return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1.0)
+    return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1e-2)
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:

@@ -12,7 +12,15 @@ from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, at_rest, falls_for_ever, starting_factor
+from gramian.solvers.base import (
+    ENDLESS,
+    Run,
+    Settings,
+    Step,
+    at_rest,
+    falls_for_ever,
+    starting_factor,
+)
 
 Array = NDArray[np.floating]
 
@@ -83,6 +91,7 @@ def lbfgs(
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
+    scale = abs(objective.value(objective.image(factor)))
     while quiet < patience:
         factor = descend(objective, factor, settings, iterations=chunk)
         image = objective.image(factor)
@@ -90,6 +99,6 @@ def lbfgs(
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
         value = certificate.value
         yield Step(factor, value, certificate)
-        if falls_for_ever(objective, image):
+        if falls_for_ever(objective, image) or value < -ENDLESS * scale:
             return Status.UNBOUNDED
     return at_rest(problem, settings)

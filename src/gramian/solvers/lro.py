@@ -14,7 +14,7 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import quartic
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import ENDLESS, Run, Settings, Step, at_rest, starting_factor
 
 Array = NDArray[np.floating]
 
@@ -22,9 +22,6 @@ Array = NDArray[np.floating]
 class UnboundedError(Exception):
     """F falls for ever along a line of factors."""
 
-
-ENDLESS = 1e15
-"""A start is scaled to be the best of its ray; a value this many times larger is a fall."""
 
 REFRESH = 50
 """Images are updated along the line; every so many steps they are made anew against drift."""
