@@ -104,6 +104,8 @@ def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
     size = max(abs(certificate.value), 1e-6 * scale)
     if certificate.gap is not None:
         return certificate.gap <= tol * max(size, abs(certificate.lower_bound))
+    if certificate.lambda_min < 0 and certificate.trace == 0:
+        return False
     below = -certificate.lambda_min * certificate.trace
     return abs(certificate.complementarity) <= tol * size and below <= tol * size
 
