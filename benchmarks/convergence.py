@@ -50,8 +50,8 @@ NOTES = (
     "solver finds no step. A time is that of the first iterate yielded at the level: L-BFGS and "
     "BILGO yield once per batch of inner iterations, the conic solvers once at the end.",
     f"The conic solvers ({', '.join(CONIC)}) are left out above order {CONIC_ORDER}: they do not "
-    "keep to a time limit of seconds there (at order 64 they took 13 s and 17 s of the 6 s given "
-    "and were cut far from the optimum, at order 100 minutes), and have a benchmark of their own.",
+    "keep to a time limit of seconds there (their time limit acts "
+    "between iterations only), and have a benchmark of their own.",
     "A dash under a level: not reached in the time given. A dash under the gap: nothing proved.",
     "Each problem ran in a process of its own with one thread; compilation of the numba kernels "
     "is kept out by a run of one second before the clock.",
