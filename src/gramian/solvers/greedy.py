@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.certificate import DENSE_ORDER, Certificate, certify_image
 from gramian.eigen import EigenPair, Method, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -100,10 +100,10 @@ def greedy(
 def _certificate(
     problem: Problem, image: Any, pair: EigenPair, k: int, every: int
 ) -> Certificate | None:
-    if problem.order <= CHEAP_ORDER:
-        return certify_image(problem, image)
-    if k % every:
+    if k % every and problem.order > CHEAP_ORDER:
         return None
+    if problem.order <= DENSE_ORDER:  # where λ_min is computed, not estimated
+        return certify_image(problem, image)
     cheap = certify_image(problem, image, bottom=-pair.value - pair.residual)
     # Only near the answer is a sharper eigenvalue worth its price.
     near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
