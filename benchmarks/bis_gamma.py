@@ -8,26 +8,25 @@ iterations and seconds until the objective that Frank–Wolfe has when its relat
 below 1e-4, which is the paper's protocol, and until 1e-3 above the optimum.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
+from benchmarks._models import LINK_SHARE, links, normalised_laplacian
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import Dataset
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.losses import Squared
-from gramian.maps import Entries
 from gramian.objectives import Composite
 
 TITLE = "BiS on nonparametric kernel learning: γ rules, extrapolation, and the rivals' times"
 PAPER = "BiS (Hu and Kwok 2019), Section IV-A, Fig. 1 and Table III"
 NEEDS_DATA = ("a1a",)
 
-NEIGHBOURS, SHARE, LAM = 10, 0.6, 1.0
+LAM = 1.0
 SMALL_RANK = 15
 ITERATIONS, ITERATIONS_QUICK = 500, 60
 PAPER_LIMIT = 2000
@@ -110,37 +109,13 @@ class Outcome:
 
 def npkl(data: Dataset, shift: float = 0.0, seed: int = 0) -> gm.Problem:
     """The problem; `shift` moves part of the diagonal's loss to the linear term, F unchanged."""
-    n = data.X.shape[0]
-    pairs, target = links(data.y, seed)
-    rows = np.vstack([pairs, np.column_stack([np.arange(n)] * 2)])
-    target = np.concatenate([target, np.full(n, 1.0 + shift)])
-    C = laplacian(data.X) + LAM * shift * sp.eye_array(n)
+    problem = gm.problems.npkl(normalised_laplacian(data.X), *links(data.y, seed), LAM)
+    F, n = problem.objective, problem.order
+    target = F.loss.centre + shift * (F.map.rows == F.map.cols)
+    C = F.C.matrix + LAM * shift * sp.eye_array(n)
     constant = -LAM * n * (shift * (1 + shift) - 0.5 * shift**2)
-    objective = Composite(
-        Entries(rows, n), Squared(target, weight=0.5 * LAM), C=C, constant=constant
-    )
-    return gm.Problem(objective, name="npkl", formula="tr(ZL) + λ/2 Σ (Z_ij − T_ij)²")
-
-
-def laplacian(X: Any) -> Any:
-    """I − D^{-1/2} W D^{-1/2}; W_ij = exp(−d²/2σ²) between neighbours, σ their mean distance."""
-    graph = kneighbors_graph(X, NEIGHBOURS, mode="distance")
-    graph.data = np.exp(-0.5 * (graph.data / graph.data.mean()) ** 2)
-    W = graph.maximum(graph.T)
-    scale = sp.diags_array(1 / np.sqrt(np.asarray(W.sum(axis=1)).ravel()))
-    L = sp.eye_array(X.shape[0]) - scale @ W @ scale
-    return sp.csr_array(0.5 * (L + L.T))
-
-
-def links(y: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """0.6 n random pairs of one class with target 1, and as many across classes with target 0."""
-    rng = np.random.default_rng(seed)
-    i, j = np.triu_indices(y.size, 1)
-    same = y[i] == y[j]
-    count = round(SHARE * y.size)
-    chosen = [rng.choice(np.flatnonzero(part), count, replace=False) for part in (same, ~same)]
-    both = np.concatenate(chosen)
-    return np.column_stack([i[both], j[both]]), np.repeat([1.0, 0.0], count)
+    objective = Composite(F.map, Squared(target, weight=0.5 * LAM), C=C, constant=constant)
+    return replace(problem, objective=objective)
 
 
 def paper_rank(m: int) -> int:
@@ -171,7 +146,7 @@ def measure(data: Dataset, quick: bool, starts: int) -> Outcome:
     shift = np.sqrt(2 * problem.value(np.zeros((problem.order, 0))) / (LAM * problem.order))
     fw = trace(npkl(data, float(shift)), "frank-wolfe", _until_small_change(), local_every=1)
     target = float(np.min(fw.curves["value"]))
-    rank = paper_rank(2 * round(SHARE * problem.order))
+    rank = paper_rank(2 * round(LINK_SHARE * problem.order))
     iterations = ITERATIONS_QUICK if quick else ITERATIONS
     rules = {
         label: trace(problem, "bis", None, rank=rank, max_iter=iterations, check=NEVER, **options)

@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components, laplacian
-from scipy.sparse.linalg import eigsh
-from sklearn.datasets import make_swiss_roll
-from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
+from benchmarks._models import ROLL_POINTS, smooth_basis, swiss_roll
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.losses import Squared
@@ -30,7 +26,7 @@ from gramian.solvers.base import Settings
 TITLE = "QSDP as SCSDP, as SQLP and as a quadratic objective: RegMVU on a Swiss roll"
 PAPER = "SQLP (Wu 2011), Table 3.1"
 
-POINTS, NEIGHBOURS, NU = 2000, 4, 1e5
+NU = 1e5
 DIGITS = 1e-8
 
 PRINTED: dict[int, dict[str, tuple[float, int]]] = {
@@ -42,6 +38,9 @@ PRINTED: dict[int, dict[str, tuple[float, int]]] = {
     30: {"scsdp": (13039.30, 37), "sqlp": (13.39, 35)},
     40: {"sqlp": (74.01, 35)},
     50: {"sqlp": (213.26, 35)},
+    60: {"sqlp": (467.90, 35)},
+    80: {"sqlp": (1729.65, 39)},
+    100: {"sqlp": (3988.31, 36)},
 }
 
 
@@ -103,38 +102,15 @@ def run(ctx: Context) -> Report:
 # --- the problem ---------------------------------------------------------------------
 
 
-def swiss_roll() -> tuple[int, np.ndarray, sp.csr_matrix]:
-    """The first seed whose symmetric 4-NN graph is connected, its points and its graph."""
-    seed = 0
-    while True:
-        X, _ = make_swiss_roll(POINTS, random_state=seed)
-        graph = kneighbors_graph(X, NEIGHBOURS)
-        graph = graph.maximum(graph.T)
-        if connected_components(graph, directed=False)[0] == 1:
-            return seed, X, graph
-        seed += 1
-
-
-def smooth_basis(graph: sp.csr_matrix, m: int) -> tuple[np.ndarray, np.ndarray]:
-    """The m smallest eigenvalues above 0 of the Laplacian, and their vectors."""
-    L = sp.csc_matrix(laplacian(graph))
-    v0 = np.cos(np.arange(POINTS))
-    values, vectors = eigsh(L, k=m + 1, sigma=-1e-6, v0=v0)
-    order = np.argsort(values)[1:]
-    return values[order], vectors[:, order]
-
-
 def reg_mvu(m: int, scaled: bool) -> gm.Problem:
     """RegMVU in the basis Q, or in QΛ^{-1/2}, where tr Y is ⟨Λ^{-1}, ·⟩."""
-    _, X, graph = swiss_roll()
-    edges = np.column_stack(sp.triu(graph).nonzero())
-    D = np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1)
-    values, Q = smooth_basis(graph, m)
-    C = -np.eye(m)
-    if scaled:
-        Q, C = Q / np.sqrt(values), -np.diag(1 / values)
-    map = Congruence(PairDistances(edges, POINTS), Q)
-    return gm.Problem(Composite(map, Squared(D, weight=NU), C), name="RegMVU")
+    roll = swiss_roll()
+    values, Q = smooth_basis(roll.graph, m)
+    if not scaled:
+        return gm.problems.reg_mvu(Q, roll.edges, roll.sq_distances, NU)
+    map = Congruence(PairDistances(roll.edges, ROLL_POINTS), Q / np.sqrt(values))
+    loss = Squared(roll.sq_distances, weight=NU)
+    return gm.Problem(Composite(map, loss, -np.diag(1 / values)), name="RegMVU")
 
 
 def edge_bound(problem: gm.Problem, factor: np.ndarray) -> float:
@@ -293,10 +269,10 @@ def _exponent(series: dict[int, dict[str, Any]]) -> float | None:
 
 def _bases(sizes: list[int]) -> Table:
     table = Table("The basis", ("m", "seconds of eigsh", "λ_1", "λ_m", "seed", "edges"))
-    seed, _, graph = swiss_roll()
+    roll = swiss_roll()
     for m in sizes:
         start = time.perf_counter()
-        values, _ = smooth_basis(graph, m)
+        values, _ = smooth_basis(roll.graph, m)
         seconds = time.perf_counter() - start
-        table.add(m, seconds, float(values[0]), float(values[-1]), seed, graph.nnz // 2)
+        table.add(m, seconds, float(values[0]), float(values[-1]), roll.seed, len(roll.edges))
     return table

@@ -16,7 +16,7 @@ from gramian.solvers import minimize
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = ("checks", "metric", "problems")
+_ON_DEMAND = ("checks", "metric", "problems", "spectral")
 """Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "minimize",
     "problems",
     "solvers",
+    "spectral",
 ]
 
 

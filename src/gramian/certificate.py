@@ -74,10 +74,17 @@ def certify(problem: Problem, factor: ArrayLike) -> Certificate:
     return certify_image(problem, problem.objective.image(L))
 
 
-def certify_image(problem: Problem, image: Any, *, bottom: float | None = None) -> Certificate:
+def certify_image(
+    problem: Problem,
+    image: Any,
+    *,
+    bottom: float | None = None,
+    known: LowerBound | None = None,
+) -> Certificate:
     """`certify` for a solver that has the image of its factor at hand.
 
-    `bottom` is a lower bound on λ_min(∇F) that the solver knows already.
+    `bottom` is a lower bound on λ_min(∇F) that the solver knows already, `known` a lower bound
+    on F* that it got at another point.
     """
     objective = problem.objective
     value = objective.value(image)
@@ -87,6 +94,7 @@ def certify_image(problem: Problem, image: Any, *, bottom: float | None = None) 
     trace = float(np.sum(image.factor * image.factor))
     bounds = [*_trace_bounds(problem, value, complementarity, bottom)]
     bounds += [*objective.lower_bounds(image, bottom)]
+    bounds += [] if known is None else [known]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]
     if not bounds:
         return Certificate(value, bottom, complementarity, None, None, "none", trace)

@@ -106,7 +106,9 @@ def test_frank_wolfe_takes_a_cone_only_where_the_trace_is_bounded():
     result = gm.minimize(bounded.problem, "frank-wolfe", tol=1e-7)
     assert result.value == pytest.approx(bounded.optimum, rel=1e-6)
     free = gm.Problem(Composite(Entries([[0, 0]], 3), Squared(1.0)))
-    with pytest.raises(ValueError, match=r"nothing bounds the trace.*These can: auto, bilgo"):
+    with pytest.raises(
+        ValueError, match=r"nothing bounds the trace.*These can: auto, staircase, bilgo"
+    ):
         gm.minimize(free, "frank-wolfe")
 
 

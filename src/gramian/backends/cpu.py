@@ -30,10 +30,10 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
 
 # Work (pairs × columns) of one call above which numba is used. Importing numba and reading a
-# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At this work (100,000
-# pairs, rank 10, two cores) the two gathers and the scatter of an iteration take 23 ms plain and
-# 6 to 11 ms compiled: even after about 60 iterations with a cache, 200 without.
-COMPILED_WORK = 1_000_000
+# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At this work (40,000
+# pairs, rank 10, two cores) the two gathers and two scatters of an iteration take 15 ms plain
+# and 5 ms compiled: even after 80 iterations with a cache, 250 without.
+COMPILED_WORK = 400_000
 
 # Elements of one temporary block of a plain gather: 256 kB of float64, at home in the L2 cache.
 BLOCK_ELEMENTS = 32_768
@@ -75,8 +75,8 @@ class Pattern:
         indptr, by_row = _counting_sort(start[by_neighbour], order)
         half_edge = by_neighbour[by_row]
         work = indptr.astype(np.int64) + np.arange(order + 1)
-        n_blocks = -(-int(work[-1]) // ROW_BLOCK_WORK)
-        row_blocks = np.searchsorted(work, np.linspace(0, work[-1], n_blocks + 1))
+        bounds = np.linspace(0, work[-1], _n_blocks(int(work[-1])) + 1)
+        row_blocks = np.searchsorted(work, bounds)
         return cls(
             indptr=indptr,
             neighbour=neighbour[half_edge],
@@ -148,6 +148,29 @@ def scatter_distances(
     adjacency = pattern.matrix(w.astype(V.dtype))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
+
+
+def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None = None) -> Floats:
+    """A V for a CSR matrix of float64 and float64 columns; anything else goes to scipy."""
+    plain = V.ndim != 2 or V.dtype != np.float64 or matrix.dtype != np.float64
+    if plain or V.shape[1] < 2 or not _use_compiled(compiled, matrix.nnz * V.shape[1]):
+        product: Floats = matrix @ V
+        return product
+    V = _as_factor(V)
+    out = np.empty((matrix.shape[0], V.shape[1]))
+    bounds = np.linspace(0, matrix.nnz, _n_blocks(matrix.nnz) + 1)
+    blocks = index_array(np.searchsorted(matrix.indptr, bounds))
+    blocks[0], blocks[-1] = 0, matrix.shape[0]
+    _launch("csr_product", blocks.size - 1, V, blocks, *_csr_arrays(matrix), out)
+    return out
+
+
+def _n_blocks(work: int) -> int:
+    return max(1, -(-work // ROW_BLOCK_WORK))
+
+
+def _csr_arrays(matrix: sparse.csr_array) -> tuple[Indices, Indices, NDArray[np.float64]]:
+    return index_array(matrix.indptr), index_array(matrix.indices), matrix.data
 
 
 def entries_matrix(w: Floats, pattern: Pattern) -> sparse.csr_array:

@@ -1,7 +1,8 @@
 """Leading eigenpairs of a symmetric operator, matrix-free.
 
 `leading_eigenpair` finds the largest (algebraic) eigenvalue of anything with ``shape`` and
-``@``; `leading_eigenpairs` finds several. For the smallest, negate the operator.
+``@``; `leading_eigenpairs` finds several, and `block_lanczos` all copies of multiple ones. For the
+smallest, negate the operator.
 """
 
 from typing import Literal
@@ -14,20 +15,24 @@ from gramian.eigen._base import (
     RandomState,
     starting_vector,
 )
+from gramian.eigen.block_lanczos import block_lanczos
 from gramian.eigen.krylov import krylov, krylov_several
 from gramian.eigen.lobpcg import lobpcg
 from gramian.eigen.newton_cg import newton_cg
 from gramian.eigen.newton_lanczos import newton_lanczos
 from gramian.eigen.polynomial import minimise_quartic
+from gramian.eigen.ritz import ritz_pairs
 
 __all__ = [
     "METHODS",
     "EigenPair",
     "Method",
     "Operator",
+    "block_lanczos",
     "leading_eigenpair",
     "leading_eigenpairs",
     "minimise_quartic",
+    "ritz_pairs",
 ]
 
 Method = Literal["krylov", "newton-lanczos", "newton-cg", "lobpcg"]

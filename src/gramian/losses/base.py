@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -35,6 +36,9 @@ class Loss(Protocol):
 
     def curvature(self, z: Array, directions: Array) -> Array:
         """Dᵀ ∇²g(z) D for the few columns of D."""
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        """d ↦ ∇²g(z) d."""
 
     def smoothed(self, mu: float) -> Loss | None:
         """The same loss with another smoothing μ, None where it has none."""
@@ -76,6 +80,10 @@ class Separable(ABC):
     def curvature(self, z: Array, directions: Array) -> Array:
         bend = self.weight * self._bend(z - self.centre)
         return (directions * bend[:, None]).T @ directions
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        bend = self.weight * self._bend(z - self.centre)
+        return lambda d: bend * d
 
     def smoothed(self, mu: float) -> Separable | None:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import logsumexp, softmax, xlogy
 
@@ -36,6 +38,10 @@ class SoftMin:
         share = softmax(-z / self.mu)
         mean = share @ directions
         return ((directions * share[:, None]).T @ directions - np.outer(mean, mean)) / self.mu
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        share = softmax(-z / self.mu)
+        return lambda d: share * (d - share @ d) / self.mu
 
     def smoothed(self, mu: float) -> SoftMin:
         return SoftMin(mu=mu)

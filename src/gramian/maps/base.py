@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends import cpu
+from gramian.maps.triangle import triangle
 
 Floats = NDArray[np.floating[Any]]
 
@@ -42,6 +44,17 @@ class LinearMap(ABC):
     def adjoint_matrix(self, w: Floats) -> Floats:
         """𝒜*(w) as a dense symmetric n × n matrix."""
         return self.adjoint(w, np.eye(self.order))
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """𝒜(W S Wᵀ) as a (p, k(k+1)/2) matrix acting on svec(S)."""
+        places = zip(*triangle(W.shape[1]), strict=True)
+        return np.column_stack(
+            [scale * self.bilinear(W[:, [i]], W[:, [j]]) for i, j, scale in places]
+        )
+
+    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one L and many D and w."""
+        return lambda D: self.bilinear(L, D), lambda w: self.adjoint(w, L)
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         """A w with 𝒜*(w) = I, None where there is none or none is known."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,17 @@ class Congruence(LinearMap):
         check_factors(self.order, U, V)
         XU = self.X @ U
         return self.base.bilinear(XU, XU if V is U else self.X @ V)
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """ℬ's columns for XW."""
+        check_factors(self.order, W)
+        return self.base.columns(self.X @ W)
+
+    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """Those of ℬ at XL, which is formed once."""
+        check_factors(self.order, L)
+        bilinear, adjoint = self.base.fixed(self.X @ L)
+        return lambda D: bilinear(self.X @ D), lambda w: self.X.T @ adjoint(w)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Xᵀ ℬ*(w) X V."""

@@ -19,6 +19,7 @@ from gramian.maps.base import (
     index_columns,
     refuse_rows,
 )
+from gramian.maps.triangle import triangle
 
 
 class PairDistances(LinearMap):
@@ -44,6 +45,14 @@ class PairDistances(LinearMap):
         """(u_i − u_j)·(v_i − v_j) for every pair."""
         check_factors(self.order, U, V)
         return cpu.gather_distances(U, V, self.rows, self.cols)
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """scale · (w_ia − w_ja)(w_ib − w_jb) for every pair (i, j) and every a ≤ b."""
+        check_factors(self.order, W)
+        a, b, scale = triangle(W.shape[1])
+        differences = W[self.rows] - W[self.cols]
+        products: NDArray[np.float64] = differences[:, a] * differences[:, b] * scale
+        return products
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""

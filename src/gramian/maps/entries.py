@@ -18,6 +18,7 @@ from gramian.maps.base import (
     check_weights,
     index_columns,
 )
+from gramian.maps.triangle import triangle
 
 
 class Entries(LinearMap):
@@ -41,6 +42,15 @@ class Entries(LinearMap):
         """½ (u_i·v_j + u_j·v_i) for every pair."""
         check_factors(self.order, U, V)
         return cpu.gather_entries(U, V, self.rows, self.cols)
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """scale · ½ (w_ia w_jb + w_ib w_ja) for every pair (i, j) and every a ≤ b."""
+        check_factors(self.order, W)
+        a, b, scale = triangle(W.shape[1])
+        left, right = W[self.rows], W[self.cols]
+        products = left[:, a] * right[:, b]
+        products += left[:, b] * right[:, a]
+        return products * (0.5 * scale)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V."""

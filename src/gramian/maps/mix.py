@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,15 @@ class Mix(LinearMap):
         """W ℬ(½ (U Vᵀ + V Uᵀ))."""
         return self._mixed(self.base.bilinear(U, V))
 
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        """W ℬ of the same matrices."""
+        return self._mixed(self.base.columns(W))
+
+    def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
+        """Those of ℬ, mixed."""
+        bilinear, adjoint = self.base.fixed(L)
+        return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self.weights.T @ w)
+
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """ℬ*(Wᵀ w) V."""
         check_weights(self.size, w)
@@ -58,7 +68,7 @@ class Mix(LinearMap):
         """W ℬ(M)."""
         return self._mixed(self.base.of_matrix(M))
 
-    def _mixed(self, base_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
         mixed: NDArray[np.float64] = self.weights @ base_values
         return mixed
 

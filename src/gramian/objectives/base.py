@@ -137,6 +137,18 @@ class Objective(ABC):
         """∇F(M) as an operator."""
 
     @abstractmethod
+    def hessian_factor(self, image: Any) -> Callable[[Array], Array]:
+        """The second derivative of L ↦ F(LLᵀ): D ↦ 2∇F(M)D + 2∇²F(M)[LDᵀ + DLᵀ]L."""
+
+    @abstractmethod
+    def subspace(self, W: Array) -> Restriction:
+        """svec(S) ↦ F(W S Wᵀ) for a few columns W."""
+
+    @abstractmethod
+    def subspace_cost(self, columns: int) -> int:
+        """How many numbers `subspace` keeps for so many columns."""
+
+    @abstractmethod
     def blend(self, image: Any, other: Any) -> Blend:
         """F over the cone of two images."""
 
@@ -155,6 +167,10 @@ class Objective(ABC):
     def gradient_factor(self, image: Any) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
         return 2.0 * (self.gradient(image) @ image.factor)
+
+    def metric(self) -> Array | None:
+        """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""
+        return None
 
     def rank_bound(self) -> int:
         """A rank that some minimiser over the cone has or stays below."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.losses import Loss
-from gramian.maps import LinearMap
+from gramian.maps import Entries, LinearMap, PairDistances
+from gramian.maps.triangle import svec, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
-from gramian.objectives.matrices import as_symmetric
+from gramian.objectives.matrices import Sparse, as_symmetric
 from gramian.objectives.restriction import CompositeRestriction
 
 Array = NDArray[np.floating]
@@ -25,11 +26,12 @@ PENCIL_ORDER = 500
 
 @dataclass(frozen=True)
 class CompositeImage:
-    """L, z = 𝒜(LLᵀ) and ⟨C, LLᵀ⟩."""
+    """L, z = 𝒜(LLᵀ), ⟨C, LLᵀ⟩ and CL."""
 
     factor: Array
     z: Array
     linear: float
+    CL: Array
 
 
 class Composite(Objective):
@@ -44,30 +46,61 @@ class Composite(Objective):
         self.C = as_symmetric(C, "C", self.order)
 
     def image(self, L: Array) -> CompositeImage:
-        return CompositeImage(L, self.map.bilinear(L, L), _inner(L, self.C @ L))
+        CL = self.C @ L
+        return CompositeImage(L, self.map.bilinear(L, L), _inner(L, CL), CL)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
-        return CompositeImage(X[:, :0], self.map.bilinear(X, Y), _inner(X, self.C @ Y))
+        return CompositeImage(X[:, :0], self.map.bilinear(X, Y), _inner(X, self.C @ Y), X[:, :0])
 
     def value(self, image: CompositeImage) -> float:
         return self.loss.value(image.z) + image.linear + self.constant
 
     def gradient(self, image: CompositeImage) -> SymmetricOperator:
         w = self.loss.gradient(image.z)
+        fused: list[Any] = []
+
+        def product(V: Array) -> Array:
+            if V.ndim == 2:
+                return self.map.adjoint(w, V) + self.C @ V
+            # A Krylov method asks for one vector many times: one sparse matrix for all of them.
+            if not fused:
+                fused.append(self._sparse_gradient(w))
+            if fused[0] is not None:
+                return fused[0] @ V
+            return self.map.adjoint(w, V[:, None])[:, 0] + self.C @ V
+
         return SymmetricOperator(
-            self.order,
-            lambda V: self._adjoint(w, V) + self.C @ V,
-            lambda: self.map.adjoint_matrix(w) + self.C.dense(),
+            self.order, product, lambda: self.map.adjoint_matrix(w) + self.C.dense()
         )
+
+    def gradient_factor(self, image: CompositeImage) -> Array:
+        """2(𝒜*(w)L + CL) with the CL at hand."""
+        return 2.0 * (self.map.adjoint(self.loss.gradient(image.z), image.factor) + image.CL)
+
+    def hessian_factor(self, image: CompositeImage) -> Callable[[Array], Array]:
+        """D ↦ 2∇F(M)D + 4𝒜*(∇²g(z) 𝒜(sym(LDᵀ)))L."""
+        gradient, bend = self.gradient(image), self.loss.hessian(image.z)
+        G: Any = gradient.dense() if self.order <= PENCIL_ORDER else gradient
+        bilinear, adjoint = self.map.fixed(image.factor)
+        return lambda D: 2.0 * (G @ D) + 4.0 * adjoint(bend(bilinear(D)))
+
+    def subspace(self, W: Array) -> CompositeRestriction:
+        return CompositeRestriction(
+            self.loss, self.map.columns(W), svec(W.T @ (self.C @ W)), self.constant
+        )
+
+    def subspace_cost(self, columns: int) -> int:
+        return self.map.size * triangle_size(columns)
 
     def blend(self, image: CompositeImage, other: CompositeImage) -> Blend:
         def take(alpha: float, beta: float) -> CompositeImage:
-            columns = [np.sqrt(alpha) * image.factor] if alpha > 0 else []
-            columns += [np.sqrt(beta) * other.factor] if beta > 0 else []
+            kept = [(np.sqrt(s), i) for s, i in ((alpha, image), (beta, other)) if s > 0]
+            empty = [image.factor[:, :0]]
             return CompositeImage(
-                np.hstack(columns) if columns else image.factor[:, :0],
+                np.hstack([root * i.factor for root, i in kept] or empty),
                 alpha * image.z + beta * other.z,
                 alpha * image.linear + beta * other.linear,
+                np.hstack([root * i.CL for root, i in kept] or empty),
             )
 
         images = np.column_stack([image.z, other.z])
@@ -84,7 +117,12 @@ class Composite(Objective):
 
         def take(mu: float) -> CompositeImage:
             theta = np.array([1.0, 2 * mu, mu * mu])
-            return CompositeImage(L + mu * direction, images @ theta, float(linear @ theta))
+            return CompositeImage(
+                L + mu * direction,
+                images @ theta,
+                float(linear @ theta),
+                image.CL + mu * C_direction,
+            )
 
         return Line(CompositeRestriction(self.loss, images, linear, self.constant), take)
 
@@ -98,6 +136,10 @@ class Composite(Objective):
     def gradient_dense(self, M: Array) -> Array:
         w = self.loss.gradient(self.map.of_matrix(M))
         return self.map.adjoint_matrix(w) + self.C.dense()
+
+    def metric(self) -> Array | None:
+        """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
+        return self._definite_image
 
     def rank_bound(self) -> int:
         """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""
@@ -152,11 +194,11 @@ class Composite(Objective):
     def _dual_point(self, w: Array) -> LowerBound:
         return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
 
-    def _adjoint(self, w: Array, V: Array) -> Array:
-        """𝒜*(w)V for one column too: maps take matrices."""
-        if V.ndim == 1:
-            return self.map.adjoint(w, V[:, None])[:, 0]
-        return self.map.adjoint(w, V)
+    def _sparse_gradient(self, w: Array) -> Any:
+        """𝒜*(w) + C as one sparse matrix where both are sparse, else None."""
+        if not (isinstance(self.map, Entries | PairDistances) and isinstance(self.C, Sparse)):
+            return None
+        return self.map.adjoint_sparse(w) + self.C.matrix
 
 
 def _inner(U: Array, V: Array) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian.maps.triangle import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
     DENSE_ORDER,
@@ -125,6 +126,29 @@ class GramQuadratic(Objective):
         """2∇F(M)L from the products at hand (LRO eq. 13)."""
         L, AL, BL, CL = image.factor, image.AL, image.BL, image.CL
         return 4 * (AL @ (AL.T @ L)) + 2 * (BL @ (L.T @ L)) + 2 * (L @ (BL.T @ L)) + 4 * CL
+
+    def hessian_factor(self, image: GramImage) -> Callable[[Array], Array]:
+        """D ↦ 2∇F(M)D + 2(2ASA + BS + SB)L with S = LDᵀ + DLᵀ."""
+        L, AL, BL = image.factor, image.AL, image.BL
+        through_A, through_B, plain = L.T @ AL, L.T @ BL, L.T @ L
+
+        def product(D: Array) -> Array:
+            AL_D, BL_D, L_D = AL.T @ D, BL.T @ D, L.T @ D
+            return (
+                4 * (AL @ (AL_D + AL_D.T) + (self.A @ D) @ through_A + self.C @ D)
+                + 2 * (BL @ (L_D + L_D.T) + L @ (BL_D + BL_D.T))
+                + 2 * ((self.B @ D) @ plain + D @ through_B)
+            )
+
+        return product
+
+    def subspace(self, W: Array) -> QuadraticRestriction:
+        through_A, through_B, linear = (W.T @ (matrix @ W) for matrix in (self.A, self.B, self.C))
+        Q = symmetric_kron(through_A, through_A) + symmetric_kron(through_B, W.T @ W)
+        return QuadraticRestriction(Q, svec(linear), self.constant)
+
+    def subspace_cost(self, columns: int) -> int:
+        return triangle_size(columns) ** 2
 
     def blend(self, image: GramImage, other: GramImage) -> Blend:
         L, V = image.factor, other.factor

@@ -6,6 +6,7 @@ small problems for the dense form.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from typing import Any, Protocol
@@ -14,12 +15,17 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
+
+from gramian.backends import cpu
+from gramian.eigen import ritz_pairs
 
 Array = NDArray[np.floating]
 
 DENSE_ORDER = 3000
 """Up to this order a full eigenvalue computation takes a few seconds at most."""
+
+LANCZOS_STEPS = 60
 
 
 class SymmetricMatrix(Protocol):
@@ -50,7 +56,7 @@ class Dense:
         if self._lower is not None:
             return self._lower
         if self.order > DENSE_ORDER:
-            return _krylov_lower(self.array, self.order)
+            return _krylov_lower(self.array)
         bottom = scipy.linalg.eigvalsh(self.array, subset_by_index=[0, 0])[0]
         return float(bottom - _roundoff(self.array))
 
@@ -72,10 +78,10 @@ class Sparse:
     def lower(self) -> float:
         if self.order <= DENSE_ORDER:
             return Dense(self.dense()).lower
-        return _krylov_lower(self.matrix, self.order)
+        return _krylov_lower(self.matrix)
 
     def __matmul__(self, V: Array) -> Array:
-        return self.matrix @ V
+        return cpu.sparse_product(self.matrix, V)
 
     def dense(self) -> Array:
         return self.matrix.toarray()
@@ -294,7 +300,21 @@ def _roundoff(array: Array) -> float:
     return float(8 * np.finfo(float).eps * np.linalg.norm(array))
 
 
-def _krylov_lower(matrix: Any, order: int) -> float:
-    values, vectors = eigsh(matrix, k=1, which="SA", v0=np.cos(np.arange(order, dtype=float)))
-    residual = np.linalg.norm(matrix @ vectors[:, 0] - values[0] * vectors[:, 0])
-    return float(values[0] - residual)
+@dataclass(frozen=True)
+class _Negative:
+    """−A as an operator, without a copy of A."""
+
+    matrix: Any
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape
+
+    def __matmul__(self, v: Array) -> Array:
+        return -(self.matrix @ v)
+
+
+def _krylov_lower(matrix: Any) -> float:
+    """The lowest Ritz value of a short Lanczos run less its residual: whether C ≻ 0, not more."""
+    found = ritz_pairs(_Negative(matrix), 1, steps=LANCZOS_STEPS, random_state=0)
+    return -float(found.values[0] + found.residuals[0])

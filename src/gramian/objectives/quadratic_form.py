@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances
+from gramian.maps.triangle import smat as smat
+from gramian.maps.triangle import svec, triangle, triangle_size
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic
@@ -23,7 +25,6 @@ from gramian.objectives.matrices import LowRankPlusIdentity, SymmetricMatrix
 from gramian.objectives.total import Sum
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -40,31 +41,6 @@ class QuadraticForm:
         """F at s = svec(M)."""
         residual = self.B @ s - self.t
         return float(residual @ residual + self.c @ s) + self.constant
-
-
-def triangle_size(order: int) -> int:
-    """n(n+1)/2, the length of svec(M)."""
-    return order * (order + 1) // 2
-
-
-def triangle(order: int) -> tuple[Indices, Indices, Array]:
-    """The places (i, j), i ≤ j, that svec reads, and what it multiplies them by: 1 or √2."""
-    j, i = np.tril_indices(order)
-    return i, j, np.where(i == j, 1.0, np.sqrt(2.0))
-
-
-def svec(M: Array) -> Array:
-    """The scaled upper triangle of a symmetric matrix, by columns."""
-    i, j, scale = triangle(M.shape[0])
-    return scale * M[i, j]
-
-
-def smat(s: Array, order: int) -> Array:
-    """The symmetric matrix with svec(M) = s."""
-    i, j, scale = triangle(order)
-    M = np.zeros((order, order))
-    M[i, j] = M[j, i] = s / scale
-    return M
 
 
 def quadratic_form(objective: Objective) -> QuadraticForm | None:
@@ -159,12 +135,7 @@ def map_rows(map: LinearMap) -> Any:
         )
     if isinstance(map, Mix):
         return map.weights @ map_rows(map.base)
-    unit = np.eye(map.order)
-    columns = [
-        scale * map.bilinear(unit[:, [i]], unit[:, [j]])
-        for i, j, scale in zip(*triangle(map.order), strict=True)
-    ]
-    return np.column_stack(columns)
+    return map.columns(np.eye(map.order))
 
 
 def _scatter(order: int, first: NDArray[Any], second: NDArray[Any], values: Array) -> sp.csr_array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -53,6 +53,16 @@ class Sum(Objective):
             lambda V: reduce(add, (G @ V for G in gradients)),
             lambda: reduce(add, (G.dense() for G in gradients)),
         )
+
+    def hessian_factor(self, image: SumImage) -> Callable[[Array], Array]:
+        products = [part.hessian_factor(i) for part, i in self._with(image)]
+        return lambda D: reduce(add, (product(D) for product in products))
+
+    def subspace(self, W: Array) -> TotalRestriction:
+        return TotalRestriction([part.subspace(W) for part in self.parts])
+
+    def subspace_cost(self, columns: int) -> int:
+        return sum(part.subspace_cost(columns) for part in self.parts)
 
     def blend(self, image: SumImage, other: SumImage) -> Blend:
         blends = [

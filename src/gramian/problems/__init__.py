@@ -1,6 +1,17 @@
 """The problems of the papers, from formula to `Problem`."""
 
+from gramian.problems.kernel import npkl, reg_pcp
+from gramian.problems.manifold import mvu, reg_mvu
 from gramian.problems.metric import kta, linear_separation
 from gramian.problems.spectral import quadratic, top_eigen
 
-__all__ = ["kta", "linear_separation", "quadratic", "top_eigen"]
+__all__ = [
+    "kta",
+    "linear_separation",
+    "mvu",
+    "npkl",
+    "quadratic",
+    "reg_mvu",
+    "reg_pcp",
+    "top_eigen",
+]

@@ -8,19 +8,23 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
 from gramian.solvers.base import Run, Settings, compress
 from gramian.solvers.bilgo import bilgo
-from gramian.solvers.frank_wolfe import frank_wolfe
 from gramian.solvers.frank_wolfe import refusal as atoms_refusal
 from gramian.solvers.lbfgs import lbfgs
+from gramian.solvers.projected_gradient import projected_gradient
+from gramian.solvers.staircase import COLUMNS, EXACT_ORDER, staircase
 
 Array = NDArray[np.floating]
 
 LARGE = 10_000
 SPLIT_STEPS = 100
 """The answer to be cut need not be exact."""
+
+PROJECTED_STEPS = 60
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
@@ -29,19 +33,37 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """The eigenbasis split where A and B commute, else BILGO-LS over the cone.
+    """The eigenbasis split, projected gradient, or the staircase, by the problem's structure.
 
-    Under a rank limit the split's answer is cut to that rank and refined there. A slice of fixed
-    trace goes to Frank–Wolfe with local search.
+    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
+    moderate order start by projected gradient, which high ranks do not slow down, and go on with
+    the staircase where that is not enough. Everything else climbs the staircase. Under a rank
+    limit the split's answer is cut to that rank and refined there; without a split it is BILGO.
     """
+    limited = settings.rank is not None and settings.rank < problem.order
     if split.refusal(problem, replace(settings, rank=None)) is None:
-        if settings.rank is None or settings.rank >= problem.order:
+        if not limited:
             return split.eigenbasis(problem, factor, settings)
-        return _cut_and_refine(problem, factor, settings, settings.rank)
-    if problem.domain.trace is not None:
-        return frank_wolfe(problem, factor, settings)
-    # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
-    return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
+        return _cut_and_refine(problem, factor, settings, settings.rank or problem.order)
+    if limited:
+        # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
+        return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
+    if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
+        return _project_and_climb(problem, factor, settings)
+    return staircase(problem, factor, settings)
+
+
+def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Projected gradient while it converges fast, then the staircase from there."""
+    best, gap = factor, np.inf
+    for step in islice(projected_gradient(problem, factor, settings), PROJECTED_STEPS):
+        yield step
+        best = step.factor
+        if step.certificate is not None and step.certificate.gap is not None:
+            if step.certificate.gap > 0.5 * gap:
+                break
+            gap = step.certificate.gap
+    return (yield from staircase(problem, best, settings))
 
 
 def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:

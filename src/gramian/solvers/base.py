@@ -94,6 +94,13 @@ def needs_cone(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
+def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
+    """The refusal of solvers that find the rank of the optimum themselves."""
+    if settings.rank is not None and settings.rank < problem.order:
+        return "it finds the rank of the optimum, and a smaller rank was asked for"
+    return None
+
+
 def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
     """Whether the certified gap is within tol of |F|, or of a millionth of the problem's scale.
 

@@ -13,7 +13,7 @@ from gramian.solvers import projected_gradient as projected
 from gramian.solvers.admm import admm
 from gramian.solvers.agd import agd
 from gramian.solvers.auto import auto, refusal
-from gramian.solvers.base import Settings, Solver, needs_cone
+from gramian.solvers.base import Settings, Solver, needs_cone, no_rank_limit
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.bis import bis
 from gramian.solvers.gd import gd
@@ -21,7 +21,9 @@ from gramian.solvers.journee import journee
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.lro import lro
 from gramian.solvers.random_conic_pursuit import random_conic_pursuit
+from gramian.solvers.staircase import staircase
 
+ANY = "any objective and domain"
 CONE = "any objective over M ⪰ 0"
 QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.ORDER_LIMIT}"
 
@@ -29,6 +31,7 @@ SOLVERS = {
     solver.name: solver
     for solver in (
         Solver("auto", auto, "chooses by the problem's structure", "everything", refusal),
+        Solver("staircase", staircase, "Newton on a growing factor", ANY, no_rank_limit),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
         Solver("bis", bis, "biconvex surrogate with extrapolation", CONE, needs_cone, 5000),

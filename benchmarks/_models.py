@@ -1,0 +1,100 @@
+"""The instances that several benchmarks solve: RegMVU's Swiss roll and NPKL's adult data.
+
+The underscore keeps this file out of the list of benchmarks.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import csgraph
+from scipy.sparse.linalg import eigsh
+from sklearn.datasets import make_swiss_roll
+from sklearn.neighbors import kneighbors_graph
+
+# --- RegMVU on a Swiss roll, SQLP thesis §3.4 ----------------------------------------
+
+ROLL_POINTS, ROLL_NEIGHBOURS = 2000, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Roll:
+    """A Swiss roll whose symmetric nearest-neighbour graph is connected."""
+
+    seed: int
+    graph: sp.csr_matrix
+    edges: np.ndarray
+    """(p, 2), each once."""
+    sq_distances: np.ndarray
+
+
+def swiss_roll() -> Roll:
+    """2000 points of the first seed whose symmetric 4-NN graph is connected."""
+    seed = 0
+    while True:
+        X, _ = make_swiss_roll(ROLL_POINTS, random_state=seed)
+        graph = kneighbors_graph(X, ROLL_NEIGHBOURS)
+        graph = graph.maximum(graph.T)
+        if csgraph.connected_components(graph, directed=False)[0] == 1:
+            break
+        seed += 1
+    edges = np.column_stack(sp.triu(graph).nonzero())
+    return Roll(seed, graph, edges, np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1))
+
+
+def smooth_basis(graph: sp.csr_matrix, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """The m smallest eigenvalues above 0 of the Laplacian of a connected graph, and vectors."""
+    L = sp.csc_matrix(csgraph.laplacian(graph))
+    v0 = np.cos(np.arange(L.shape[0]))
+    values, vectors = eigsh(L, k=m + 1, sigma=-1e-6, v0=v0)
+    order = np.argsort(values)[1:]
+    return values[order], vectors[:, order]
+
+
+# --- NPKL on the adult sets, BiS §IV-A -----------------------------------------------
+
+ADULT_NEIGHBOURS, LINK_SHARE = 10, 0.6
+
+
+def normalised_laplacian(X: Any) -> sp.csr_array:
+    """I − D^{-1/2} W D^{-1/2}; W_ij = exp(−d²/2σ²) between neighbours, σ their mean distance.
+
+    Binary samples tie in distance, and which of them are neighbours depends on whether X is
+    sparse or dense; dense takes half the time.
+    """
+    graph = kneighbors_graph(X, ADULT_NEIGHBOURS, mode="distance")
+    graph.data = np.exp(-0.5 * (graph.data / graph.data.mean()) ** 2)
+    W = graph.maximum(graph.T)
+    scale = sp.diags_array(1 / np.sqrt(np.asarray(W.sum(axis=1)).ravel()))
+    L = sp.eye_array(X.shape[0]) - scale @ W @ scale
+    return sp.csr_array(0.5 * (L + L.T))
+
+
+def links(y: np.ndarray, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """0.6 n random pairs of one class, must-link, and as many across classes, cannot-link."""
+    rng = np.random.default_rng(seed)
+    count = round(LINK_SHARE * y.size)
+    return random_pairs(y, True, count, rng), random_pairs(y, False, count, rng)
+
+
+def random_pairs(y: np.ndarray, same: bool, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Different pairs i < j within a class, or across classes, every set of them equally likely.
+
+    The pairs are numbered row by row and the numbers drawn, so that n(n − 1)/2 pairs need not be
+    written down to choose from.
+    """
+    within = np.empty(y.size, dtype=np.int64)
+    for label in np.unique(y):
+        members = np.flatnonzero(y == label)
+        within[members] = np.arange(members.size)[::-1]
+    partners = within if same else np.arange(y.size)[::-1] - within
+    ends = np.cumsum(partners)
+    numbers = rng.choice(ends[-1], count, replace=False)
+    rows = np.searchsorted(ends, numbers, side="right")
+    places = numbers - (ends - partners)[rows]
+    cols = [
+        i + 1 + np.flatnonzero((y[i + 1 :] == y[i]) == same)[k]
+        for i, k in zip(rows, places, strict=True)
+    ]
+    return np.column_stack([rows, cols])

@@ -1,0 +1,311 @@
+"""Leading eigenpairs by block Lanczos: few products with A, orthogonality by matrix products."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import eigh, qr
+from scipy.linalg.blas import dgemv
+
+from gramian.eigen._base import Array, CountedOperator, Operator
+from gramian.eigen.krylov import _rayleigh_ritz
+
+_DENSE_LIMIT = 64
+_DENSE_SHARE = 4
+_BASIS_NUMBERS = 2**27
+"""Numbers a basis may hold (1 GiB), unless k pairs need more."""
+_LONG_BASIS = (600, 20)
+"""Vectors kept before a restart: so many, or so many for each pair wanted."""
+_UNSEEN_GROWTH = 1.15
+_SLOWEST_GROWTH = 1.02
+_MAX_PRODUCTS = 100_000
+_FEW_ROWS = 3
+_CHOLESKY_IS_SAFE = 0.03
+"""Below it the square of the condition would show in the orthogonality."""
+
+
+def block_lanczos(
+    operator: Operator,
+    k: int,
+    *,
+    block: int = 2,
+    tol: float = 1e-10,
+    max_products: int | None = None,
+    max_basis: int | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> tuple[Array, Array, Array]:
+    """Return the k largest eigenvalues (descending), eigenvectors (n, k) and residual norms.
+
+    The Krylov space of `block` random vectors, with a thick restart (Wu and Simon) only where the
+    basis grows long: a restart costs products, and those are what a dense A makes slow.
+
+    A Krylov space of b random vectors holds, with probability one, min(b, μ) copies of an
+    eigenvalue of multiplicity μ. So where fewer than b of the values found coincide none is
+    missing. Where b or more do, and smaller ones were found too, the search goes on beside the
+    pairs found, with a block twice as large each time, until nothing larger turns up.
+
+    Parameters
+    ----------
+    operator : anything with ``shape == (n, n)`` and ``@`` on (n, b) arrays.
+    k : number of pairs.
+    block : number b of random vectors to start with.
+    tol : the residuals asked for, relative to the norm of A as far as the basis shows it. It is
+        raised to what products in the operator's precision can show.
+    max_products : products with a vector at most; the residuals then say what was reached.
+    max_basis : vectors kept before a restart; by default what fits in 1 GiB, and no more than
+        pay off.
+    random_state : seed or generator of the random start.
+    """
+    counted = CountedOperator(operator)
+    n = counted.size
+    if not 1 <= k <= n:
+        raise ValueError(f"k must lie between 1 and {n}, got {k}")
+    if n <= _DENSE_LIMIT or _DENSE_SHARE * k >= n:
+        matrix = counted(np.eye(n))
+        _, vectors = largest_pairs((matrix + matrix.T) / 2, k)
+        return _rayleigh_ritz(vectors, matrix @ vectors)
+    longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
+    search = _Search(
+        counted,
+        max(tol, counted.precision),
+        max_products or _MAX_PRODUCTS,
+        longest,
+        np.random.default_rng(random_state),
+    )
+    block = min(block, n // 16)
+    vectors = search.run(k, block)
+    values, vectors, residuals = _rayleigh_ritz(vectors, counted(vectors))
+    while _may_miss_copies(values, residuals, block, counted.precision) and not search.spent:
+        beside = search.beside(values, vectors).run(min(k, block), block)
+        together = np.column_stack((vectors, beside))
+        more, vectors, residuals = (
+            part[..., :k] for part in _rayleigh_ritz(together, counted(together))
+        )
+        rise, values = float(np.max(more - values)), more
+        if rise <= search.tol * search.norm:
+            break
+        block = min(2 * block, n // 16)
+    return values, vectors, residuals
+
+
+def _may_miss_copies(values: Array, residuals: Array, block: int, precision: float) -> bool:
+    """Whether `block` values or more coincide above the least: further copies may exist.
+
+    Further copies of the least value would change nothing.
+    """
+    norm = float(np.max(np.abs(values)))
+    same = 10 * np.maximum(residuals[1:], residuals[:-1]) + precision * norm
+    apart = np.flatnonzero(values[:-1] - values[1:] > same)
+    groups = np.diff(np.concatenate(([-1], apart)))
+    return bool(np.any(groups >= block))
+
+
+def largest_pairs(matrix: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues (descending) of a dense symmetric array, and eigenvectors."""
+    n = matrix.shape[0]
+    values, vectors = eigh(
+        matrix.T, subset_by_index=[n - k, n - 1], check_finite=False, driver="evr"
+    )
+    if values.size < k:
+        # Among many equal eigenvalues LAPACK's bisection can lose some of a range.
+        values, vectors = (part[..., -k:] for part in np.linalg.eigh(matrix))
+    return values[::-1], vectors[:, ::-1]
+
+
+@dataclass
+class _Search:
+    """What stays the same from basis to basis."""
+
+    operator: CountedOperator
+    tol: float
+    max_products: int
+    max_basis: int
+    rng: np.random.Generator
+    found: tuple[Array, Array] | None = None
+    """Eigenvalues and vectors to look beside."""
+    norm: float = 0.0
+    """The norm of A, as far as it is known: never too large."""
+
+    @property
+    def spent(self) -> bool:
+        return self.operator.products >= self.max_products
+
+    def beside(self, values: Array, vectors: Array) -> "_Search":
+        """The search that has these pairs moved below all others."""
+        return replace(self, found=(values, vectors))
+
+    def image(self, rows: Array) -> Array:
+        """A, or A − V diag(λ + 2‖A‖) Vᵀ beside pairs found, times the rows, as rows."""
+        image = self.operator(rows.T).T
+        if self.found is not None:
+            values, vectors = self.found
+            image = image - ((rows @ vectors) * (values + 2 * self.norm)) @ vectors.T
+        return image
+
+    def run(self, k: int, block: int) -> Array:
+        """The k leading Ritz vectors, in columns, once they are good enough or time is up."""
+        n = self.operator.size
+        longest = min(max(self.max_basis, 3 * (k + 2 * block)), n - block)
+        basis = _Basis(self, block, longest)
+        pace, begun = _Pace(k, block), self.operator.products
+        while True:
+            basis.extend()
+            products = self.operator.products - begun
+            if not basis.full and products < pace.next_look and not self.spent:
+                continue
+            self._measure(basis)
+            if basis.size < k:
+                continue
+            ritz = basis.ritz(k)
+            worst, goal = float(np.max(ritz.residuals)), self.tol * self.norm
+            if worst <= goal or self.spent:
+                return basis.combine(ritz.weights).T
+            pace.saw(products, worst, goal, self.norm)
+            if basis.full:
+                basis.restart(basis.ritz(k + (basis.size - k) // 3))
+
+    def _measure(self, basis: "_Basis") -> None:
+        # Beside pairs found, the operator is another one, of larger norm.
+        if self.found is None:
+            self.norm = max(self.norm, basis.norm())
+
+
+@dataclass
+class _Pace:
+    """When to look at the Ritz pairs next, in products: looking costs O(m³)."""
+
+    k: int
+    block: int
+    next_look: float = field(init=False)
+    _last: tuple[int, float] | None = None
+
+    def __post_init__(self) -> None:
+        self.next_look = 2 * self.k + 40
+
+    def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
+        """Extrapolate the fall of the worst residual, which is geometric once it has begun."""
+        ahead = _UNSEEN_GROWTH * products
+        if 0 < worst < 0.1 * norm:
+            if self._last is not None and worst < self._last[1]:
+                fall = np.log(self._last[1] / worst) / (products - self._last[0])
+                ahead = min(ahead, products + np.log(worst / goal) / fall)
+            self._last = (products, worst)
+        self.next_look = max(ahead, _SLOWEST_GROWTH * products, products + self.block)
+
+
+@dataclass(frozen=True)
+class _Ritz:
+    """Ritz values, largest first, weights of their vectors in the basis, residual norms."""
+
+    values: Array
+    weights: Array
+    residuals: Array
+
+
+class _Basis:
+    """Orthonormal rows Q with the block Lanczos relation.
+
+        A Qᵀ = Qᵀ T + Pᵀ C,        P the next block, orthonormal and orthogonal to Q
+
+    C touches only the last block, or after a restart all of the Ritz vectors kept.
+    """
+
+    def __init__(self, search: _Search, block: int, longest: int) -> None:
+        self._search, self._block, self._longest = search, block, longest
+        capacity = longest + block
+        self._rows = np.empty((capacity, search.operator.size))
+        self._small = np.zeros((capacity, capacity))
+        self.size, self._linked = 0, 0
+        start = search.rng.standard_normal((block, search.operator.size))
+        self._rows[:block] = qr(start.T, mode="economic")[0].T
+        self._scale = 0.0
+
+    @property
+    def full(self) -> bool:
+        return self.size + self._block > self._longest
+
+    def extend(self) -> None:
+        """Take the next block in and find the one after it."""
+        old, new = self.size, self.size + self._block
+        image = self._search.image(self._rows[old:new])
+        # The recurrence first, so that the pass over all rows has only rounding to take away.
+        linked = self._rows[self._linked : new]
+        inner = linked @ image.T
+        image -= inner.T @ linked
+        self._small[self._linked : new, old:new] = inner
+        self._small[old:new, self._linked : old] = inner[: old - self._linked].T
+        self._scale = max(self._scale, float(np.max(np.abs(inner))))
+        self._linked, self.size = old, new
+        rows, link = self._next_block(self._cleared(image))
+        self._rows[new : new + self._block] = rows
+        self._small[new : new + self._block, old:new] = link
+        self._small[old:new, new : new + self._block] = link.T
+
+    def _cleared(self, rows: Array) -> Array:
+        """The rows without what they have of Q."""
+        basis = self._rows[: self.size]
+        if rows.shape[0] <= _FEW_ROWS:
+            # A matrix product of a few rows makes BLAS copy the whole basis first. And SciPy's
+            # own BLAS, not NumPy's: where products with A are SciPy's too, two pools of threads
+            # in turn hinder each other.
+            return np.array(
+                [row - dgemv(1.0, basis.T, dgemv(1.0, basis.T, row, trans=1)) for row in rows]
+            )
+        return rows - (rows @ basis.T) @ basis
+
+    def _next_block(self, rest: Array) -> tuple[Array, Array]:
+        """Orthonormal rows P and C with restᵀ = PᵀC; random rows where rest has too small a rank.
+
+        Such a space is invariant: the random rows start the search anew beside it.
+        """
+        with suppress(np.linalg.LinAlgError):
+            lower = np.linalg.cholesky(rest @ rest.T)
+            sizes = np.diag(lower)
+            if np.min(sizes) > _CHOLESKY_IS_SAFE * max(self._scale, np.max(sizes)):
+                return np.asarray(np.linalg.solve(lower, rest)), np.asarray(lower.T)
+        return self._difficult_block(rest)
+
+    def _difficult_block(self, rest: Array) -> tuple[Array, Array]:
+        """The same where rows are nearly dependent, tiny or zero."""
+        columns, triangle, order = qr(rest.T, mode="economic", pivoting=True)
+        sizes = np.abs(np.diag(triangle))
+        self._scale = max(self._scale, float(sizes[0]))
+        rank = int(np.sum(sizes > self._search.operator.precision * self._scale))
+        rows, link = columns.T, np.zeros_like(triangle)
+        link[:rank, order] = triangle[:rank]
+        rows[rank:] = self._search.rng.standard_normal(rows[rank:].shape)
+        for _ in range(2):  # short rows carry what is left of Q in them, magnified
+            columns, triangle = qr(self._cleared(rows).T, mode="economic")
+            rows = (columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T
+        return rows, link
+
+    def norm(self) -> float:
+        """‖T e_j‖ at its largest, which ‖A‖ is no less than."""
+        return float(np.max(np.linalg.norm(self._small[: self.size, : self.size], axis=0)))
+
+    def ritz(self, count: int) -> _Ritz:
+        """The leading Ritz pairs of span(Q) and the norms of their residuals, ‖C y‖."""
+        m = self.size
+        values, weights = largest_pairs(self._small[:m, :m], count)
+        return _Ritz(values, weights, np.linalg.norm(self._link(weights), axis=0))
+
+    def _link(self, weights: Array) -> Array:
+        """C y for each column y."""
+        m, linked = self.size, self._linked
+        return self._small[m : m + self._block, linked:m] @ weights[linked:]
+
+    def combine(self, weights: Array) -> Array:
+        """The rows weightsᵀ Q."""
+        return weights.T @ self._rows[: self.size]
+
+    def restart(self, ritz: _Ritz) -> None:
+        """Keep these Ritz vectors and the next block, which is linked to all of them."""
+        m, block, kept = self.size, self._block, ritz.values.size
+        link = self._link(ritz.weights)
+        self._rows[:kept] = self.combine(ritz.weights)
+        self._rows[kept : kept + block] = self._rows[m : m + block].copy()
+        self._small[:] = 0.0
+        np.fill_diagonal(self._small[:kept, :kept], ritz.values)
+        self._small[kept : kept + block, :kept] = link
+        self._small[:kept, kept : kept + block] = link.T
+        self.size, self._linked = kept, 0

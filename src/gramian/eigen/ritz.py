@@ -1,0 +1,40 @@
+"""Several leading Ritz pairs from one short Lanczos run: directions, not eigenvectors."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian.eigen._base import Array, CountedOperator, Operator, RandomState
+from gramian.eigen._lanczos import LanczosBasis
+
+
+class RitzPairs(NamedTuple):
+    """The largest Ritz values, descending, with unit vectors and residual norms."""
+
+    values: Array
+    vectors: Array
+    residuals: Array
+
+
+def ritz_pairs(
+    operator: Operator,
+    k: int,
+    *,
+    steps: int,
+    v0: Array | None = None,
+    random_state: RandomState = None,
+) -> RitzPairs:
+    """Return the k largest Ritz pairs of a Lanczos run of so many steps from v0, or at random.
+
+    A fixed number of products, wherever they lead. Copies of a multiple eigenvalue do not show.
+    """
+    counted = CountedOperator(operator)
+    noise = np.random.default_rng(random_state).standard_normal(counted.size)
+    basis = LanczosBasis(noise if v0 is None else v0, min(steps, counted.size), counted.precision)
+    while not basis.full:
+        basis.extend(counted(basis.last))
+    values, vectors = basis.ritz()
+    chosen = vectors[:, ::-1][:, :k]
+    residuals = np.array([basis.residual(y) for y in chosen.T])
+    found = np.ascontiguousarray((chosen.T @ basis.vectors).T)
+    return RitzPairs(values[::-1][:k].copy(), found, residuals)

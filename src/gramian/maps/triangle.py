@@ -1,0 +1,45 @@
+"""The scaled triangle of a symmetric matrix: M as a vector with ⟨M, N⟩ = svec(M)ᵀ svec(N)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.intp]
+
+
+def triangle_size(order: int) -> int:
+    """n(n+1)/2, the length of svec(M)."""
+    return order * (order + 1) // 2
+
+
+def triangle(order: int) -> tuple[Indices, Indices, Array]:
+    """The places (i, j), i ≤ j, that svec reads, and what it multiplies them by: 1 or √2."""
+    j, i = np.tril_indices(order)
+    return i, j, np.where(i == j, 1.0, np.sqrt(2.0))
+
+
+def svec(M: Array) -> Array:
+    """The scaled upper triangle of a symmetric matrix, by columns."""
+    i, j, scale = triangle(M.shape[0])
+    return scale * M[i, j]
+
+
+def smat(s: Array, order: int) -> Array:
+    """The symmetric matrix with svec(M) = s."""
+    i, j, scale = triangle(order)
+    M = np.zeros((order, order))
+    M[i, j] = M[j, i] = s / scale
+    return M
+
+
+def symmetric_kron(P: Array, Q: Array) -> Array:
+    """The matrix of svec(S) ↦ svec(½(PSQ + QSP)) for symmetric P and Q."""
+    i, j, scale = triangle(P.shape[0])
+
+    def products(A: Array, B: Array) -> Array:
+        return A[:, i][i] * B[:, j][j] + A[:, j][i] * B[:, i][j]
+
+    total = products(P, P) if P is Q else 0.5 * (products(P, Q) + products(Q, P))
+    return 0.5 * np.outer(scale, scale) * total

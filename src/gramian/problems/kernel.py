@@ -1,0 +1,104 @@
+"""Kernels from must-link and cannot-link pairs: NPKL, BiS eq. (4), and RegPCP, SQLP eq. (3.12)."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.losses import Squared
+from gramian.maps import Congruence, Entries
+from gramian.maps.base import index_columns, refuse_rows
+from gramian.objectives import Composite
+from gramian.objectives.matrices import Sparse, SymmetricMatrix, as_symmetric
+from gramian.problem import Problem
+from gramian.problems.manifold import as_basis, positive
+
+Array = NDArray[np.floating]
+Pairs = NDArray[np.integer]
+
+
+def npkl(laplacian: Any, must_link: ArrayLike, cannot_link: ArrayLike, lam: float) -> Problem:
+    """min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0, BiS eq. (4).
+
+    The sum has each linked pair once and the diagonal: T_ij = 1 for must-link pairs and i = j,
+    0 for cannot-link pairs. Either list may be empty; a pair that is given twice counts once.
+    """
+    L = _laplacian(laplacian)
+    lam = positive(lam, "lam")
+    entries, T = _targets(must_link, cannot_link, L.order)
+    return Problem(
+        Composite(Entries(entries, L.order), Squared(T, weight=0.5 * lam), L),
+        name="npkl",
+        formula="tr(ZL) + λ/2 Σ (Z_ij − T_ij)²",
+    )
+
+
+def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem:
+    """min Σ_S ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, SQLP eq. (3.12).
+
+    S and t are the pairs and targets of `npkl`, the diagonal of all n points included. Q is
+    n × m, the smoothest eigenvectors of the normalised Laplacian.
+    """
+    Q = as_basis(basis)
+    entries, t = _targets(must_link, cannot_link, Q.shape[0])
+    return Problem(
+        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(t)),
+        name="reg_pcp",
+        formula="Σ_S ((QYQᵀ)_ij − t_ij)²",
+    )
+
+
+def _laplacian(laplacian: Any) -> SymmetricMatrix:
+    L = as_symmetric(laplacian, "laplacian")
+    return _SparseLaplacian(L.matrix) if isinstance(L, Sparse) else L
+
+
+class _SparseLaplacian(Sparse):
+    """A sparse matrix whose smallest eigenvalue is near 0 and not worth a Krylov method.
+
+    Only a bound above 0 is of use to a certificate, and NPKL has a better one in its diagonal.
+    """
+
+    @cached_property
+    def lower(self) -> float:
+        """Gershgorin's bound, exact for D − W."""
+        diagonal = self.matrix.diagonal()
+        others = abs(self.matrix).sum(axis=1) - np.abs(diagonal)
+        return float(np.min(diagonal - others))
+
+
+def _targets(must_link: ArrayLike, cannot_link: ArrayLike, n: int) -> tuple[Pairs, Array]:
+    """The linked pairs and the diagonal, and what the kernel should be there."""
+    must, cannot = _links(must_link, n, "must_link"), _links(cannot_link, n, "cannot_link")
+    if not len(must) + len(cannot):
+        raise ValueError("must_link and cannot_link are both empty: there is nothing to learn from")
+    _refuse_contradictions(must, cannot, n)
+    diagonal = np.column_stack([np.arange(n)] * 2)
+    targets = np.repeat([1.0, 0.0, 1.0], [len(must), len(cannot), n])
+    return np.vstack([must, cannot, diagonal]), targets
+
+
+def _links(pairs: ArrayLike, n: int, name: str) -> Pairs:
+    """Pairs i < j, each once, checked."""
+    if np.size(pairs) == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    table = np.column_stack(index_columns(pairs, n, 2, name))
+    own = table[:, 0] == table[:, 1]
+    refuse_rows(table, own, name, "links a point to itself; the diagonal is there without it")
+    return np.unique(np.sort(table, axis=1), axis=0)
+
+
+def _refuse_contradictions(must: Pairs, cannot: Pairs, n: int) -> None:
+    """No pair can be linked both ways."""
+    both = np.isin(_keys(must, n), _keys(cannot, n))
+    if both.any():
+        pair = must[both][0].tolist()
+        raise ValueError(f"the pair {pair} is in both must_link and cannot_link")
+
+
+def _keys(pairs: Pairs, n: int) -> Pairs:
+    """One integer per pair."""
+    return pairs[:, 0].astype(np.int64) * n + pairs[:, 1]

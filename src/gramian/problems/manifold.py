@@ -1,0 +1,129 @@
+"""Unfolding manifolds: (colored) MVU, BILGO §5.2, and RegMVU in a smooth basis, SQLP §3.1."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from gramian.losses import Squared
+from gramian.maps import Congruence, PairDistances
+from gramian.maps.base import check_order, index_columns, refuse_rows
+from gramian.objectives import Composite, LowRankPlusIdentity
+from gramian.objectives.matrices import SymmetricMatrix, as_symmetric
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+SAME_DISTANCE = 1e-6
+"""Relative: an edge given twice may carry a distance rounded twice."""
+
+
+def mvu(
+    edges: ArrayLike, sq_distances: ArrayLike, n: int, nu: float, target: Any = None
+) -> Problem:
+    """min Σ_e (d_M(e) − D_e)² − ν tr(WM) over M ⪰ 0, BILGO eq. (11) with each edge once.
+
+    d_M(e) = M_ii + M_jj − 2M_ij. The paper's W = I has no minimum, since a shift of all points
+    changes no distance: W is H = I − 11ᵀ/n, or HKH for the colored variant. There is none either
+    where the edges do not connect the points: their parts drift away from each other.
+
+    Parameters
+    ----------
+    edges : pairs of point indices, shape (p, 2); one that is given twice counts once.
+    sq_distances : the squared lengths D_e of the edges.
+    target : K of the colored variant, n × n: an array, a sparse matrix, a LinearOperator, or
+        ``LowRankPlusIdentity(n, 0.0, Y)`` for the label kernel K = YYᵀ, which is not formed.
+    """
+    n = check_order(n)
+    nu = positive(nu, "nu")
+    pairs, D = _edges_once(edges, sq_distances, n)
+    K = as_symmetric(1.0 if target is None else target, "target", n)
+    return Problem(
+        Composite(PairDistances(pairs, n), Squared(D), _negative_centred(K, nu)),
+        name="mvu",
+        formula=f"Σ_e (d_M(e) − D_e)² − ν tr({'H' if target is None else 'HKH'}M)",
+    )
+
+
+def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) -> Problem:
+    """min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0, SQLP eq. (3.11) with its lost tail.
+
+    Q is n × m, the smoothest eigenvectors of the graph Laplacian but for the constant one, which
+    would leave no minimum. The edges are those of `mvu`.
+    """
+    Q = as_basis(basis)
+    nu = positive(nu, "nu")
+    pairs, D = _edges_once(edges, sq_distances, Q.shape[0])
+    map = Congruence(PairDistances(pairs, Q.shape[0]), Q)
+    return Problem(
+        Composite(map, Squared(D, weight=nu), -1.0),
+        name="reg_mvu",
+        formula="ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y",
+    )
+
+
+def positive(value: float, name: str) -> float:
+    """A weight above 0, checked."""
+    if not (isinstance(value, Real) and np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return float(value)
+
+
+def as_basis(basis: Any) -> Any:
+    """Q with a row for each point, dense or CSR, in double precision, checked."""
+    return check_array(basis, accept_sparse="csr", dtype=np.float64, input_name="basis")
+
+
+def _edges_once(edges: ArrayLike, sq_distances: ArrayLike, n: int) -> tuple[NDArray[Any], Array]:
+    """The edges as pairs i < j, each once, and their squared lengths, checked."""
+    pairs = np.column_stack(index_columns(edges, n, 2, "edges"))
+    refuse_rows(pairs, pairs[:, 0] == pairs[:, 1], "edges", "joins a point to itself")
+    D = np.asarray(sq_distances, dtype=float)
+    if D.shape != (len(pairs),):
+        raise ValueError(
+            f"sq_distances must hold one number for each of {len(pairs)} edges, got shape {D.shape}"
+        )
+    refuse_rows(D, ~np.isfinite(D), "sq_distances", "is not finite")
+    refuse_rows(D, D < 0, "sq_distances", "is negative")
+    once, first, copy_of = np.unique(
+        np.sort(pairs, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    kept = D[first]
+    other = np.abs(D - kept[copy_of.ravel()]) > SAME_DISTANCE * D
+    refuse_rows(pairs, other, "edges", "is given twice, with different distances")
+    return once, kept
+
+
+def _negative_centred(K: SymmetricMatrix, nu: float) -> SymmetricMatrix:
+    """−νHKH, of low rank beside a multiple of I where K is."""
+    if not isinstance(K, LowRankPlusIdentity):
+        return _NegativeCentred(K, nu)
+    ones = np.full((K.order, 1), K.order**-0.5)
+    factor = np.hstack([_centred(K.factor), ones])
+    weights = nu * np.append(-K.weights, K.scale)
+    return LowRankPlusIdentity(K.order, -nu * K.scale, factor, weights)
+
+
+class _NegativeCentred:
+    """−νHKH by products with K."""
+
+    lower = -np.inf
+    """It is at most 0 (H1 = 0), and only a bound above 0 would be of use."""
+
+    def __init__(self, K: SymmetricMatrix, nu: float) -> None:
+        self.K, self.nu, self.order = K, nu, K.order
+
+    def __matmul__(self, V: Array) -> Array:
+        return -self.nu * _centred(self.K @ _centred(V))
+
+    def dense(self) -> Array:
+        return -self.nu * _centred(_centred(self.K.dense()).T)
+
+
+def _centred(V: Array) -> Array:
+    """HV."""
+    return V - V.mean(axis=0)

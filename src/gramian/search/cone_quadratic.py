@@ -1,0 +1,181 @@
+"""A small quadratic over the cone: the exact search over M = W S Wᵀ for a few columns W.
+
+    min ½ sᵀHs + cᵀs,   s = svec(S),   S ⪰ 0   (and ⟨E, S⟩ = τ)
+
+by a primal–dual interior-point method: Nesterov and Todd's direction with Mehrotra's corrector.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from gramian.maps.triangle import smat, svec, symmetric_kron, triangle
+
+Array = NDArray[np.floating]
+
+ITERATIONS = 50
+TO_THE_BOUNDARY = 0.98
+SHORTEST_STEP = 1e-7
+ACCURACY = 1e-12
+"""Duality gap and dual residual to stop at, relative to the terms of the objective."""
+
+FARTHEST = 1e10
+"""The trace, in units of the first, at which a fall is taken to be endless."""
+
+FLATTEST = 1e-24
+"""Curvature below this part of the largest is rounding, and no scale to measure S by."""
+
+
+@dataclass(frozen=True)
+class Slice:
+    """⟨E, S⟩ = τ for a definite E."""
+
+    E: Array
+    trace: float
+
+
+@dataclass
+class _State:
+    """X ≻ 0, its multiplier Z ≻ 0, and the multiplier y of the slice: ∇f(X) = Z + yE."""
+
+    X: Array
+    Z: Array
+    y: float
+
+
+def cone_quadratic(
+    H: Array, c: Array, order: int, within: Slice | None = None, *, damping: float = 0.0
+) -> Array:
+    """S near the minimum, inside the cone; far out where there is none.
+
+    `damping` is added to the curvature of every entry, in units of that of the diagonal ones.
+    """
+    scale = _scale(H, order)
+    i, j, _ = triangle(order)
+    stretch = scale[i] * scale[j]
+    H, c = H * np.outer(stretch, stretch), c * stretch
+    H[np.diag_indices_from(H)] += damping
+    if within is not None:
+        within = Slice(within.E * np.outer(scale, scale), within.trace)
+    state = _start(H, c, order, within)
+    far = FARTHEST * float(np.trace(state.X))
+    for _ in range(ITERATIONS):
+        if _settled(H, c, state, within) or np.trace(state.X) > far:
+            break
+        try:
+            with np.errstate(all="ignore"):
+                step = _step(H, c, state, within)
+        except (np.linalg.LinAlgError, ValueError):  # rounding has used up the interior
+            break
+        if step is None:
+            break
+        state = step
+    return state.X * np.outer(scale, scale)
+
+
+def _scale(H: Array, order: int) -> Array:
+    """t with S = diag(t) X diag(t), so that X has unit curvature along its diagonal."""
+    i, j, _ = triangle(order)
+    bend = np.diag(H)[i == j]
+    largest = float(np.max(bend, initial=0.0))
+    if largest <= 0:
+        return np.ones(order)
+    return np.where(bend > FLATTEST * largest, np.maximum(bend, 1e-300), largest) ** -0.25
+
+
+def _start(H: Array, c: Array, order: int, within: Slice | None) -> _State:
+    """A multiple of the identity: the best one, or the one of the right trace."""
+    unit = svec(np.eye(order))
+    if within is not None:
+        size = within.trace / float(np.trace(within.E))
+    else:
+        bend = max(float(unit @ H @ unit), 1e-300)
+        least = float(np.linalg.norm(c)) / (order * float(np.linalg.norm(H)) + 1e-300)
+        size = max(-float(c @ unit) / bend, least)
+    X = max(size, 1e-300) * np.eye(order)
+    slope = float(np.linalg.norm(H @ svec(X) + c)) / np.sqrt(order)
+    return _State(X, max(slope, 1e-300) * np.eye(order), 0.0)
+
+
+def _residual(H: Array, c: Array, state: _State, within: Slice | None) -> Array:
+    """∇f(X) − Z − yE."""
+    rest = H @ svec(state.X) + c - svec(state.Z)
+    return rest if within is None else rest - state.y * svec(within.E)
+
+
+def _settled(H: Array, c: Array, state: _State, within: Slice | None) -> bool:
+    x = svec(state.X)
+    Hx = H @ x
+    terms = float(0.5 * x @ Hx + abs(c @ x))
+    gap = float(np.sum(state.X * state.Z))
+    rest = float(np.linalg.norm(_residual(H, c, state, within)))
+    slope = max(float(np.linalg.norm(c)), float(np.linalg.norm(Hx)))
+    return gap <= ACCURACY * terms and rest <= 1e2 * ACCURACY * slope
+
+
+def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | None:
+    """Predictor, then corrector; None where the way to the boundary is too short to go on."""
+    X, Z, order = state.X, state.Z, state.X.shape[0]
+    root = np.linalg.cholesky(X)
+    values, turn = np.linalg.eigh(_symmetric(root.T @ Z @ root))
+    if not values[0] > 0:
+        return None
+    # R⁻¹XR⁻ᵀ = I and RᵀZR = diag(values), so that W⁻¹ = R⁻ᵀ diag(√values) R⁻¹ maps X to Z.
+    R = root @ turn
+    inverse = turn.T @ scipy.linalg.solve_triangular(root, np.eye(order), lower=True)
+    scaling = _symmetric((inverse.T * np.sqrt(values)) @ inverse)
+    system = H + symmetric_kron(scaling, scaling)
+    factors = scipy.linalg.cho_factor(system, check_finite=False)
+    gradient = H @ svec(X) + c
+    residual = _residual(H, c, state, within)
+    missing = 0.0 if within is None else within.trace - float(np.sum(within.E * X))
+
+    def solve(right: Array) -> Array:
+        x: Array = scipy.linalg.cho_solve(factors, right, check_finite=False)
+        return x + scipy.linalg.cho_solve(factors, right - system @ x, check_finite=False)
+
+    def direction(centre: Array) -> tuple[Array, Array, float]:
+        """dX, dZ, dy that make ∇f(X) − yE equal to `centre` to first order."""
+        right, change = centre - gradient, 0.0
+        if within is not None:
+            normal = svec(within.E)
+            right = right + state.y * normal
+            lean, along = solve(right), solve(normal)
+            change = (missing - float(normal @ lean)) / float(normal @ along)
+            dx = lean + change * along
+            return smat(dx, order), smat(H @ dx - change * normal + residual, order), change
+        dx = solve(right)
+        return smat(dx, order), smat(H @ dx + residual, order), change
+
+    def longest(dX: Array, dZ: Array) -> float:
+        """The step to the boundary, in the coordinates where X and Z are diagonal."""
+        root_values = np.sqrt(values)
+        primal = np.linalg.eigvalsh(_symmetric(inverse @ dX @ inverse.T))[0]
+        dual = np.linalg.eigvalsh(_symmetric((R.T @ dZ @ R) / np.outer(root_values, root_values)))[
+            0
+        ]
+        return float(-1 / min(primal, dual)) if min(primal, dual) < 0 else np.inf
+
+    dX, dZ, dy = direction(np.zeros_like(gradient))
+    length = min(1.0, longest(dX, dZ))
+    mean = float(np.sum(X * Z)) / order
+    ahead = float(np.sum((X + length * dX) * (Z + length * dZ))) / order
+    centring = min(1.0, max(ahead / mean, 0.0)) ** 3
+    quarter = values**0.25
+    product = _symmetric((inverse @ dX @ inverse.T @ R.T @ dZ @ R) * np.outer(quarter, 1 / quarter))
+    bent = 2 * product / np.add.outer(np.sqrt(values), np.sqrt(values))
+    correction = inverse.T @ (bent * np.outer(quarter, quarter)) @ inverse
+    target = centring * mean * _symmetric(inverse.T @ inverse) - _symmetric(correction)
+    dX, dZ, dy = direction(svec(target))
+    length = min(1.0, TO_THE_BOUNDARY * longest(dX, dZ))
+    if not length > SHORTEST_STEP or not np.isfinite(dX).all():
+        return None
+    return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
+
+
+def _symmetric(A: Array) -> Array:
+    return 0.5 * (A + A.T)

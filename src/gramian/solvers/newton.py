@@ -1,0 +1,140 @@
+"""Newton's direction on the factor, by conjugate gradient on the convex part of the Hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from gramian.objectives import Objective
+from gramian.search import quartic
+
+Array = NDArray[np.floating]
+Product = Callable[[Array], Array]
+
+FLAT = 1e-6
+"""Eigenvalues of LᵀPL below this part of the largest are raised to it in the preconditioner."""
+
+LONGEST = 4.0
+"""The longest step tried along a direction on a sphere of factors."""
+
+
+@dataclass(frozen=True)
+class Below:
+    """What is known of ∇F below zero: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
+
+    values: Array
+    vectors: Array
+    rest: float
+
+    def lifted(self, hessian: Product) -> Product:
+        """The Hessian with 2∇F replaced by 2P₊(∇F), or near it: positive semidefinite."""
+        if not (self.values.size or self.rest):
+            return hessian
+        weights = (self.rest - self.values)[:, None]
+        return lambda D: (
+            hessian(D) + 2 * (self.vectors @ (weights * (self.vectors.T @ D)) - self.rest * D)
+        )
+
+
+@dataclass(frozen=True)
+class Direction:
+    """Where to go from L, and whether the curvature along the way was positive throughout."""
+
+    blocks: list[Array]
+    """The approximate Newton direction, then the direction of negative curvature if one was met."""
+    products: int
+
+    @property
+    def clean(self) -> bool:
+        return len(self.blocks) == 1
+
+
+def newton_direction(
+    objective: Objective,
+    image: Any,
+    gradient: Array,
+    *,
+    below: Below | None,
+    trace: float | None,
+    tol: float,
+    limit: int,
+) -> Direction:
+    """−(∂²F)⁻¹∂F to relative residual `tol`, in at most `limit` products.
+
+    With a trace τ the factor lives on ‖L‖² = τ: the Hessian is that of F(LLᵀ) − λ(‖L‖² − τ) with
+    λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
+    """
+    L = image.factor
+    hessian = objective.hessian_factor(image)
+    if below is not None:
+        hessian = below.lifted(hessian)
+    precondition = _preconditioner(objective.metric(), L)
+    if trace is not None:
+        multiplier, plain = float(np.sum(gradient * L)) / trace, hessian
+
+        def project(D: Array) -> Array:
+            return D - (float(np.sum(D * L)) / trace) * L
+
+        def hessian(D: Array) -> Array:
+            return project(plain(D) - multiplier * D)
+
+        gradient, precondition = project(gradient), None
+    return _conjugate_gradient(hessian, gradient, precondition, tol, limit)
+
+
+def _preconditioner(P: Array | None, L: Array) -> Product | None:
+    """(P ⊗ LᵀPL)⁻¹: the Hessian where every row of the map sees the same part of LᵀPL."""
+    if P is None:
+        return None
+    values, basis = np.linalg.eigh(P)
+    small, turn = np.linalg.eigh(L.T @ P @ L)
+    weights = 1.0 / np.outer(values, np.maximum(small, FLAT * small[-1]))
+    return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T
+
+
+def _conjugate_gradient(
+    hessian: Product, gradient: Array, precondition: Product | None, tol: float, limit: int
+) -> Direction:
+    x, r = np.zeros_like(gradient), -gradient
+    z = r if precondition is None else precondition(r)
+    p, energy = z, float(np.sum(r * z))
+    enough = tol * tol * energy
+    for k in range(limit):
+        image = hessian(p)
+        bend = float(np.sum(p * image))
+        if not bend > 0:
+            return Direction([x, p] if k else [p, p], k + 1)
+        step = energy / bend
+        x, r = x + step * p, r - step * image
+        z = r if precondition is None else precondition(r)
+        energy, previous = float(np.sum(r * z)), energy
+        if energy <= enough:
+            break
+        p = z + (energy / previous) * p
+    return Direction([x], k + 1)
+
+
+def best_along(
+    objective: Objective, image: Any, direction: Array, trace: float | None
+) -> tuple[Any, float]:
+    """The image of the best L + μD, scaled back to its trace where that is fixed, and μ."""
+    line = objective.line(image, direction)
+    if trace is None:
+        mu, _ = quartic(line.restriction)
+        return line.take(mu), mu
+    L = image.factor
+    cross, square = float(np.sum(L * direction)), float(np.sum(direction * direction))
+
+    def value(mu: float) -> float:
+        size = trace / (trace + 2 * mu * cross + mu * mu * square)
+        return line.restriction.value(size * np.array([1.0, 2 * mu, mu * mu]))
+
+    found = scipy.optimize.minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
+    mu = min((0.0, 1.0, float(found.x)), key=value)
+    moved = L + mu * direction
+    return objective.image(moved * np.sqrt(trace / np.sum(moved * moved))), mu
