@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.checks import check_adjoint, check_curvature, check_gradient
+from gramian.checks import check_adjoint, check_curvature, check_gradient, check_hessian
 from gramian.losses import Squared, SquaredHinge
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite
@@ -36,11 +36,18 @@ class WrongObjective(Composite):
         return 0.5 * super().gradient_factor(image)
 
 
+class WrongHessian(Composite):
+    def hessian_factor(self, image):
+        product = super().hessian_factor(image)
+        return lambda D: 1.001 * product(D)
+
+
 def test_right_ones_pass_and_return_a_small_error():
     assert 0 <= check_adjoint(Entries(PAIRS, 4)) < 1e-10
     assert 0 <= check_gradient(SquaredHinge()) < 1e-6
     assert 0 <= check_curvature(Squared()) < 1e-5
     assert 0 <= check_gradient(Composite(Entries(PAIRS, 4), Squared())) < 1e-6
+    assert 0 <= check_hessian(Composite(Entries(PAIRS, 4), Squared())) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,7 @@ def test_right_ones_pass_and_return_a_small_error():
         (check_curvature, WrongCurvature(), "curvature"),
         (check_adjoint, WrongAdjoint(PAIRS, 4), "adjoint"),
         (check_gradient, WrongObjective(Entries(PAIRS, 4), Squared()), "gradient"),
+        (check_hessian, WrongHessian(Entries(PAIRS, 4), Squared()), "hessian"),
     ],
 )
 def test_wrong_ones_fail_with_the_error(check, subject, what):

@@ -93,6 +93,7 @@ def certify_image(
     bottom = lowest_eigenvalue(gradient) if bottom is None else bottom
     trace = float(np.sum(image.factor * image.factor))
     bounds = [*_trace_bounds(problem, value, complementarity, bottom)]
+    bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
     bounds += [*objective.lower_bounds(image, bottom)]
     bounds += [] if known is None else [known]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]
@@ -137,10 +138,12 @@ def _trace_bounds(
         least = problem.domain.trace * bottom
         yield LowerBound(value - complementarity + least, "trace bound")
         return
+    if bottom >= 0:
+        yield LowerBound(value - complementarity, "convexity")
+        return
     trace = problem.objective.trace_bound(value)
     if trace is not None:
-        least = trace * min(0.0, bottom)
-        yield LowerBound(value - complementarity + least, "trace bound")
+        yield LowerBound(value - complementarity + trace * bottom, "trace bound")
 
 
 def _relative(gap: float | None) -> str:

@@ -75,6 +75,27 @@ def check_curvature(
     return _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
 
 
+def check_hessian(
+    objective: Objective,
+    point: Any = None,
+    *,
+    rank: int = 3,
+    random_state: int = 0,
+    rtol: float = 1e-5,
+) -> float:
+    """⟨D, ∂²F[D]⟩ for a random direction of factors against a central difference of ∂F."""
+    rng = np.random.default_rng(random_state)
+    L = rng.standard_normal((objective.order, rank)) if point is None else np.asarray(point)
+    direction = rng.standard_normal(L.shape)
+    bend = float(np.sum(direction * objective.hessian_factor(objective.image(L))(direction)))
+
+    def slope(step: float) -> float:
+        image = objective.image(L + step * direction)
+        return float(np.sum(objective.gradient_factor(image) * direction))
+
+    return _judge("hessian", *_against_difference(bend, slope, L, direction), rtol)
+
+
 def _against_difference(
     derivative: float, function: Any, x: np.ndarray, direction: np.ndarray
 ) -> tuple[float, float]:

@@ -60,6 +60,14 @@ def test_gradient_and_curvature_match_differences(loss, seed):
 
 
 @EVERY_LOSS
+def test_hessian_is_the_curvature(loss):
+    z, D = point(3), np.random.default_rng(4).standard_normal((SIZE, 3))
+    product = loss.hessian(z)
+    columns = np.column_stack([product(d) for d in D.T])
+    np.testing.assert_allclose(D.T @ columns, loss.curvature(z, D), atol=1e-10)
+
+
+@EVERY_LOSS
 def test_curvature_is_a_symmetric_form_over_several_directions(loss):
     rng = np.random.default_rng(0)
     z, D = point(1), rng.standard_normal((SIZE, 3))

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from gramian.backends import cpu
 from gramian.maps import Congruence, Entries, LinearMap, Mix, PairDistances, triplet_margins
+from gramian.maps.triangle import svec
 
 
 def pairs_of(rng, n, p):
@@ -61,6 +62,29 @@ def assert_adjoint(linear_map: LinearMap, rng: np.random.Generator, rank: int) -
     w = rng.standard_normal(linear_map.size)
     left = linear_map.bilinear(U, V) @ w
     np.testing.assert_allclose(left, np.sum(U * linear_map.adjoint(w, V)), rtol=1e-9, atol=1e-9)
+
+
+@EVERY_MAP
+def test_columns_are_the_map_of_small_matrices(make):
+    """𝒜(W S Wᵀ) = columns(W) svec(S)."""
+    rng = np.random.default_rng(5)
+    linear_map = make(rng, 8, 15)
+    W = rng.standard_normal((linear_map.order, 3))
+    B = rng.standard_normal((3, 2))
+    expected = linear_map.of_factor(W @ B)
+    np.testing.assert_allclose(linear_map.columns(W) @ svec(B @ B.T), expected, atol=1e-9)
+    np.testing.assert_allclose(LinearMap.columns(linear_map, W), linear_map.columns(W), atol=1e-10)
+
+
+@EVERY_MAP
+def test_a_fixed_factor_gives_the_same_products(make):
+    rng = np.random.default_rng(6)
+    linear_map = make(rng, 8, 15)
+    L, D = rng.standard_normal((2, linear_map.order, 3))
+    w = rng.standard_normal(linear_map.size)
+    bilinear, adjoint = linear_map.fixed(L)
+    np.testing.assert_allclose(bilinear(D), linear_map.bilinear(L, D), atol=1e-10)
+    np.testing.assert_allclose(adjoint(w), linear_map.adjoint(w, L), atol=1e-10)
 
 
 @EVERY_MAP

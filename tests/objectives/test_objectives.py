@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
-from gramian.checks import check_gradient
+from gramian.checks import check_gradient, check_hessian
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, Mix, PairDistances, triplet_margins
+from gramian.maps.triangle import svec
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, Sum
 from gramian.objectives.base import Growth
 from gramian.objectives.matrices import MatrixSum, Scaled
@@ -121,6 +122,35 @@ def same_image(objective, image, factor):
 @EVERY
 def test_gradient_matches_differences(objective):
     check_gradient(objective, 0.7 * factors()[0])
+
+
+@SMOOTH
+def test_hessian_matches_differences(objective):
+    check_hessian(objective, 0.7 * factors()[0])
+
+
+@EVERY
+def test_hessian_is_symmetric(objective):
+    L, _ = factors()
+    D, E = np.random.default_rng(8).standard_normal((2, *L.shape))
+    product = objective.hessian_factor(objective.image(L))
+    left, right = np.sum(E * product(D)), np.sum(D * product(E))
+    assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
+
+
+@EVERY
+def test_a_subspace_sees_the_same_function(objective):
+    """svec(S) ↦ F(W S Wᵀ), its gradient and its curvature."""
+    W, B = factors(columns=(3, 3))[0], np.random.default_rng(4).standard_normal((3, 2))
+    restriction = objective.subspace(W)
+    image, s = objective.image(W @ B), svec(B @ B.T)
+    G = objective.gradient(image).dense()
+    assert restriction.value(s) == pytest.approx(objective.value(image), rel=1e-9)
+    np.testing.assert_allclose(
+        restriction.gradient(s), svec(W.T @ G @ W), atol=1e-9 * (1 + np.abs(G).max())
+    )
+    assert np.linalg.eigvalsh(restriction.hessian(s))[0] >= -1e-9 * (1 + np.abs(G).max())
+    assert objective.subspace_cost(3) >= 1
 
 
 @EVERY

@@ -16,9 +16,12 @@ _BASIS_NUMBERS = 2**27
 """Numbers a basis may hold (1 GiB), unless k pairs need more."""
 _LONG_BASIS = (600, 20)
 """Vectors kept before a restart: so many, or so many for each pair wanted."""
-_UNSEEN_GROWTH = 1.15
-_SLOWEST_GROWTH = 1.02
+_UNSEEN_GROWTH = 1.12
+_SLOWEST_GROWTH = 1.03
 _MAX_PRODUCTS = 100_000
+_TELLS_COPIES = 1e-5
+"""At larger residuals many eigenvalues could coincide, and the search for copies costs more than
+smaller residuals do."""
 _FEW_ROWS = 3
 _CHOLESKY_IS_SAFE = 0.03
 """Below it the square of the condition would show in the orthogonality."""
@@ -50,7 +53,8 @@ def block_lanczos(
     k : number of pairs.
     block : number b of random vectors to start with.
     tol : the residuals asked for, relative to the norm of A as far as the basis shows it. It is
-        raised to what products in the operator's precision can show.
+        raised to what products in the operator's precision can show, and for several pairs
+        lowered to 1e-5.
     max_products : products with a vector at most; the residuals then say what was reached.
     max_basis : vectors kept before a restart; by default what fits in 1 GiB, and no more than
         pay off.
@@ -64,6 +68,8 @@ def block_lanczos(
         matrix = counted(np.eye(n))
         _, vectors = largest_pairs((matrix + matrix.T) / 2, k)
         return _rayleigh_ritz(vectors, matrix @ vectors)
+    if k > 1:
+        tol = min(tol, _TELLS_COPIES)
     longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
     search = _Search(
         counted,
@@ -75,16 +81,15 @@ def block_lanczos(
     block = min(block, n // 16)
     vectors = search.run(k, block)
     values, vectors, residuals = _rayleigh_ritz(vectors, counted(vectors))
-    while _may_miss_copies(values, residuals, block, counted.precision) and not search.spent:
+    rising = _may_miss_copies(values, residuals, block, counted.precision)
+    while rising and not search.spent:
         beside = search.beside(values, vectors).run(min(k, block), block)
         together = np.column_stack((vectors, beside))
         more, vectors, residuals = (
             part[..., :k] for part in _rayleigh_ritz(together, counted(together))
         )
-        rise, values = float(np.max(more - values)), more
-        if rise <= search.tol * search.norm:
-            break
-        block = min(2 * block, n // 16)
+        rising = float(np.max(more - values)) > search.tol * search.norm
+        values, block = more, min(2 * block, n // 16)
     return values, vectors, residuals
 
 
@@ -186,7 +191,9 @@ class _Pace:
         """Extrapolate the fall of the worst residual, which is geometric once it has begun."""
         ahead = _UNSEEN_GROWTH * products
         if 0 < worst < 0.1 * norm:
-            if self._last is not None and worst < self._last[1]:
+            if self._last is None:
+                ahead = 0.0  # soon, to see how fast it falls
+            elif worst < self._last[1]:
                 fall = np.log(self._last[1] / worst) / (products - self._last[0])
                 ahead = min(ahead, products + np.log(worst / goal) / fall)
             self._last = (products, worst)

@@ -119,6 +119,8 @@ class Objective(ABC):
     order: int
     quadratic: bool
     constant: float
+    thin: bool = False
+    """Whether it multiplies factors by sparse matrices and small ones only."""
 
     @abstractmethod
     def image(self, L: Array) -> Any:

@@ -12,10 +12,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.losses import Loss
-from gramian.maps import Entries, LinearMap, PairDistances
+from gramian.maps import Congruence, Entries, LinearMap, PairDistances
 from gramian.maps.triangle import svec, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
-from gramian.objectives.matrices import Sparse, as_symmetric
+from gramian.objectives.matrices import Dense, Sparse, as_symmetric
 from gramian.objectives.restriction import CompositeRestriction
 
 Array = NDArray[np.floating]
@@ -44,6 +44,7 @@ class Composite(Objective):
         self.order = map.order
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)
+        self.thin = not isinstance(map, Congruence) and not isinstance(self.C, Dense)
 
     def image(self, L: Array) -> CompositeImage:
         CL = self.C @ L
@@ -139,7 +140,9 @@ class Composite(Objective):
 
     def metric(self) -> Array | None:
         """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
-        return self._definite_image
+        if self._image_root is None or self._image_root[1].shape[1]:
+            return None
+        return self.map.adjoint_matrix(np.ones(self.map.size))
 
     def rank_bound(self) -> int:
         """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""
@@ -160,8 +163,8 @@ class Composite(Objective):
 
         w = ∇g(z) needs no change where `bottom` ≥ 0. Otherwise it is moved by one scalar: scaled
         by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose adjoint is I, or
-        shifted along equal weights where their adjoint P is definite (a Laplacian on a centred
-        basis): by −λ_min of the pencil (∇F, P).
+        shifted along equal weights where their adjoint P is a Laplacian: by −λ_min of the pencil
+        (∇F, P).
         """
         w = self.loss.gradient(image.z)
         c = self.C.lower
@@ -173,23 +176,36 @@ class Composite(Objective):
         identity = self.map.identity_weights()
         if identity is not None and np.isfinite(bottom):
             yield self._dual_point(w - bottom * identity)
-        elif self._definite_image is not None:
-            G = self.map.adjoint_matrix(w) + self.C.dense()
-            lowest = scipy.linalg.eigh(
-                G, self._definite_image, eigvals_only=True, subset_by_index=[0, 0]
-            )[0]
-            # Rounding can leave the shifted matrix a little below the cone.
-            shift = max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * float(np.abs(w).max())
-            yield self._dual_point(w + shift)
+        elif self._image_root is not None:
+            shift = self._pencil_shift(w)
+            if shift is not None:
+                yield self._dual_point(w + shift)
+
+    def _pencil_shift(self, w: Array) -> float | None:
+        """The least t with 𝒜*(w + t) + C ⪰ 0, None where P = 𝒜*(1) cannot mend it.
+
+        The null space of P (the constants, for the Laplacian of a graph) must be one of the
+        gradient's too, as it is where C is centred.
+        """
+        assert self._image_root is not None
+        root, null = self._image_root
+        G = self.map.adjoint_matrix(w) + self.C.dense()
+        if np.linalg.norm(G @ null) > 1e-10 * np.linalg.norm(G):
+            return None
+        lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
+        # Rounding can leave the shifted matrix a little below the cone.
+        return max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * float(np.abs(w).max())
 
     @cached_property
-    def _definite_image(self) -> Array | None:
-        """P = 𝒜*(1) where it is definite and small enough for a pencil."""
+    def _image_root(self) -> tuple[Array, Array] | None:
+        """R with RᵀPR = I on the range of P = 𝒜*(1) ⪰ 0, and a basis of its null space."""
         if self.order > PENCIL_ORDER:
             return None
-        P = self.map.adjoint_matrix(np.ones(self.map.size))
-        values = np.linalg.eigvalsh(P)
-        return P if values[0] > 1e-10 * values[-1] else None
+        values, vectors = np.linalg.eigh(self.map.adjoint_matrix(np.ones(self.map.size)))
+        live = values > 1e-10 * values[-1]
+        if not np.any(live) or values[0] < -1e-10 * values[-1]:
+            return None
+        return vectors[:, live] / np.sqrt(values[live]), vectors[:, ~live]
 
     def _dual_point(self, w: Array) -> LowerBound:
         return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")

@@ -219,8 +219,6 @@ class GramQuadratic(Objective):
         𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
         exactly where B and C are low-rank plus a multiple of the identity.
         """
-        if self._growth is not None:
-            yield LowerBound(self._growth.least, "sum of squares")
         if self.order > DENSE_ORDER:
             yield from self._structured_bound(image)
         elif self.eigenbasis is not None or self.modulus > 0:

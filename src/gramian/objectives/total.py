@@ -35,6 +35,7 @@ class Sum(Objective):
             raise ValueError(f"a sum needs objectives of one order, got {sorted(orders)}")
         self.order = orders.pop()
         self.quadratic = all(part.quadratic for part in self.parts)
+        self.thin = all(part.thin for part in self.parts)
         self.constant = sum(part.constant for part in self.parts)
 
     def image(self, L: Array) -> SumImage:

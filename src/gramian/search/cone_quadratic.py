@@ -1,6 +1,6 @@
 """A small quadratic over the cone: the exact search over M = W S Wᵀ for a few columns W.
 
-    min ½ sᵀHs + cᵀs,   s = svec(S),   S ⪰ 0   (and ⟨E, S⟩ = τ)
+    min ½ (s − h)ᵀH(s − h) + gᵀ(s − h),   s = svec(S),   S ⪰ 0   (and ⟨E, S⟩ = τ)
 
 by a primal–dual interior-point method: Nesterov and Todd's direction with Mehrotra's corrector.
 """
@@ -8,6 +8,7 @@ by a primal–dual interior-point method: Nesterov and Todd's direction with Meh
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -22,6 +23,9 @@ TO_THE_BOUNDARY = 0.98
 SHORTEST_STEP = 1e-7
 ACCURACY = 1e-12
 """Duality gap and dual residual to stop at, relative to the terms of the objective."""
+
+KEPT = 5
+"""Points of the way that are handed back."""
 
 FARTHEST = 1e10
 """The trace, in units of the first, at which a fall is taken to be endless."""
@@ -38,6 +42,13 @@ class Slice:
     trace: float
 
 
+class ConeMinimum(NamedTuple):
+    """The answer, and the last points on the way to it, inside the cone: at some ∇f ≻ 0 shows."""
+
+    S: Array
+    inside: list[Array]
+
+
 @dataclass
 class _State:
     """X ≻ 0, its multiplier Z ≻ 0, and the multiplier y of the slice: ∇f(X) = Z + yE."""
@@ -48,23 +59,32 @@ class _State:
 
 
 def cone_quadratic(
-    H: Array, c: Array, order: int, within: Slice | None = None, *, damping: float = 0.0
-) -> Array:
-    """S near the minimum, inside the cone; far out where there is none.
+    H: Array,
+    gradient: Array,
+    here: Array,
+    within: Slice | None = None,
+    *,
+    damping: float = 0.0,
+) -> ConeMinimum:
+    """The S that minimises ½(s − h)ᵀH(s − h) + gᵀ(s − h) over the cone; far out if none does.
 
-    `damping` is added to the curvature of every entry, in units of that of the diagonal ones.
+    `damping` is added to the curvature of every entry, in units of that of the diagonal ones:
+    it keeps S near `here` where H is not the whole truth.
     """
+    order = int(np.sqrt(2 * here.size))
     scale = _scale(H, order)
     i, j, _ = triangle(order)
     stretch = scale[i] * scale[j]
-    H, c = H * np.outer(stretch, stretch), c * stretch
+    H = H * np.outer(stretch, stretch)
     H[np.diag_indices_from(H)] += damping
+    c = gradient * stretch - H @ (here / stretch)
     if within is not None:
         within = Slice(within.E * np.outer(scale, scale), within.trace)
     state = _start(H, c, order, within)
-    far = FARTHEST * float(np.trace(state.X))
+    path, far = [state.X], FARTHEST * float(np.trace(state.X))
     for _ in range(ITERATIONS):
-        if _settled(H, c, state, within) or np.trace(state.X) > far:
+        gap, residual = _errors(H, c, state, within)
+        if max(gap, 1e-2 * residual) <= ACCURACY or np.trace(state.X) > far:
             break
         try:
             with np.errstate(all="ignore"):
@@ -74,7 +94,9 @@ def cone_quadratic(
         if step is None:
             break
         state = step
-    return state.X * np.outer(scale, scale)
+        path.append(state.X)
+    back = np.outer(scale, scale)
+    return ConeMinimum(state.X * back, [X * back for X in path[-KEPT:]])
 
 
 def _scale(H: Array, order: int) -> Array:
@@ -107,14 +129,14 @@ def _residual(H: Array, c: Array, state: _State, within: Slice | None) -> Array:
     return rest if within is None else rest - state.y * svec(within.E)
 
 
-def _settled(H: Array, c: Array, state: _State, within: Slice | None) -> bool:
+def _errors(H: Array, c: Array, state: _State, within: Slice | None) -> tuple[float, float]:
+    """⟨X, Z⟩ and ‖∇f(X) − Z − yE‖, relative to the terms of f and of its gradient."""
     x = svec(state.X)
     Hx = H @ x
-    terms = float(0.5 * x @ Hx + abs(c @ x))
-    gap = float(np.sum(state.X * state.Z))
+    terms = float(0.5 * x @ Hx + abs(c @ x)) + 1e-300
+    slope = max(float(np.linalg.norm(c)), float(np.linalg.norm(Hx))) + 1e-300
     rest = float(np.linalg.norm(_residual(H, c, state, within)))
-    slope = max(float(np.linalg.norm(c)), float(np.linalg.norm(Hx)))
-    return gap <= ACCURACY * terms and rest <= 1e2 * ACCURACY * slope
+    return float(np.sum(state.X * state.Z)) / terms, rest / slope
 
 
 def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | None:

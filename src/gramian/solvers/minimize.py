@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar, State
-from gramian.certificate import Certificate, certify
+from gramian.certificate import DENSE_ORDER, Certificate, certify
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
 from gramian.solvers.base import Run, Settings, Solver, Step, compress, is_optimal
@@ -82,7 +82,7 @@ def minimize(
     watchers = [callback] if callback is not None else []
     bar = ProgressBar(max_iter, f"{problem.name} by {chosen.name}") if progress else None
     try:
-        with blas_threads_for(problem.order):
+        with blas_threads_for(_dense_order(problem)):
             run = chosen.run(problem, factor, settings, **options)
             best, status, history = _drive(
                 problem, factor, run, settings, limit, [*watchers, *([bar] if bar else [])], started
@@ -101,6 +101,11 @@ def minimize(
         problem=problem.name,
         seconds=time.perf_counter() - started,
     )
+
+
+def _dense_order(problem: Problem) -> int:
+    """The order of the dense matrices worked on: 0 where factors meet only sparse ones."""
+    return 0 if problem.objective.thin and problem.order > DENSE_ORDER else problem.order
 
 
 def _last_certificate(problem: Problem, best: Step) -> Certificate:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate, certify_image
 from gramian.eigen import ritz_pairs
 from gramian.objectives import LowerBound, Objective
-from gramian.objectives.quadratic_form import svec, triangle
+from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import Slice, bilateral, cone_quadratic
@@ -67,6 +67,9 @@ PRODUCTS = (30, 400)
 
 SPARE = 1e-2
 """Part of what a search won that may be given back for a smaller rank."""
+
+ROUNDING = 1e-14
+"""Values of F that differ by less than this part are the same."""
 
 PATIENCE = 6
 """Rounds without progress before it gives up."""
@@ -363,34 +366,45 @@ class _Climb:
             return None
         within = None if self.trace is None else Slice(np.eye(W.shape[1]), self.trace)
         damping = 0.0 if restriction.quadratic else self.damping
-        S = cone_quadratic(H, gradient - H @ here, W.shape[1], within, damping=damping)
-        there = svec(S)
+        found = cone_quadratic(H, gradient, here, within, damping=damping)
+        there = svec(found.S)
         if not restriction.quadratic:
             there, part = _best_between(restriction, here, there)
             self.damping = min(1.0, max(1e-8, self.damping * (10.0 if part < 0.3 else 0.1)))
+        if W.shape[1] == self.problem.order:
+            for inside in found.inside:
+                self._bound_inside(inside)
         factor, leftover = self._least_rank(restriction, H, here, there, W.shape[1])
         new = self.objective.image(np.ascontiguousarray(W @ factor))
-        if not self.objective.value(new) < self.objective.value(image):
+        before, after = self.objective.value(image), self.objective.value(new)
+        if not after < before + ROUNDING * abs(before):
             self.leftover = None
             return image
         self.leftover = W @ leftover
         return new
 
+    def _bound_inside(self, S: Array) -> None:
+        """The lower bound at a point inside the cone, where ∇F ⪰ 0 can hold without a shift."""
+        with suppress(np.linalg.LinAlgError):
+            image = self.objective.image(np.linalg.cholesky(S))
+            bottom = self._exact(self.objective.gradient(image).dense(), S.shape[0]).bound
+            certificate = self._certificate(image, bottom)
+            if certificate.gap is not None:
+                self.lower = LowerBound(certificate.lower_bound, certificate.method)
+
     def _least_rank(
         self, restriction: Any, H: Array, here: Array, there: Array, order: int
     ) -> tuple[Array, Array]:
         """B with BBᵀ near S, and the next few columns that were not worth their place."""
-        i, j, scale = triangle(order)
-        S = np.zeros((order, order))
-        S[i, j] = S[j, i] = there / scale
-        bend = np.diag(H)[i == j]
+        i, j, _ = triangle(order)
+        S, bend = smat(there, order), np.diag(H)[i == j]
         weight = np.maximum(bend, 1e-16 * max(float(np.max(bend)), 1e-300)) ** 0.25
         values, vectors = np.linalg.eigh(S * np.outer(weight, weight))
         B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
         best = restriction.value(there)
         won = restriction.value(here) - best
         whole = order == self.problem.order
-        spare = 1e-3 * self._allowed(best)
+        spare = 1e-6 * self._allowed(best)
         spare = spare if whole else max(spare, SPARE * won)
         rank = order
         while rank > 1:
@@ -497,6 +511,8 @@ def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, f
     """
     move = there - here
     start, reach = restriction.value(here), 1.0
+    if abs(restriction.value(there) - start) <= ROUNDING * abs(start):
+        return there, 1.0  # F cannot tell them apart any more, its gradient can
     while not restriction.value(here + reach * move) < start and reach > 1e-15:
         reach *= 0.25
     found = scipy.optimize.minimize_scalar(

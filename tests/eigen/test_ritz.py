@@ -1,0 +1,38 @@
+"""Ritz pairs of a short Lanczos run."""
+
+import numpy as np
+import pytest
+
+from gramian.eigen import ritz_pairs
+from tests.cases import symmetric
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return symmetric(np.random.default_rng(0), 120)
+
+
+def test_residuals_and_vectors_are_what_they_say(matrix):
+    found = ritz_pairs(matrix, 5, steps=30, random_state=0)
+    V = found.vectors
+    np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(np.sum(V * (matrix @ V), axis=0), found.values, atol=1e-9)
+    norms = np.linalg.norm(matrix @ V - V * found.values, axis=0)
+    np.testing.assert_allclose(norms, found.residuals, atol=1e-9)
+    assert np.all(np.diff(found.values) <= 0)
+
+
+def test_as_many_steps_as_rows_give_the_eigenvalues(matrix):
+    found = ritz_pairs(matrix, 3, steps=500, random_state=1)
+    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(matrix)[::-1][:3], atol=1e-8)
+
+
+def test_a_start_is_where_it_starts(matrix):
+    values, vectors = np.linalg.eigh(matrix)
+    found = ritz_pairs(matrix, 2, steps=20, v0=vectors[:, -1])
+    assert found.values[0] == pytest.approx(values[-1])
+    assert found.residuals[0] == pytest.approx(0.0, abs=1e-8)
+
+
+def test_fewer_directions_than_asked_for_is_no_error():
+    assert ritz_pairs(np.eye(4), 3, steps=10, random_state=0).values.size == 1

@@ -1,0 +1,146 @@
+"""The staircase beyond the table: large orders, high ranks, slices, and what it promises."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_swiss_roll
+from sklearn.neighbors import kneighbors_graph
+
+import gramian as gm
+from gramian import problems
+from gramian.losses import SmoothedHinge, SoftMin, Squared
+from gramian.maps import Entries, PairDistances, triplet_margins
+from gramian.objectives import Composite
+from gramian.solvers.base import Settings
+from gramian.solvers.staircase import COLUMNS, DENSE_ORDER, EXACT_ORDER, _Climb
+from tests.cases import BY_NAME, psd, symmetric
+
+
+def noisy_entries(n, rank, count, seed=0, C=2.0):
+    """Σ (M_ij − T_ij)² + c tr M over the diagonal and `count` more entries of a noisy T."""
+    rng = np.random.default_rng(seed)
+    P = rng.standard_normal((n, rank))
+    pairs = rng.integers(0, n, (count, 2))
+    pairs = np.vstack([pairs, np.column_stack([np.arange(n)] * 2)])
+    target = np.sum(P[pairs[:, 0]] * P[pairs[:, 1]], axis=1)
+    target += 0.1 * rng.standard_normal(target.size)
+    return gm.Problem(Composite(Entries(pairs, n), Squared(target), C))
+
+
+@pytest.fixture(scope="module")
+def large():
+    return noisy_entries(EXACT_ORDER + 100, 4, 20_000, C=20.0)
+
+
+@pytest.fixture(scope="module")
+def large_result(large):
+    return gm.minimize(large, tol=1e-6)
+
+
+def test_a_large_order_is_certified_and_its_rank_found(large, large_result):
+    assert large_result.status is gm.Status.CONVERGED
+    assert large_result.certificate.relative_gap <= 1e-6
+    assert large_result.rank < 20
+    assert large.value(large_result.factor) == pytest.approx(large_result.value, rel=1e-10)
+    other = gm.minimize(large, "lro", rank=30, tol=1e-7, max_iter=300, check=300)
+    assert other.value >= large_result.certificate.lower_bound
+    assert large_result.value <= other.value * (1 + 1e-6)
+
+
+def test_a_warm_start_takes_a_fraction_of_the_rounds(large, large_result):
+    again = gm.minimize(large, tol=1e-6, init=large_result)
+    assert again.status is gm.Status.CONVERGED
+    assert len(again.history) <= 2 < len(large_result.history)
+
+
+@pytest.mark.parametrize("where", ["far", "near"])
+def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where):
+    """Beside the range of L, then joined to it: never above the smallest eigenvalue of ∇F."""
+    rng = np.random.default_rng(1)
+    factor = large_result.factor
+    if where == "far":
+        factor = factor + 0.3 * rng.standard_normal(factor.shape)
+    climb = _Climb(large, Settings(rank=None, tol=1e-6, rng=rng))
+    image = large.objective.image(factor)
+    truth = np.linalg.eigvalsh(large.objective.gradient(image).dense())[0]
+    for steps in (20, 60, 200):
+        ground = climb._estimated(image, steps)
+        assert ground.bound <= truth + 1e-10
+        assert ground.bound <= ground.hope
+
+
+def test_ranks_beyond_the_widest_search_are_reached():
+    """‖M − K‖² on a slice, with more positive eigenvalues than a search has columns."""
+    n = 2 * COLUMNS + 10
+    rng = np.random.default_rng(2)
+    A, B = psd(rng, n) + 0.1 * np.eye(n), psd(rng, n) + 0.1 * np.eye(n)
+    problem = problems.quadratic(A, B, symmetric(rng, n))
+    result = gm.minimize(problem, "staircase", tol=1e-6)
+    reference = gm.minimize(problem, "projected-gradient", tol=1e-9, max_iter=3000)
+    assert result.status is gm.Status.CONVERGED
+    assert result.rank > COLUMNS
+    assert result.value == pytest.approx(reference.value, rel=2e-6)
+
+
+@pytest.mark.parametrize("order", [5, 40])
+@pytest.mark.parametrize("loss", ["soft-min", "smoothed-hinge", "squared"])
+def test_slices_of_every_loss_are_certified(order, loss):
+    rng = np.random.default_rng(order)
+    triplets = np.array([rng.choice(order, 3, replace=False) for _ in range(4 * order)])
+    edges = triplets[:, :2]
+    objective = {
+        "soft-min": lambda: Composite(PairDistances(edges, order), SoftMin(mu=0.05)),
+        "smoothed-hinge": lambda: Composite(
+            triplet_margins(triplets, order), SmoothedHinge(1.0, mu=0.1), 0.2
+        ),
+        "squared": lambda: Composite(PairDistances(edges, order), Squared(1.0)),
+    }[loss]()
+    problem = gm.Problem(objective, gm.Spectrahedron(3.0))
+    result = gm.minimize(problem, "staircase", tol=1e-6)
+    assert result.status is gm.Status.CONVERGED
+    assert np.trace(result.matrix()) == pytest.approx(3.0)
+    other = gm.minimize(problem, "frank-wolfe", tol=1e-4, max_iter=200)
+    assert result.certificate.lower_bound <= other.value
+    assert result.value <= other.value + 1e-6 * (1 + abs(other.value))
+
+
+def test_unfolding_is_certified():
+    """The Laplacian of the edges is singular along the constants, and so is the gradient."""
+    X, _ = make_swiss_roll(120, random_state=2)
+    graph = kneighbors_graph(X, 6)
+    edges = np.column_stack(sp.triu(graph.maximum(graph.T)).nonzero())
+    D = np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1)
+    result = gm.minimize(problems.mvu(edges, D, 120, 5.0), tol=1e-7)
+    assert result.status is gm.Status.CONVERGED
+    assert result.certificate.method == "Fenchel dual point"
+    assert result.rank < 10
+
+
+def test_small_problems_without_a_trace_bound_are_certified_from_inside():
+    """A is singular and B zero: no trace bound, but ∇F ⪰ 0 at a point inside the cone."""
+    rng = np.random.default_rng(3)
+    A, C = np.diag([1.0, 2.0, 3.0, 0.0, 0.0]), symmetric(rng, 5)
+    C[3:, 3:] += 5 * np.eye(2)
+    problem = problems.quadratic(A, None, C)
+    result = gm.minimize(problem, tol=1e-8)
+    reference = gm.minimize(problem, "conic", tol=1e-9)
+    assert result.status is gm.Status.CONVERGED
+    assert result.certificate.method == "convexity"
+    assert result.value == pytest.approx(reference.value, rel=1e-7)
+
+
+def test_the_order_of_the_rounds_is_the_same_for_a_seed():
+    problem = noisy_entries(DENSE_ORDER + 50, 3, 4000, C=10.0)
+    runs = [gm.minimize(problem, tol=1e-5, random_state=seed) for seed in (1, 1)]
+    np.testing.assert_array_equal(runs[0].factor, runs[1].factor)
+
+
+def test_values_fall_from_round_to_round():
+    for name in ("squared-hinge-triplets", "sum", "soft-min-spectrahedron"):
+        values = gm.minimize(BY_NAME[name].problem, "staircase", tol=1e-10).history["value"]
+        assert np.all(np.diff(values) <= 1e-12 * (1 + np.abs(values[:-1])))
+
+
+def test_a_smaller_rank_than_the_optimum_has_is_refused():
+    with pytest.raises(ValueError, match="it finds the rank of the optimum"):
+        gm.minimize(BY_NAME["sum"].problem, "staircase", rank=2)
