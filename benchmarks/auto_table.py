@@ -34,10 +34,10 @@ TOL = 1e-6
 NEAR = 1.5
 """`auto` may take this many times the seconds of the fastest other solver."""
 
-AUTO_LIMIT, AUTO_LIMIT_QUICK = 20.0, 8.0
+AUTO_LIMIT, AUTO_LIMIT_QUICK = 20.0, 5.0
 PATIENCE, LEAST_LIMIT, LONG = 3.0, 1.0, 5.0
-"""Another solver gets so many times the seconds of `auto`, and so many seconds at least; where
-that is longer than the third, it gets this third or what `auto` took, whichever is more."""
+"""Another solver gets so many times the seconds of `auto`, and so many seconds at least. Where
+that is more than the third, it gets the third, or enough to be `NEAR` times as fast as `auto`."""
 WARM_UP = 0.2
 LEAST_REPEAT, MOST_REPEAT, REPEAT_BELOW = 3, 15, 0.3
 """Calls of milliseconds are repeated up to so many times, while they take less than this."""
@@ -300,7 +300,7 @@ def measure(name: str, most: float, repeat: int, data: Dataset | None = None) ->
 
 def time_limit(auto_seconds: float) -> float:
     """Seconds for another solver."""
-    most = max(LONG, auto_seconds)
+    most = max(LONG, auto_seconds / NEAR)
     return float(np.clip(PATIENCE * auto_seconds, LEAST_LIMIT, most))
 
 
@@ -420,11 +420,11 @@ def _protocol(repeat: int, most: float) -> str:
         f"Seconds are medians of whole calls of minimize(problem, solver, tol={TOL:g}) that ended "
         "in a certified gap, one thread, every problem in a process of its own after a warm-up "
         f"of every solver: {repeat} call(s), up to {MOST_REPEAT} of those that take milliseconds; "
-        "auto both before the others and after them. > t: not certified in t seconds, which is "
-        f"{PATIENCE:g} times the time of auto, but {LEAST_LIMIT:g} s at least, and beyond {LONG:g} "
-        f"s the time of auto itself, which has {most:g} s; a word instead: how the run ended before "
-        "that. A dash: refused, not installed, or not tried (conic solvers above order "
-        f"{CONIC_ORDER}, which do not keep to a time limit)."
+        f"auto, which has {most:g} s, both before the others and after them. > t: not certified "
+        f"in t seconds, which is {PATIENCE:g} times the time of auto, but {LEAST_LIMIT:g} s at "
+        f"least, and no more than {LONG:g} s, or the time of auto ÷ {NEAR:g}. A word instead: how "
+        "the run ended before that. A dash: refused, not installed, or not tried (conic solvers "
+        f"above order {CONIC_ORDER}, which do not keep to a time limit)."
     )
 
 

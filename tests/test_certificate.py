@@ -205,10 +205,17 @@ def test_lowest_eigenvalue_is_a_lower_bound_by_lanczos_too(monkeypatch):
 
 
 NO_BOUND = {
-    "entries without a trace term": Composite(Entries(PAIRS[:4], N), Squared(TARGET[:4])),
     "a linear term that may fall": Composite(PairDistances(EDGES, N), Squared(1.0), -0.1),
     "soft-min over the cone": Composite(PairDistances(EDGES, N), SoftMin(mu=1.0)),
 }
+
+
+def test_without_a_trace_term_the_terms_themselves_bound_f():
+    """A sum of squares is never below 0, and neither is ⟨C, M⟩ where C ⪰ 0."""
+    problem = gm.Problem(Composite(Entries(PAIRS[:4], N), Squared(TARGET[:4]), constant=3.0))
+    certificate = gm.certify(problem, np.random.default_rng(0).standard_normal((N, 2)))
+    assert certificate.method == "sum of the least of its terms"
+    assert certificate.lower_bound == pytest.approx(3.0)
 
 
 @pytest.mark.parametrize("objective", NO_BOUND.values(), ids=NO_BOUND)

@@ -12,7 +12,8 @@ from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 from gramian.solvers.base import Settings
-from gramian.solvers.staircase import COLUMNS, DENSE_ORDER, EXACT_ORDER, _Climb
+from gramian.solvers.ground import DENSE_ORDER, EXACT_ORDER
+from gramian.solvers.staircase import COLUMNS, _Climb
 from tests.cases import BY_NAME, psd, symmetric
 
 
@@ -64,7 +65,7 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
     image = large.objective.image(factor)
     truth = np.linalg.eigvalsh(large.objective.gradient(image).dense())[0]
     for steps in (20, 60, 200):
-        ground = climb._estimated(image, steps)
+        ground = climb.ground(image, steps)
         assert ground.bound <= truth + 1e-10
         assert ground.bound <= ground.hope
 

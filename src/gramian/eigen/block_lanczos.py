@@ -73,7 +73,7 @@ def block_lanczos(
     longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
     search = _Search(
         counted,
-        max(tol, counted.precision),
+        max(tol / 2, counted.precision),  # pairs joined from two searches are a little worse
         max_products or _MAX_PRODUCTS,
         longest,
         np.random.default_rng(random_state),

@@ -14,9 +14,10 @@ from gramian.solvers import eigenbasis as split
 from gramian.solvers.base import Run, Settings, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.frank_wolfe import refusal as atoms_refusal
+from gramian.solvers.ground import EXACT_ORDER
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
-from gramian.solvers.staircase import COLUMNS, EXACT_ORDER, staircase
+from gramian.solvers.staircase import COLUMNS, staircase
 
 Array = NDArray[np.floating]
 
@@ -24,7 +25,8 @@ LARGE = 10_000
 SPLIT_STEPS = 100
 """The answer to be cut need not be exact."""
 
-PROJECTED_STEPS = 60
+PROJECTED_STEPS, FAST = 60, 0.2
+"""Steps of projected gradient at most, and the fall of its gap to go on at, every ten of them."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
@@ -60,7 +62,7 @@ def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> R
         yield step
         best = step.factor
         if step.certificate is not None and step.certificate.gap is not None:
-            if step.certificate.gap > 0.5 * gap:
+            if step.certificate.gap > FAST * gap:
                 break
             gap = step.certificate.gap
     return (yield from staircase(problem, best, settings))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,23 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate, certify_image
-from gramian.eigen import ritz_pairs
 from gramian.objectives import LowerBound, Objective
 from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import Slice, bilateral, cone_quadratic
+from gramian.solvers import lbfgs
 from gramian.solvers.base import Run, Settings, Step, falls_for_ever, is_optimal
+from gramian.solvers.ground import (
+    DENSE_ORDER,
+    EXACT_ORDER,
+    LIVE,
+    Ground,
+    estimated_ground,
+    exact_ground,
+)
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
-from gramian.solvers.newton import Below, Direction, best_along, newton_direction
+from gramian.solvers.newton import Direction, best_along, newton_direction
 
 Array = NDArray[np.floating]
 
@@ -43,17 +52,8 @@ FIRST, MORE = 12, 4
 CHIEF, MEMORY = 8, 4
 """Columns that stand for a Newton step, and columns kept from the last search."""
 
-DENSE_ORDER = 500
-"""Up to this order all eigenvalues of ∇F below zero are computed."""
-
-EXACT_ORDER = 1500
-"""Up to this order the lowest eigenvalues are computed, not estimated."""
-
 LANCZOS_STEPS, SHARPER_STEPS = 40, (120, 360)
 """Products for directions, and for a λ_min that may end the run."""
-
-LIVE = 1e-2
-"""Columns shorter than this part of the longest may be dying, and ∇F need not vanish on them."""
 
 NOISE = 1e-2
 """The random part of a start that has served before."""
@@ -94,26 +94,6 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
             return Status.STALLED
         if climb.falls_for_ever(image, value):
             return Status.UNBOUNDED
-
-
-@dataclass(frozen=True)
-class _Ground:
-    """The bottom of the spectrum of ∇F(M)."""
-
-    below: Below
-    values: Array
-    vectors: Array
-    """The lowest eigenpairs, or Ritz pairs, at most a few."""
-    bound: float
-    """A lower bound on λ_min."""
-    hope: float
-    """The same if the eigenvalues found were exact."""
-    rounding: float = 0.0
-    """Eigenvalues nearer to 0 than this may be 0."""
-
-    def falling(self) -> Array:
-        """The eigenvectors along which F falls worth mentioning."""
-        return self.vectors[:, self.values < min(0.02 * float(self.values[0]), -self.rounding)]
 
 
 @dataclass
@@ -160,66 +140,30 @@ class _Climb:
 
     # --- what is below ---------------------------------------------------------------
 
-    def ground(self, image: Any) -> _Ground:
-        """The lowest eigenpairs of ∇F: all those below 0, the lowest few, or Ritz pairs."""
-        if self.problem.order > EXACT_ORDER:
-            return self._estimated(image, LANCZOS_STEPS)
-        return self._exact(self.objective.gradient(image).dense(), image.factor.shape[1])
-
-    def _estimated(self, image: Any, steps: int) -> _Ground:
-        """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at 0.
-
-        With Q a basis of that range, a ≤ QᵀGQ, c ≤ G beside it and b = ‖(I − QQᵀ)GQ‖, every
-        xᵀGx is at least that of the matrix (a, b; b, c) at some vector of the same length.
-        """
-        gradient, Q = self.objective.gradient(image), _live_range(image.factor)
-        start = self.settings.rng.standard_normal(self.problem.order)
-        start /= np.linalg.norm(start)
-        start = start if self.vector is None else self.vector + NOISE * start
-        found = ritz_pairs(
-            _Beside(gradient, Q),
-            _count(image.factor.shape[1], self.problem.order),
-            steps=steps,
-            v0=start - Q @ (Q.T @ start),
+    def ground(self, image: Any, steps: int = LANCZOS_STEPS) -> Ground:
+        """The lowest eigenpairs of ∇F, exact at moderate order."""
+        gradient, L, order = self.objective.gradient(image), image.factor, self.problem.order
+        count = min(order, FIRST if L.shape[1] == 0 else max(MORE, L.shape[1] // 3))
+        level = 0.0 if self.trace is None else float(np.sum(L * (gradient @ L))) / self.trace
+        if order <= EXACT_ORDER:
+            return exact_ground(gradient.dense(), level, count)
+        start = self.settings.rng.standard_normal(order)
+        start *= NOISE / np.linalg.norm(start)
+        start = start if self.vector is None else self.vector + start
+        ground = estimated_ground(
+            gradient, L, level, count, steps=steps, start=start, lift=self.lift
         )
-        self.vector = found.vectors[:, 0]
-        hope = -float(found.values[0])
-        bound = hope - float(found.residuals[0])
-        if Q.shape[1]:
-            GQ = gradient @ Q
-            inside = Q.T @ GQ
-            a = float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[0])
-            b = float(np.linalg.norm(GQ - Q @ inside, 2))
-            hope, bound = (0.5 * (a + c) - float(np.hypot(0.5 * (a - c), b)) for c in (hope, bound))
-        below = Below(found.values[:0], found.vectors[:, :0], self.lift * min(0.0, bound))
-        return _Ground(below, -found.values, found.vectors, bound, hope)
+        self.vector = ground.vectors[:, 0]
+        return ground
 
-    def _exact(self, G: Array, rank: int) -> _Ground:
-        if not np.all(np.isfinite(G)):
-            raise FloatingPointError("the gradient is not finite")
-        order = G.shape[0]
-        count = _count(rank, order)
-        if order <= DENSE_ORDER:
-            values, vectors = scipy.linalg.eigh(G, check_finite=False)
-            negative = int(np.sum(values < 0))
-            below = Below(values[:negative], vectors[:, :negative], 0.0)
-        else:
-            values, vectors = scipy.linalg.eigh(
-                G, subset_by_index=[0, count - 1], check_finite=False
-            )
-            below = Below(np.minimum(values, 0.0), vectors, min(0.0, float(values[-1])))
-        rounding = 8 * np.finfo(float).eps * float(np.linalg.norm(G))
-        bound = float(values[0]) - rounding
-        return _Ground(below, values[:count], vectors[:, :count], bound, bound, rounding)
-
-    def certify(self, image: Any, ground: _Ground) -> Certificate:
+    def certify(self, image: Any, ground: Ground) -> Certificate:
         """The gap by the best lower bound seen; a sharper λ_min only where it could end the run."""
         certificate = self._certificate(image, ground.bound)
         if self.problem.order > EXACT_ORDER and not self._optimal(certificate):
             for steps in SHARPER_STEPS:
                 if not self._optimal(self._certificate(image, ground.hope)):
                     break
-                ground = self._estimated(image, steps)
+                ground = self.ground(image, steps)
                 certificate = self._certificate(image, ground.bound)
                 if self._optimal(certificate):
                     break
@@ -263,40 +207,65 @@ class _Climb:
 
     # --- one round -------------------------------------------------------------------
 
-    def round(self, image: Any, ground: _Ground, certificate: Certificate) -> Any:
+    def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
         """Conjugate gradient or Newton steps while they go well, then a search beside them."""
         enough = 1e-3 * self._allowed(certificate.value)
         direction = None
         image, done = self._first_order(image, enough)
+        straight = image
         if not done:
-            image, direction = self._newton(image, ground, enough)
+            image, straight, direction = self._newton(image, ground, enough)
         rank, count = image.factor.shape[1], ground.vectors.shape[1]
         if self.large and direction is None and self.well_conditioned:
-            return self._append(image, ground, None)
+            return self._append(image, ground)
         if self.problem.order <= self.widest or rank + min(count, MORE) <= self.widest:
             found = self._search(image, self._columns(image, ground, direction))
             if found is not None:
-                return found
-        return self._append(image, ground, direction)
+                return min(straight, found, key=self.objective.value)
+        return self._append(straight, ground)
 
     def _first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
-        """LRO's conjugate gradient while it pays, and whether it leaves nothing to Newton."""
-        if image.factor.shape[1] == 0 or self.trace is not None or not self.well_conditioned:
+        """First-order steps while they pay, and whether they leave nothing to Newton."""
+        if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
-        first = norm = least = np.inf
-        with suppress(UnboundedError):
-            steps = enumerate(conjugate_gradient(self.objective, image.factor))
-            for k, (image, gradient) in steps:
-                norm, length = float(np.linalg.norm(gradient)), float(np.linalg.norm(image.factor))
-                first, least = norm if k == 0 else first, min(norm, least)
-                target = max(FALL * first, enough / max(length, 1e-300))
-                if norm <= target or k == GRADIENT_STEPS or self.settings.expired():
-                    break
-            self.well_conditioned = least <= max(0.5 * first, target)
-        return image, norm <= target or (self.large and self.well_conditioned)
+        first = float(np.linalg.norm(self._slope(image)))
+        target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
+        steps = self._conjugate_gradient if self.trace is None else self._quasi_newton
+        image, least = steps(image, target)
+        self.well_conditioned = least <= max(0.5 * first, target)
+        return image, least <= target or (self.large and self.well_conditioned)
 
-    def _newton(self, image: Any, ground: _Ground, enough: float) -> tuple[Any, Direction | None]:
-        """Steps of length about 1 whose gradient falls fast; the direction that ends them."""
+    def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
+        """LRO's steps to a gradient of the size asked for, and the least that was met."""
+        best, least = image, np.inf
+        with suppress(UnboundedError):
+            steps = conjugate_gradient(self.objective, image.factor)
+            for step in islice(steps, GRADIENT_STEPS):
+                best, least = step[0], min(least, float(np.linalg.norm(step[1])))
+                if least <= target or self.settings.expired():
+                    break
+        return best, least
+
+    def _quasi_newton(self, image: Any, target: float) -> tuple[Any, float]:
+        """The same by L-BFGS, which can keep to a trace."""
+        factor = lbfgs.descend(
+            self.objective,
+            image.factor,
+            self.settings,
+            iterations=GRADIENT_STEPS,
+            tol=FALL,
+            trace=self.trace,
+        )
+        image = self.objective.image(factor)
+        return image, float(np.linalg.norm(self._slope(image)))
+
+    def _newton(
+        self, image: Any, ground: Ground, enough: float
+    ) -> tuple[Any, Any, Direction | None]:
+        """Steps of length about 1 whose gradient falls fast, then the direction that ends them.
+
+        Returns where they end, the best point along that direction, and the direction.
+        """
         last = np.inf
         for k in range(NEWTON_STEPS):
             L = image.factor
@@ -321,10 +290,10 @@ class _Climb:
             moved, mu = best_along(self.objective, image, direction.blocks[0], self.trace)
             if not mu > 0.5:
                 self.limit = max(self.limit // 2, PRODUCTS[0])
-                return image, direction
+                return image, moved, direction
             self.limit = min(2 * self.limit, PRODUCTS[1])
             image = moved
-        return image, None
+        return image, image, None
 
     def _slope(self, image: Any) -> Array:
         """∂F, on the tangent plane where the trace is fixed."""
@@ -334,7 +303,7 @@ class _Climb:
         L = image.factor
         return gradient - (float(np.sum(gradient * L)) / self.trace) * L
 
-    def _columns(self, image: Any, ground: _Ground, direction: Direction | None) -> Array:
+    def _columns(self, image: Any, ground: Ground, direction: Direction | None) -> Array:
         """An orthonormal W for the search: everything, where the order is small."""
         order = self.problem.order
         if order <= self.widest:
@@ -387,7 +356,7 @@ class _Climb:
         """The lower bound at a point inside the cone, where ∇F ⪰ 0 can hold without a shift."""
         with suppress(np.linalg.LinAlgError):
             image = self.objective.image(np.linalg.cholesky(S))
-            bottom = self._exact(self.objective.gradient(image).dense(), S.shape[0]).bound
+            bottom = exact_ground(self.objective.gradient(image).dense(), 0.0, 1).bound
             certificate = self._certificate(image, bottom)
             if certificate.gap is not None:
                 self.lower = LowerBound(certificate.lower_bound, certificate.method)
@@ -419,11 +388,8 @@ class _Climb:
     def _scaled(self, B: Array) -> Array:
         return B if self.trace is None else B * np.sqrt(self.trace / np.sum(B * B))
 
-    def _append(self, image: Any, ground: _Ground, direction: Direction | None) -> Any:
-        """The direction by a line search, then the eigenvectors by a bilateral one."""
-        if direction is not None:
-            moved, mu = best_along(self.objective, image, direction.blocks[0], self.trace)
-            image = moved if mu > 0 else image
+    def _append(self, image: Any, ground: Ground) -> Any:
+        """The lowest eigenvectors, by a bilateral search."""
         if self.trace is None and ground.values[0] >= -ground.rounding:
             return image
         count = FIRST if image.factor.shape[1] == 0 else MORE
@@ -437,33 +403,6 @@ class _Climb:
         if value == -np.inf:
             raise UnboundedError
         return blend.take(alpha, beta)
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """−(I − QQᵀ)G(I − QQᵀ) as an operator on vectors beside the range of Q."""
-
-    gradient: Any
-    Q: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.gradient.shape
-
-    def __matmul__(self, v: Array) -> Array:
-        image = self.gradient @ v
-        return self.Q @ (self.Q.T @ image) - image
-
-
-def _live_range(L: Array) -> Array:
-    """An orthonormal basis of what the columns span, without those that are dying out."""
-    U, sizes, _ = scipy.linalg.svd(L, full_matrices=False, check_finite=False)
-    return U[:, sizes > LIVE * np.max(sizes, initial=0.0)]
-
-
-def _count(rank: int, order: int) -> int:
-    """How many eigenvectors to ask for: a third of the columns there are."""
-    return min(order, FIRST if rank == 0 else max(MORE, rank // 3))
 
 
 def _widest(objective: Objective) -> int:

@@ -1,0 +1,108 @@
+"""The bottom of the spectrum of ∇F(M): where F falls, and how far at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from gramian.eigen import ritz_pairs
+from gramian.solvers.newton import Below
+
+Array = NDArray[np.floating]
+
+DENSE_ORDER = 500
+"""Up to this order all eigenvalues below the level are computed."""
+
+EXACT_ORDER = 1500
+"""Up to this order the lowest eigenvalues are computed, not estimated."""
+
+WORTH = 0.02
+"""Eigenvalues nearer to the level than this part of the lowest are left for later."""
+
+LIVE = 1e-2
+"""Columns shorter than this part of the longest may be dying, and ∇F need not vanish on them."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The lowest eigenpairs of ∇F − level·I: the level is 0, or ⟨∇F, M⟩/τ on a slice of trace τ."""
+
+    values: Array
+    vectors: Array
+    below: Below
+    """What the Hessian has to be raised by to be positive semidefinite."""
+    bound: float
+    """A lower bound on λ_min(∇F)."""
+    hope: float
+    """The same if the eigenvalues found were exact."""
+    rounding: float = 0.0
+    """Eigenvalues nearer to the level than this may lie on it."""
+
+    def falling(self) -> Array:
+        """The eigenvectors along which F falls worth mentioning."""
+        return self.vectors[:, self.values < min(WORTH * float(self.values[0]), -self.rounding)]
+
+
+def exact_ground(G: Array, level: float, count: int) -> Ground:
+    """All eigenpairs below the level, or the lowest few where there may be many."""
+    if not np.all(np.isfinite(G)):
+        raise FloatingPointError("the gradient is not finite")
+    order = G.shape[0]
+    last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
+    values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+    above = values - level
+    negative = int(np.sum(above < 0))
+    rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
+    below = Below(above[:negative], vectors[:, :negative], rest)
+    rounding = 8 * np.finfo(float).eps * float(np.linalg.norm(G))
+    bound = float(values[0]) - rounding
+    return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
+
+
+def estimated_ground(
+    gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array, lift: float
+) -> Ground:
+    """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at the level.
+
+    With Q a basis of that range, a ≤ QᵀGQ, c ≤ G beside it and b = ‖(I − QQᵀ)GQ‖, every xᵀGx is
+    at least that of the matrix (a, b; b, c) at some vector of the same length. The Hessian is
+    raised by the part `lift` of the bound.
+    """
+    Q = _live_range(L)
+    found = ritz_pairs(_Beside(gradient, Q), count, steps=steps, v0=start - Q @ (Q.T @ start))
+    hope = -float(found.values[0])
+    bound = hope - float(found.residuals[0])
+    if Q.shape[1]:
+        GQ = gradient @ Q
+        inside = Q.T @ GQ
+        a = float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[0])
+        b = float(np.linalg.norm(GQ - Q @ inside, 2))
+        hope, bound = (0.5 * (a + c) - float(np.hypot(0.5 * (a - c), b)) for c in (hope, bound))
+    below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
+    return Ground(-found.values - level, found.vectors, below, bound, hope)
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """−(I − QQᵀ)G(I − QQᵀ) as an operator on vectors beside the range of Q."""
+
+    gradient: Any
+    Q: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.gradient.shape
+
+    def __matmul__(self, v: Array) -> Array:
+        image = self.gradient @ v
+        return self.Q @ (self.Q.T @ image) - image
+
+
+def _live_range(L: Array) -> Array:
+    """An orthonormal basis of what the columns span, without those that are dying out."""
+    U, sizes, _ = scipy.linalg.svd(L, full_matrices=False, check_finite=False)
+    return U[:, sizes > LIVE * np.max(sizes, initial=0.0)]
