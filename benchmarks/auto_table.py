@@ -35,7 +35,7 @@ NEAR = 1.5
 """`auto` may take this many times the seconds of the fastest other solver."""
 
 AUTO_LIMIT, AUTO_LIMIT_QUICK = 20.0, 5.0
-PATIENCE, LEAST_LIMIT, LONG = 3.0, 1.0, 5.0
+PATIENCE, LEAST_LIMIT, LONG = 3.0, 1.0, 3.0
 """Another solver gets so many times the seconds of `auto`, and so many seconds at least. Where
 that is more than the third, it gets the third, or enough to be `NEAR` times as fast as `auto`."""
 WARM_UP = 0.2

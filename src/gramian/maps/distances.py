@@ -65,6 +65,10 @@ class PairDistances(LinearMap):
         check_weights(self.size, w)
         return cpu.laplacian_matrix(w, self.pattern)
 
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        dense: Floats = self.adjoint_sparse(w).toarray()
+        return dense
+
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """M_ii + M_jj − 2 M_ij for every pair."""
         check_matrix(self.order, M)

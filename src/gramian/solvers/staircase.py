@@ -55,6 +55,9 @@ CHIEF, MEMORY = 8, 4
 LANCZOS_STEPS, SHARPER_STEPS = 40, (120, 360)
 """Products for directions, and for a λ_min that may end the run."""
 
+DEAD = 1e-10
+"""Columns of M that carry less than this part of the largest are dropped before more come."""
+
 NOISE = 1e-2
 """The random part of a start that has served before."""
 
@@ -221,8 +224,13 @@ class _Climb:
         if self.problem.order <= self.widest or rank + min(count, MORE) <= self.widest:
             found = self._search(image, self._columns(image, ground, direction))
             if found is not None:
-                return min(straight, found, key=self.objective.value)
+                return self._better(found, straight)
         return self._append(straight, ground)
+
+    def _better(self, found: Any, straight: Any) -> Any:
+        """The lower of the two; the searched one, of smaller gradient, where F cannot tell."""
+        value, other = self.objective.value(found), self.objective.value(straight)
+        return straight if other < value - ROUNDING * abs(value) else found
 
     def _first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
         """First-order steps while they pay, and whether they leave nothing to Newton."""
@@ -392,6 +400,7 @@ class _Climb:
         """The lowest eigenvectors, by a bilateral search."""
         if self.trace is None and ground.values[0] >= -ground.rounding:
             return image
+        image = self._without_dead_columns(image)
         count = FIRST if image.factor.shape[1] == 0 else MORE
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
@@ -403,6 +412,17 @@ class _Climb:
         if value == -np.inf:
             raise UnboundedError
         return blend.take(alpha, beta)
+
+    def _without_dead_columns(self, image: Any) -> Any:
+        if image.factor.shape[1] == 0:
+            return image
+        values, turn = np.linalg.eigh(image.factor.T @ image.factor)
+        live = values > DEAD * values[-1]
+        if np.all(live):
+            return image
+        return self.objective.image(
+            np.ascontiguousarray(self._scaled(image.factor @ turn[:, live]))
+        )
 
 
 def _widest(objective: Objective) -> int:
