@@ -28,9 +28,9 @@ LARGER: dict[str, tuple[str, ...]] = {"regmvu_auto": ("Verdicts",), "npkl_a9a": 
 
 ADVICE = """\
 `auto` is the default, and the place to start: it looks at the structure of the problem, runs the
-solver that fits it, and ends with a certificate. Look further for one of three reasons. To compare
-with a paper, take the paper's method by its name: it has the same start, limits, history and
-certificate as the rest. Under a limit on the rank (`rank=`), the problem is no longer convex:
+solver that fits it, and says how far from the optimum its answer can be. Look further for one of three reasons. To compare
+with a paper, take the paper's method by its name: it has the same limits, history and certificate
+as the rest. Under a limit on the rank (`rank=`), the problem is no longer convex:
 `auto` hands it to a method on factors of that size, another start or another such method may find
 a better point, and the certificate says what the limit can cost. Where memory is short,
 `lro`, `bis`, `gd` and `agd` keep few copies of a factor of the rank given, `lbfgs` keeps many, and
@@ -119,7 +119,8 @@ def by_kind_words(summary: list[Row], record: Record) -> str:
         f"on {certified} of {len(summary)} problems. “auto ÷ fastest” compares it with the fastest "
         f"other solver, which may be one that `auto` itself runs: 1 is a tie, less is a win; "
         f"{middle}. The last columns name those that certified none, or not all, of the problems "
-        "of the kind that they accept, in a time of a few times that of `auto`."
+        "of the kind that they were tried on, in the time that the run gave them: "
+        f"`{record['command']}` says in its report how much that is."
     )
 
 

@@ -35,9 +35,8 @@ NEAR = 1.5
 """`auto` may take this many times the seconds of the fastest other solver."""
 
 AUTO_LIMIT, AUTO_LIMIT_QUICK = 20.0, 5.0
-PATIENCE, LEAST_LIMIT, LONG = 3.0, 1.0, 3.0
-"""Another solver gets so many times the seconds of `auto`, and so many seconds at least. Where
-that is more than the third, it gets the third, or enough to be `NEAR` times as fast as `auto`."""
+PATIENCE, LEAST_LIMIT = 3.0, 1.0
+"""Another solver gets so many times the seconds of `auto`, and so many seconds at least."""
 WARM_UP = 0.2
 LEAST_REPEAT, MOST_REPEAT, REPEAT_BELOW = 3, 15, 0.3
 """Calls of milliseconds are repeated up to so many times, while they take less than this."""
@@ -287,7 +286,7 @@ def measure(name: str, most: float, repeat: int, data: Dataset | None = None) ->
     problem = PROBLEMS[name]() if data is None else FROM_DATA[name][1](data)
     parts = parts_of_auto(problem, most)
     before = calls(problem, "auto", most, repeat - repeat // 2)
-    limit = time_limit(min(median_seconds(before, most), most))
+    limit = time_limit(median_seconds(before, most), most)
     others = {
         solver: summary(calls(problem, solver, limit, repeat), limit)
         for solver in contestants(problem)
@@ -298,10 +297,9 @@ def measure(name: str, most: float, repeat: int, data: Dataset | None = None) ->
     return Outcome(kind_of(problem), problem.order, auto, parts, others)
 
 
-def time_limit(auto_seconds: float) -> float:
-    """Seconds for another solver."""
-    most = max(LONG, auto_seconds / NEAR)
-    return float(np.clip(PATIENCE * auto_seconds, LEAST_LIMIT, most))
+def time_limit(auto_seconds: float, most: float) -> float:
+    """Seconds for another solver; where `auto` fails, those that `auto` had."""
+    return max(LEAST_LIMIT, PATIENCE * auto_seconds) if np.isfinite(auto_seconds) else most
 
 
 def parts_of_auto(problem: gm.Problem, limit: float) -> tuple[str, ...]:
@@ -387,7 +385,7 @@ def run(ctx: Context) -> Report:
     outcomes: dict[str, Outcome] = {}
     notes = [_protocol(repeat, most)]
     for name, kwargs in _requests(ctx, notes):
-        timeout = STARTUP + OVERRUNS + (len(SOLVERS) + repeat) * most
+        timeout = STARTUP + OVERRUNS + (PATIENCE * len(SOLVERS) + repeat) * most
         kwargs = {"name": name, "most": most, "repeat": repeat, **kwargs}
         child = ctx.in_child("benchmarks.auto_table:measure", kwargs, timeout, threads=1)
         if child.ok:
@@ -422,7 +420,7 @@ def _protocol(repeat: int, most: float) -> str:
         f"of every solver: {repeat} call(s), up to {MOST_REPEAT} of those that take milliseconds; "
         f"auto, which has {most:g} s, both before the others and after them. > t: not certified "
         f"in t seconds, which is {PATIENCE:g} times the time of auto, but {LEAST_LIMIT:g} s at "
-        f"least, and no more than {LONG:g} s, or the time of auto ÷ {NEAR:g}. A word instead: how "
+        "least, and what auto had where it did not get there itself. A word instead: how "
         "the run ended before that. A dash: refused, not installed, or not tried (conic solvers "
         f"above order {CONIC_ORDER}, which do not keep to a time limit)."
     )

@@ -11,7 +11,7 @@ the best lower bound seen.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -26,7 +26,14 @@ from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import Slice, bilateral, cone_quadratic
 from gramian.solvers import lbfgs
-from gramian.solvers.base import Run, Settings, Step, falls_for_ever, is_optimal
+from gramian.solvers.base import (
+    Run,
+    Settings,
+    Step,
+    falls_for_ever,
+    is_optimal,
+    starting_factor,
+)
 from gramian.solvers.ground import (
     DENSE_ORDER,
     EXACT_ORDER,
@@ -63,6 +70,9 @@ NOISE = 1e-2
 
 GRADIENT_STEPS, FALL = 60, 0.03
 """Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
+
+DESCENT_STEPS, FAR = 100, 1e6
+"""Steps of L-BFGS on all columns that a small problem starts with, and a fall not to be trusted."""
 
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
@@ -116,6 +126,8 @@ class _Climb:
     """Whether conjugate gradient still pays."""
     lift: float = 1.0
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    fresh: bool = True
+    """Whether nothing has been tried yet."""
     damping: float = 1e-6
     """What is added to the curvature of a model that is not F itself."""
     steepest: float = 0.0
@@ -212,6 +224,9 @@ class _Climb:
 
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
         """Conjugate gradient or Newton steps while they go well, then a search beside them."""
+        if self.fresh and self.problem.order <= self.widest:
+            self.fresh = False
+            return self._better(self._descent(image), image)
         enough = 1e-3 * self._allowed(certificate.value)
         direction = None
         image, done = self._first_order(image, enough)
@@ -226,6 +241,27 @@ class _Climb:
             if found is not None:
                 return self._better(found, straight)
         return self._append(straight, ground)
+
+    def _descent(self, image: Any) -> Any:
+        """L-BFGS on a factor of every column: where the order is small it often is enough."""
+        factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
+        if image.factor.shape[1] > 1:
+            factor = np.hstack([image.factor, 1e-2 * factor])
+        start = self.objective.image(self._scaled(factor))
+        usual = max(self.size, abs(self.zero - self.objective.value(start)))
+        with np.errstate(all="ignore"):
+            factor = lbfgs.descend(
+                self.objective,
+                start.factor,
+                self.settings,
+                iterations=DESCENT_STEPS,
+                tol=1e-8,
+                trace=self.trace,
+            )
+            found = self.objective.image(factor)
+            value = self.objective.value(found)
+        # Far out F may be flat to rounding, which only looks like a minimum.
+        return found if self.zero - value < FAR * usual else image
 
     def _better(self, found: Any, straight: Any) -> Any:
         """The lower of the two; the searched one, of smaller gradient, where F cannot tell."""

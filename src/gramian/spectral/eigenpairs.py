@@ -60,7 +60,8 @@ def top_eigen(
         factors, LRO eq. (3), by conjugate gradient with the exact quartic step, and reads the
         eigenvectors off L, eq. (4): slower, and there for comparison with the paper.
     tol : float
-        Residuals asked for, relative to ‖K‖. What products in float64 can show bounds it below.
+        Residuals asked for, relative to ‖K‖. What products in float64 can show bounds it below;
+        Lanczos goes to 1e-5 in any case, to tell copies of an eigenvalue from neighbours.
     max_products : int, optional
         Products of K with a vector at most. A ConvergenceWarning says when they do not suffice.
     random_state : int, RandomState, Generator or None
