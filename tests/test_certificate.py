@@ -10,12 +10,13 @@ from gramian import problems
 from gramian.certificate import certify_image, lowest_eigenvalue
 from gramian.losses import SoftMin, Squared
 from gramian.maps import Congruence, Entries, PairDistances
-from gramian.objectives import Composite, GramQuadratic, gram_quadratic
+from gramian.objectives import Composite, GramQuadratic, Sum, gram_quadratic
 from gramian.problems import metric, moments
 from tests.cases import (
     BY_NAME,
     CASES,
     EDGES,
+    K0,
     LABELS,
     PAIRS,
     TARGET,
@@ -208,6 +209,19 @@ NO_BOUND = {
     "a linear term that may fall": Composite(PairDistances(EDGES, N), Squared(1.0), -0.1),
     "soft-min over the cone": Composite(PairDistances(EDGES, N), SoftMin(mu=1.0)),
 }
+
+
+def test_a_sum_is_bounded_by_the_strong_convexity_of_a_part():
+    problem = BY_NAME["sum"].problem
+    convex = gm.Problem(Sum([GramQuadratic(None, 1.0, -K0), *problem.objective.parts]))
+    assert convex.objective.modulus >= 1.0
+    result = gm.minimize(convex, tol=1e-8)
+    for factor in (result.factor, result.factor[:, :1]):
+        (bound,) = convex.objective.lower_bounds(convex.objective.image(factor), -np.inf)
+        assert bound.method == "strong convexity"
+        assert bound.value <= result.value + 1e-9 * abs(result.value)
+    (bound,) = convex.objective.lower_bounds(convex.objective.image(result.factor), -np.inf)
+    assert bound.value == pytest.approx(result.value, rel=1e-6)
 
 
 def test_without_a_trace_term_the_terms_themselves_bound_f():

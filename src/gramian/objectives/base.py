@@ -122,6 +122,11 @@ class Objective(ABC):
     thin: bool = False
     """Whether it multiplies factors by sparse matrices and small ones only."""
 
+    @property
+    def modulus(self) -> float:
+        """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
+        return 0.0
+
     @abstractmethod
     def image(self, L: Array) -> Any:
         """Everything F needs of M = LLᵀ."""

@@ -193,9 +193,13 @@ class GramQuadratic(Objective):
         return 2 * (self.A @ (self.A @ M).T) + BM + BM.T + 2 * self.C.dense()
 
     @cached_property
+    def _modulus(self) -> float:
+        return max(0.0, self.A.lower) ** 2 + max(0.0, self.B.lower)
+
+    @property
     def modulus(self) -> float:
         """m with ⟨M, 𝓗M⟩ ≥ m‖M‖², from A ⪰ aI and B ⪰ bI: m = a² + b."""
-        return max(0.0, self.A.lower) ** 2 + max(0.0, self.B.lower)
+        return self._modulus
 
     @cached_property
     def eigenbasis(self) -> Eigenbasis | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
+from gramian.objectives.base import (
+    Blend,
+    Growth,
+    Line,
+    LowerBound,
+    Objective,
+    SymmetricOperator,
+)
+from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.restriction import TotalRestriction
 
 Array = NDArray[np.floating]
@@ -91,6 +99,21 @@ class Sum(Objective):
 
     def gradient_dense(self, M: Array) -> Array:
         return np.sum([part.gradient_dense(M) for part in self.parts], axis=0)
+
+    @property
+    def modulus(self) -> float:
+        return sum(part.modulus for part in self.parts)
+
+    def lower_bounds(self, image: SumImage, bottom: float) -> Iterator[LowerBound]:
+        """min over N ⪰ 0 of F(M) + ⟨∇F, N − M⟩ + m‖N − M‖², at N = P₊(M − ∇F/2m)."""
+        m = self.modulus
+        if m <= 0 or self.order > DENSE_ORDER:
+            return
+        G, M = self.gradient(image).dense(), image.factor @ image.factor.T
+        values, vectors = np.linalg.eigh(M - G / (2 * m))
+        step = (vectors * np.maximum(values, 0.0)) @ vectors.T - M
+        fall = float(np.sum(G * step) + m * np.sum(step * step))
+        yield LowerBound(self.value(image) + fall, "strong convexity")
 
     def growth(self) -> Growth:
         return reduce(add, (part.growth() for part in self.parts))
