@@ -13,11 +13,12 @@ from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
 from gramian.solvers.base import Run, Settings, compress
 from gramian.solvers.bilgo import bilgo
+from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.frank_wolfe import refusal as atoms_refusal
 from gramian.solvers.ground import EXACT_ORDER
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
-from gramian.solvers.staircase import COLUMNS, staircase
+from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
 

@@ -1,11 +1,11 @@
-"""The staircase: a few columns, Newton on them, a certificate, and more columns if it fails.
+"""The staircase: a few columns, local steps on them, a certificate, more columns if it fails.
 
-M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes Newton steps on L while
-they go well. Where they do not (a curved valley, a saddle, a rank too small or too large) it
-searches M = W S Wᵀ over all S ⪰ 0, where W joins L with the leading eigenvectors of −∇F(M), the
-chief directions of the Newton step and what the last search left over: a convex problem of a few
-hundred unknowns, solved exactly, which also finds the rank. The certificate of every round keeps
-the best lower bound seen.
+M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L
+while they pay, and Newton steps where they do not. Where neither goes well (a curved valley, a
+saddle, a rank too small or too large) it searches M = W S Wᵀ over all S ⪰ 0, where W joins L with
+the leading eigenvectors of −∇F(M), the chief directions of the Newton step and what the last
+search left over: a convex problem of a few hundred unknowns, solved exactly, which also finds the
+rank. The certificate of every round keeps the best lower bound seen.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ from numpy.typing import NDArray
 
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives import LowerBound, Objective
-from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import Slice, bilateral, cone_quadratic
+from gramian.search import bilateral
 from gramian.solvers import lbfgs
 from gramian.solvers.base import (
     Run,
@@ -34,6 +33,7 @@ from gramian.solvers.base import (
     is_optimal,
     starting_factor,
 )
+from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch, scaled
 from gramian.solvers.ground import (
     DENSE_ORDER,
     EXACT_ORDER,
@@ -46,18 +46,6 @@ from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
 
 Array = NDArray[np.floating]
-
-COLUMNS = 26
-"""The widest W: a search over n(n+1)/2 = 351 unknowns takes about a tenth of a second."""
-
-ROOM = 10_000_000
-"""Numbers that the restriction of F to W may hold."""
-
-FIRST, MORE = 12, 4
-"""Eigenvectors taken at the start, and in every later search."""
-
-CHIEF, MEMORY = 8, 4
-"""Columns that stand for a Newton step, and columns kept from the last search."""
 
 LANCZOS_STEPS, SHARPER_STEPS = 40, (120, 360)
 """Products for directions, and for a λ_min that may end the run."""
@@ -77,12 +65,6 @@ DESCENT_STEPS, FAR = 100, 1e6
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
 """Products with the Hessian for one direction: at first, and at most."""
-
-SPARE = 1e-2
-"""Part of what a search won that may be given back for a smaller rank."""
-
-ROUNDING = 1e-14
-"""Values of F that differ by less than this part are the same."""
 
 PATIENCE = 6
 """Rounds without progress before it gives up."""
@@ -118,8 +100,6 @@ class _Climb:
     lower: LowerBound | None = None
     vector: Array | None = None
     """The last leading eigenvector, a start for the next."""
-    leftover: Array | None = None
-    """Columns that the last search gave up for a smaller rank."""
     limit: int = PRODUCTS[0]
     products: int = 0
     well_conditioned: bool = True
@@ -128,8 +108,6 @@ class _Climb:
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
     fresh: bool = True
     """Whether nothing has been tried yet."""
-    damping: float = 1e-6
-    """What is added to the curvature of a model that is not F itself."""
     steepest: float = 0.0
     """The largest gradient on the factor seen."""
     size: float = field(init=False)
@@ -138,7 +116,7 @@ class _Climb:
     def __post_init__(self) -> None:
         self.zero = self.objective.value(self.objective.image(np.zeros((self.problem.order, 0))))
         self.size = max(abs(self.zero), 1e-300)
-        self.widest = _widest(self.objective)
+        self.search = ConeSearch(self.objective, self.trace)
 
     @property
     def objective(self) -> Objective:
@@ -202,7 +180,7 @@ class _Climb:
         for rank in range(1, L.shape[1]):
             if values[-rank - 1] > LIVE**2 * values[-1]:
                 continue
-            fewer = self.objective.image(np.ascontiguousarray(self._scaled(L[:, :rank])))
+            fewer = self.objective.image(np.ascontiguousarray(scaled(L[:, :rank], self.trace)))
             if self.objective.value(fewer) <= room:
                 found = self._certificate(fewer, self.ground(fewer).bound)
                 return (fewer, found) if self._optimal(found) else (image, certificate)
@@ -224,7 +202,7 @@ class _Climb:
 
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
         """Conjugate gradient or Newton steps while they go well, then a search beside them."""
-        if self.fresh and self.problem.order <= self.widest:
+        if self.fresh and self.search.whole:
             self.fresh = False
             return self._better(self._descent(image), image)
         enough = 1e-3 * self._allowed(certificate.value)
@@ -236,8 +214,10 @@ class _Climb:
         rank, count = image.factor.shape[1], ground.vectors.shape[1]
         if self.large and direction is None and self.well_conditioned:
             return self._append(image, ground)
-        if self.problem.order <= self.widest or rank + min(count, MORE) <= self.widest:
-            found = self._search(image, self._columns(image, ground, direction))
+        if self.search.whole or rank + min(count, MORE) <= self.search.widest:
+            W = self.search.columns(image, ground, direction)
+            found = self.search.best(image, W, 1e-3 * enough)
+            self._bound_inside()
             if found is not None:
                 return self._better(found, straight)
         return self._append(straight, ground)
@@ -247,7 +227,7 @@ class _Climb:
         factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
         if image.factor.shape[1] > 1:
             factor = np.hstack([image.factor, 1e-2 * factor])
-        start = self.objective.image(self._scaled(factor))
+        start = self.objective.image(scaled(factor, self.trace))
         usual = max(self.size, abs(self.zero - self.objective.value(start)))
         with np.errstate(all="ignore"):
             factor = lbfgs.descend(
@@ -347,90 +327,15 @@ class _Climb:
         L = image.factor
         return gradient - (float(np.sum(gradient * L)) / self.trace) * L
 
-    def _columns(self, image: Any, ground: Ground, direction: Direction | None) -> Array:
-        """An orthonormal W for the search: everything, where the order is small."""
-        order = self.problem.order
-        if order <= self.widest:
-            return np.eye(order)
-        L = image.factor
-        V = ground.falling()[:, : MORE if L.shape[1] else FIRST]
-        blocks = [L, V]
-        room = self.widest - L.shape[1] - V.shape[1]
-        if self.leftover is not None and room > 0:
-            blocks.append(self.leftover[:, :room])
-            room -= blocks[-1].shape[1]
-        if direction is not None:
-            share = min(CHIEF, room // len(direction.blocks))
-            blocks += [_chief(D, L, share) for D in direction.blocks]
-        return _orthonormal(blocks)
-
-    def _search(self, image: Any, W: Array) -> Any | None:
-        """The best of W S Wᵀ, at the least rank that keeps nearly all of what it wins.
-
-        None where F has no curvature at all, as far out on a hinge.
-        """
-        if W.shape[1] == 0:
-            return image
-        restriction = self.objective.subspace(W)
-        part = W.T @ image.factor
-        here = svec(part @ part.T)
-        H, gradient = restriction.hessian(here), restriction.gradient(here)
-        if not np.any(np.diag(H) > 0):
-            return None
-        within = None if self.trace is None else Slice(np.eye(W.shape[1]), self.trace)
-        damping = 0.0 if restriction.quadratic else self.damping
-        found = cone_quadratic(H, gradient, here, within, damping=damping)
-        there = svec(found.S)
-        if not restriction.quadratic:
-            there, part = _best_between(restriction, here, there)
-            self.damping = min(1.0, max(1e-8, self.damping * (10.0 if part < 0.3 else 0.1)))
-        if W.shape[1] == self.problem.order:
-            for inside in found.inside:
-                self._bound_inside(inside)
-        factor, leftover = self._least_rank(restriction, H, here, there, W.shape[1])
-        new = self.objective.image(np.ascontiguousarray(W @ factor))
-        before, after = self.objective.value(image), self.objective.value(new)
-        if not after < before + ROUNDING * abs(before):
-            self.leftover = None
-            return image
-        self.leftover = W @ leftover
-        return new
-
-    def _bound_inside(self, S: Array) -> None:
-        """The lower bound at a point inside the cone, where ∇F ⪰ 0 can hold without a shift."""
-        with suppress(np.linalg.LinAlgError):
-            image = self.objective.image(np.linalg.cholesky(S))
-            bottom = exact_ground(self.objective.gradient(image).dense(), 0.0, 1).bound
-            certificate = self._certificate(image, bottom)
-            if certificate.gap is not None:
-                self.lower = LowerBound(certificate.lower_bound, certificate.method)
-
-    def _least_rank(
-        self, restriction: Any, H: Array, here: Array, there: Array, order: int
-    ) -> tuple[Array, Array]:
-        """B with BBᵀ near S, and the next few columns that were not worth their place."""
-        i, j, _ = triangle(order)
-        S, bend = smat(there, order), np.diag(H)[i == j]
-        weight = np.maximum(bend, 1e-16 * max(float(np.max(bend)), 1e-300)) ** 0.25
-        values, vectors = np.linalg.eigh(S * np.outer(weight, weight))
-        B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
-        best = restriction.value(there)
-        won = restriction.value(here) - best
-        whole = order == self.problem.order
-        spare = 1e-6 * self._allowed(best)
-        spare = spare if whole else max(spare, SPARE * won)
-        rank = order
-        while rank > 1:
-            fewer = self._scaled(B[:, : rank - 1])
-            if not restriction.value(svec(fewer @ fewer.T)) <= best + spare:
-                break
-            rank -= 1
-        if self.trace is None and restriction.value(np.zeros_like(there)) <= best + spare:
-            rank = 0
-        return self._scaled(B[:, :rank]), B[:, rank : rank + MEMORY]
-
-    def _scaled(self, B: Array) -> Array:
-        return B if self.trace is None else B * np.sqrt(self.trace / np.sum(B * B))
+    def _bound_inside(self) -> None:
+        """Lower bounds at points inside the cone, where ∇F ⪰ 0 can hold without a shift."""
+        for S in self.search.inside:
+            with suppress(np.linalg.LinAlgError):
+                image = self.objective.image(np.linalg.cholesky(S))
+                bottom = exact_ground(self.objective.gradient(image).dense(), 0.0, 1).bound
+                certificate = self._certificate(image, bottom)
+                if certificate.gap is not None:
+                    self.lower = LowerBound(certificate.lower_bound, certificate.method)
 
     def _append(self, image: Any, ground: Ground) -> Any:
         """The lowest eigenvectors, by a bilateral search."""
@@ -440,7 +345,7 @@ class _Climb:
         count = FIRST if image.factor.shape[1] == 0 else MORE
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
-        atoms = self._scaled(ground.vectors[:, :count] * np.sqrt(share))
+        atoms = scaled(ground.vectors[:, :count] * np.sqrt(share), self.trace)
         blend = self.objective.blend(image, self.objective.image(np.ascontiguousarray(atoms)))
         if self.trace is not None:
             return blend.take(*_best_mixture(blend.restriction))
@@ -457,38 +362,8 @@ class _Climb:
         if np.all(live):
             return image
         return self.objective.image(
-            np.ascontiguousarray(self._scaled(image.factor @ turn[:, live]))
+            np.ascontiguousarray(scaled(image.factor @ turn[:, live], self.trace))
         )
-
-
-def _widest(objective: Objective) -> int:
-    """The most columns that a search may have."""
-    columns = COLUMNS
-    while columns > 1 and objective.subspace_cost(columns) > ROOM:
-        columns -= 1
-    return columns
-
-
-def _chief(D: Array, L: Array, count: int) -> Array:
-    """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
-    values, turn = np.linalg.eigh(L.T @ L)
-    moves = D @ ((turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
-    basis = np.linalg.qr(L)[0]
-    moves = moves - basis @ (basis.T @ moves)
-    U, sizes, _ = scipy.linalg.svd(moves, full_matrices=False, check_finite=False)
-    return U[:, : min(count, int(np.sum(sizes > 1e-8 * sizes[0])))]
-
-
-def _orthonormal(blocks: list[Array]) -> Array:
-    """An orthonormal basis of the span of the columns, each taken at unit length."""
-    columns = np.hstack(blocks)
-    lengths = np.linalg.norm(columns, axis=0)
-    columns = columns[:, lengths > 0] / lengths[lengths > 0]
-    if columns.shape[1] == 0:
-        return columns
-    Q, R, _ = scipy.linalg.qr(columns, mode="economic", pivoting=True, check_finite=False)
-    sizes = np.abs(np.diag(R))
-    return np.ascontiguousarray(Q[:, : sizes.size][:, sizes > 1e-10 * sizes[0]])
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:
@@ -497,24 +372,3 @@ def _best_mixture(restriction: Any) -> tuple[float, float]:
         lambda eta: restriction.value(np.array([1 - eta, eta])), bounds=(0.0, 1.0), method="bounded"
     )
     return 1 - float(found.x), float(found.x)
-
-
-def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:
-    """The best point of the segment, along which F is convex, and how far along it lies.
-
-    Where the model had no curvature its minimum may lie far beyond that of F.
-    """
-    move = there - here
-    start, reach = restriction.value(here), 1.0
-    if abs(restriction.value(there) - start) <= ROUNDING * abs(start):
-        return there, 1.0  # F cannot tell them apart any more, its gradient can
-    while not restriction.value(here + reach * move) < start and reach > 1e-15:
-        reach *= 0.25
-    found = scipy.optimize.minimize_scalar(
-        lambda part: restriction.value(here + part * reach * move),
-        bounds=(0.0, min(4.0, 1.0 / reach)),
-        method="bounded",
-    )
-    ends = (float(found.x), 1.0, 1.0 / reach if reach > 0.25 else 1.0)
-    part = reach * min(ends, key=lambda part: restriction.value(here + part * reach * move))
-    return here + part * move, part
