@@ -28,14 +28,14 @@ LARGER: dict[str, tuple[str, ...]] = {"regmvu_auto": ("Verdicts",), "npkl_a9a": 
 
 ADVICE = """\
 `auto` is the default, and the place to start: it looks at the structure of the problem, runs the
-solver that fits it, and says how far from the optimum its answer can be. Look further for one of three reasons. To compare
-with a paper, take the paper's method by its name: it has the same limits, history and certificate
-as the rest. Under a limit on the rank (`rank=`), the problem is no longer convex:
-`auto` hands it to a method on factors of that size, another start or another such method may find
-a better point, and the certificate says what the limit can cost. Where memory is short,
+solver that fits it, and says how far from the optimum its answer can be. Look further for one of
+three reasons. To compare with a paper, take the paper's method by its name: it has the same limits,
+history and certificate as the rest. Under a limit on the rank (`rank=`), the problem is no longer
+convex: `auto` hands it to a method on factors of that size, another start or another such method
+may find a better point, and the certificate says what the limit can cost. Where memory is short,
 `lro`, `bis`, `gd` and `agd` keep few copies of a factor of the rank given, `lbfgs` keeps many, and
-`projected-gradient`, `eigenbasis`, `admm` and the conic solvers keep whole matrices of the
-problem's order."""
+`projected-gradient`, `eigenbasis` and the conic solvers keep whole matrices of the problem's
+order."""
 
 Record = dict[str, Any]
 Row = dict[str, Any]

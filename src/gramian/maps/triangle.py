@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,10 +16,14 @@ def triangle_size(order: int) -> int:
     return order * (order + 1) // 2
 
 
+@lru_cache(maxsize=32)
 def triangle(order: int) -> tuple[Indices, Indices, Array]:
     """The places (i, j), i ≤ j, that svec reads, and what it multiplies them by: 1 or √2."""
     j, i = np.tril_indices(order)
-    return i, j, np.where(i == j, 1.0, np.sqrt(2.0))
+    parts = i, j, np.where(i == j, 1.0, np.sqrt(2.0))
+    for part in parts:
+        part.setflags(write=False)
+    return parts
 
 
 def svec(M: Array) -> Array:

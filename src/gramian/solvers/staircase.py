@@ -235,7 +235,7 @@ class _Climb:
                 start.factor,
                 self.settings,
                 iterations=DESCENT_STEPS,
-                tol=1e-8,
+                tol=0.3 * self.settings.tol,
                 trace=self.trace,
             )
             found = self.objective.image(factor)
