@@ -224,6 +224,15 @@ def test_a_sum_is_bounded_by_the_strong_convexity_of_a_part():
     assert bound.value == pytest.approx(result.value, rel=1e-6)
 
 
+def test_a_null_space_that_the_linear_term_does_not_share_gives_no_bound():
+    """M₂₂ is not observed and C₂₂ < 0: F is unbounded, however large the rest of ∇F is."""
+    C = np.diag([1.0, 1.0, -0.1])
+    objective = Composite(Entries([[0, 0], [1, 1], [0, 1]], 3), Squared(1.0), C)
+    for size in (1.0, 1e6, 1e12):
+        L = np.diag([size, size, size])
+        assert gm.certify(gm.Problem(objective), L).gap is None
+
+
 def test_without_a_trace_term_the_terms_themselves_bound_f():
     """A sum of squares is never below 0, and neither is ⟨C, M⟩ where C ⪰ 0."""
     problem = gm.Problem(Composite(Entries(PAIRS[:4], N), Squared(TARGET[:4]), constant=3.0))

@@ -184,14 +184,16 @@ class Composite(Objective):
     def _pencil_shift(self, w: Array) -> float | None:
         """The least t with 𝒜*(w + t) + C ⪰ 0, None where P = 𝒜*(1) cannot mend it.
 
-        The null space of P (the constants, for the Laplacian of a graph) must be one of the
-        gradient's too, as it is where C is centred.
+        The null space of P (the constants, for the Laplacian of a graph) must be one of 𝒜*(w) and
+        of C too, as it is where C is centred.
         """
         assert self._image_root is not None
         root, null = self._image_root
-        G = self.map.adjoint_matrix(w) + self.C.dense()
-        if np.linalg.norm(G @ null) > 1e-10 * np.linalg.norm(G):
-            return None
+        C, image = self.C.dense(), self.map.adjoint_matrix(w)
+        for part in (C, image):  # each by its own size: a large one would hide a small one
+            if np.linalg.norm(part @ null) > 1e-12 * np.linalg.norm(part):
+                return None
+        G = image + C
         lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
         # Rounding can leave the shifted matrix a little below the cone.
         return max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * float(np.abs(w).max())

@@ -160,6 +160,9 @@ class _Climb:
                 certificate = self._certificate(image, ground.bound)
                 if self._optimal(certificate):
                     break
+        if self.search.inside and not self._optimal(certificate):
+            self._bound_inside()
+            certificate = self._certificate(image, ground.bound)
         if certificate.gap is not None:
             self.lower = LowerBound(certificate.lower_bound, certificate.method)
         return certificate
@@ -217,7 +220,6 @@ class _Climb:
         if self.search.whole or rank + min(count, MORE) <= self.search.widest:
             W = self.search.columns(image, ground, direction)
             found = self.search.best(image, W, 1e-3 * enough)
-            self._bound_inside()
             if found is not None:
                 return self._better(found, straight)
         return self._append(straight, ground)
@@ -336,6 +338,7 @@ class _Climb:
                 certificate = self._certificate(image, bottom)
                 if certificate.gap is not None:
                     self.lower = LowerBound(certificate.lower_bound, certificate.method)
+        self.search.inside = []
 
     def _append(self, image: Any, ground: Ground) -> Any:
         """The lowest eigenvectors, by a bilateral search."""
