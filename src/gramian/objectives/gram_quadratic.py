@@ -232,7 +232,8 @@ class GramQuadratic(Objective):
         """S = P₊(G − κM): κ > 0 keeps the range of M out of S, for several sizes of κ."""
         G = self.gradient(image).dense()
         M = image.factor @ image.factor.T
-        ratio = float(np.linalg.norm(G)) / max(float(np.linalg.norm(M)), 1e-300)
+        size = float(np.linalg.norm(M))
+        ratio = float(np.linalg.norm(G)) / size if size > 0 else 0.0
         gaps = [self._dual_gap(G, M, kappa) for kappa in (0.0, 2 * self.modulus, ratio)]
         method = "strong convexity" if self.eigenbasis is None else "Fenchel dual point"
         return LowerBound(self.value(image) - min(gaps), method)
