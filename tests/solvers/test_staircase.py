@@ -71,6 +71,18 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
         assert ground.bound <= ground.hope
 
 
+def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(large, large_result):
+    """From an eigenvector in the middle a few Lanczos steps see nothing below it."""
+    climb = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2)))
+    image = large.objective.image(0.97 * large_result.factor)
+    values, vectors = np.linalg.eigh(large.objective.gradient(image).dense())
+    climb.vector = vectors[:, values.size // 2]
+    certificate = climb.certify(image, climb.ground(image, 2))
+    assert certificate.lambda_min <= values[0] + 1e-10
+    assert certificate.lower_bound <= large_result.value
+    assert climb.lower is None
+
+
 def test_ranks_beyond_the_widest_search_are_reached():
     """‖M − K‖² on a slice, with more positive eigenvalues than a search has columns."""
     n = 2 * COLUMNS + 10

@@ -30,9 +30,9 @@ Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
 
 # Work (pairs × columns) of one call above which numba is used. Importing numba and reading a
-# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At this work (40,000
-# pairs, rank 10, two cores) the two gathers and two scatters of an iteration take 15 ms plain
-# and 5 ms compiled: even after 80 iterations with a cache, 250 without.
+# gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At 71,600 pairs and rank
+# 10 two gathers and two scatters took 26 ms plain and 9 ms compiled (one thread of a busy
+# machine): even after 50 iterations with a cache, 150 without, and twice that here.
 COMPILED_WORK = 400_000
 
 # Elements of one temporary block of a plain gather: 256 kB of float64, at home in the L2 cache.

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
 from gramian.solvers import eigenbasis as split
-from gramian.solvers.base import Run, Settings, compress
+from gramian.solvers.base import Run, Settings, compress, no_rank_limit
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.frank_wolfe import refusal as atoms_refusal
 from gramian.solvers.ground import EXACT_ORDER
 from gramian.solvers.lbfgs import lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
@@ -32,7 +31,7 @@ PROJECTED_STEPS, FAST = 60, 0.2
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Nothing is refused but a rank limit together with a fixed trace."""
-    return None if problem.domain.trace is None else atoms_refusal(problem, settings)
+    return None if problem.domain.trace is None else no_rank_limit(problem, settings)
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:

@@ -150,21 +150,32 @@ class _Climb:
         return ground
 
     def certify(self, image: Any, ground: Ground) -> Certificate:
-        """The gap by the best lower bound seen; a sharper λ_min only where it could end the run."""
+        """The gap by the best lower bound seen.
+
+        Where λ_min is only estimated, a bound that could end the run has to be found again from a
+        random start, which has not been drawn to an eigenvector that another one has passed by;
+        and no bound is kept for later points.
+        """
         certificate = self._certificate(image, ground.bound)
-        if self.problem.order > EXACT_ORDER and not self._optimal(certificate):
-            for steps in SHARPER_STEPS:
-                if not self._optimal(self._certificate(image, ground.hope)):
-                    break
-                ground = self.ground(image, steps)
-                certificate = self._certificate(image, ground.bound)
-                if self._optimal(certificate):
-                    break
+        if self.problem.order > EXACT_ORDER:
+            return self._confirmed(image, ground, certificate)
         if self.search.inside and not self._optimal(certificate):
             self._bound_inside()
             certificate = self._certificate(image, ground.bound)
         if certificate.gap is not None:
             self.lower = LowerBound(certificate.lower_bound, certificate.method)
+        return certificate
+
+    def _confirmed(self, image: Any, ground: Ground, certificate: Certificate) -> Certificate:
+        for steps in SHARPER_STEPS:
+            if not self._optimal(self._certificate(image, ground.hope)):
+                break
+            self.vector = None
+            again = self.ground(image, steps)
+            bound = again.bound if again.hope <= ground.hope else min(again.bound, ground.hope)
+            certificate = self._certificate(image, bound)
+            if self._optimal(certificate):
+                break
         return certificate
 
     def _certificate(self, image: Any, bottom: float) -> Certificate:
@@ -185,7 +196,7 @@ class _Climb:
                 continue
             fewer = self.objective.image(np.ascontiguousarray(scaled(L[:, :rank], self.trace)))
             if self.objective.value(fewer) <= room:
-                found = self._certificate(fewer, self.ground(fewer).bound)
+                found = self.certify(fewer, self.ground(fewer))
                 return (fewer, found) if self._optimal(found) else (image, certificate)
         return image, certificate
 
