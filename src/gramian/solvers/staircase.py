@@ -25,6 +25,7 @@ from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers import lbfgs
+from gramian.solvers.bilgo import bilgo
 from gramian.solvers.base import (
     Run,
     Settings,
@@ -62,6 +63,9 @@ GRADIENT_STEPS, FALL = 60, 0.03
 DESCENT_STEPS, FAR = 100, 1e6
 """Steps of L-BFGS on all columns that a small problem starts with, and a fall not to be trusted."""
 
+NEAR = 0.03
+"""Part of the gap allowed that a gradient on the factor may stand for when its steps end."""
+
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
 """Products with the Hessian for one direction: at first, and at most."""
@@ -89,6 +93,11 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
             return Status.STALLED
         if climb.falls_for_ever(image, value):
             return Status.UNBOUNDED
+        if climb.outgrown(image):
+            climb.greedy = False
+            for step in bilgo(problem, image.factor, settings):
+                yield step
+            image = problem.objective.image(step.factor)
 
 
 @dataclass
@@ -108,6 +117,8 @@ class _Climb:
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
     fresh: bool = True
     """Whether nothing has been tried yet."""
+    greedy: bool = True
+    """Whether BILGO has not been tried."""
     steepest: float = 0.0
     """The largest gradient on the factor seen."""
     size: float = field(init=False)
@@ -126,6 +137,12 @@ class _Climb:
     def large(self) -> bool:
         """Whether a search costs more than it finds, unless the rest has failed."""
         return self.problem.order > DENSE_ORDER and self.trace is None
+
+    def outgrown(self, image: Any) -> bool:
+        """Whether the rank leaves no room for a search, at an order where BILGO's steps are cheap."""
+        room = self.search.widest - image.factor.shape[1]
+        small = self.trace is None and not (self.search.whole or self.large)
+        return self.greedy and small and room < MORE
 
     @property
     def trace(self) -> float | None:
@@ -219,7 +236,7 @@ class _Climb:
         if self.fresh and self.search.whole:
             self.fresh = False
             return self._better(self._descent(image), image)
-        enough = 1e-3 * self._allowed(certificate.value)
+        enough = NEAR * self._allowed(certificate.value)
         direction = None
         image, done = self._first_order(image, enough)
         straight = image
@@ -230,7 +247,7 @@ class _Climb:
             return self._append(image, ground)
         if self.search.whole or rank + min(count, MORE) <= self.search.widest:
             W = self.search.columns(image, ground, direction)
-            found = self.search.best(image, W, 1e-3 * enough)
+            found = self.search.best(image, W, 1e-4 * enough)
             if found is not None:
                 return self._better(found, straight)
         return self._append(straight, ground)
@@ -269,7 +286,7 @@ class _Climb:
         target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
         steps = self._conjugate_gradient if self.trace is None else self._quasi_newton
         image, least = steps(image, target)
-        self.well_conditioned = least <= max(0.5 * first, target)
+        self.well_conditioned = least <= max(0.2 * first, target)
         return image, least <= target or (self.large and self.well_conditioned)
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
