@@ -25,7 +25,6 @@ from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers import lbfgs
-from gramian.solvers.bilgo import bilgo
 from gramian.solvers.base import (
     Run,
     Settings,
@@ -60,6 +59,9 @@ NOISE = 1e-2
 GRADIENT_STEPS, FALL = 60, 0.03
 """Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
 
+QUASI_STEPS, QUASI_FALL = 150, 1e-3
+"""The same for L-BFGS."""
+
 DESCENT_STEPS, FAR = 100, 1e6
 """Steps of L-BFGS on all columns that a small problem starts with, and a fall not to be trusted."""
 
@@ -69,6 +71,9 @@ NEAR = 0.03
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
 """Products with the Hessian for one direction: at first, and at most."""
+
+MANY = 12
+"""Eigenvectors taken in a round where the rank is high."""
 
 PATIENCE = 6
 """Rounds without progress before it gives up."""
@@ -93,11 +98,6 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
             return Status.STALLED
         if climb.falls_for_ever(image, value):
             return Status.UNBOUNDED
-        if climb.outgrown(image):
-            climb.greedy = False
-            for step in bilgo(problem, image.factor, settings):
-                yield step
-            image = problem.objective.image(step.factor)
 
 
 @dataclass
@@ -117,8 +117,6 @@ class _Climb:
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
     fresh: bool = True
     """Whether nothing has been tried yet."""
-    greedy: bool = True
-    """Whether BILGO has not been tried."""
     steepest: float = 0.0
     """The largest gradient on the factor seen."""
     size: float = field(init=False)
@@ -139,10 +137,9 @@ class _Climb:
         return self.problem.order > DENSE_ORDER and self.trace is None
 
     def outgrown(self, image: Any) -> bool:
-        """Whether the rank leaves no room for a search, at an order where BILGO's steps are cheap."""
+        """Whether the rank leaves no room for a search, at an order where many columns are cheap."""
         room = self.search.widest - image.factor.shape[1]
-        small = self.trace is None and not (self.search.whole or self.large)
-        return self.greedy and small and room < MORE
+        return room < MORE and not (self.search.whole or self.large or self.objective.quadratic)
 
     @property
     def trace(self) -> float | None:
@@ -236,6 +233,8 @@ class _Climb:
         if self.fresh and self.search.whole:
             self.fresh = False
             return self._better(self._descent(image), image)
+        if self.outgrown(image):
+            return self._quasi_newton(self._append(image, ground, MANY), 0.0)[0]
         enough = NEAR * self._allowed(certificate.value)
         direction = None
         image, done = self._first_order(image, enough)
@@ -284,7 +283,7 @@ class _Climb:
             return image, False
         first = float(np.linalg.norm(self._slope(image)))
         target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
-        steps = self._conjugate_gradient if self.trace is None else self._quasi_newton
+        steps = self._conjugate_gradient if self.trace is None and self.objective.quadratic else self._quasi_newton
         image, least = steps(image, target)
         self.well_conditioned = least <= max(0.2 * first, target)
         return image, least <= target or (self.large and self.well_conditioned)
@@ -306,8 +305,8 @@ class _Climb:
             self.objective,
             image.factor,
             self.settings,
-            iterations=GRADIENT_STEPS,
-            tol=FALL,
+            iterations=QUASI_STEPS,
+            tol=QUASI_FALL,
             trace=self.trace,
         )
         image = self.objective.image(factor)
@@ -368,12 +367,12 @@ class _Climb:
                     self.lower = LowerBound(certificate.lower_bound, certificate.method)
         self.search.inside = []
 
-    def _append(self, image: Any, ground: Ground) -> Any:
+    def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
         """The lowest eigenvectors, by a bilateral search."""
         if self.trace is None and ground.values[0] >= -ground.rounding:
             return image
         image = self._without_dead_columns(image)
-        count = FIRST if image.factor.shape[1] == 0 else MORE
+        count = FIRST if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
         atoms = scaled(ground.vectors[:, :count] * np.sqrt(share), self.trace)
