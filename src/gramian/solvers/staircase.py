@@ -137,7 +137,7 @@ class _Climb:
         return self.problem.order > DENSE_ORDER and self.trace is None
 
     def outgrown(self, image: Any) -> bool:
-        """Whether the rank leaves no room for a search, at an order where many columns are cheap."""
+        """Whether the rank leaves no room for a search, where many columns are cheap."""
         room = self.search.widest - image.factor.shape[1]
         return room < MORE and not (self.search.whole or self.large or self.objective.quadratic)
 
@@ -234,7 +234,7 @@ class _Climb:
             self.fresh = False
             return self._better(self._descent(image), image)
         if self.outgrown(image):
-            return self._quasi_newton(self._append(image, ground, MANY), 0.0)[0]
+            return self._quasi_newton(self._append(image, ground, MANY))[0]
         enough = NEAR * self._allowed(certificate.value)
         direction = None
         image, done = self._first_order(image, enough)
@@ -283,8 +283,10 @@ class _Climb:
             return image, False
         first = float(np.linalg.norm(self._slope(image)))
         target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
-        steps = self._conjugate_gradient if self.trace is None and self.objective.quadratic else self._quasi_newton
-        image, least = steps(image, target)
+        if self.trace is None and self.objective.quadratic:
+            image, least = self._conjugate_gradient(image, target)
+        else:
+            image, least = self._quasi_newton(image)
         self.well_conditioned = least <= max(0.2 * first, target)
         return image, least <= target or (self.large and self.well_conditioned)
 
@@ -299,8 +301,8 @@ class _Climb:
                     break
         return best, least
 
-    def _quasi_newton(self, image: Any, target: float) -> tuple[Any, float]:
-        """The same by L-BFGS, which can keep to a trace."""
+    def _quasi_newton(self, image: Any) -> tuple[Any, float]:
+        """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
         factor = lbfgs.descend(
             self.objective,
             image.factor,
