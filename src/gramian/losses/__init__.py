@@ -3,10 +3,11 @@
 from gramian.losses.base import Loss, Separable
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
-from gramian.losses.soft_min import SoftMin
+from gramian.losses.soft_min import FilledSoftMin, SoftMin
 from gramian.losses.squared import Squared
 
 __all__ = [
+    "FilledSoftMin",
     "Logistic",
     "Loss",
     "Separable",

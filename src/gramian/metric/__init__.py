@@ -1,6 +1,9 @@
 """Metric learners, as scikit-learn transformers."""
 
+from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
 from gramian.metric.linear_separation import LinearSeparation
+from gramian.metric.lmnn import LMNN
+from gramian.metric.lmnn_eig import LMNNEig
 
-__all__ = ["KTA", "LinearSeparation"]
+__all__ = ["KTA", "LMNN", "DMLEig", "LMNNEig", "LinearSeparation"]

@@ -64,29 +64,53 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
         (d × k) leads back to the features from them.
         """
+        result = self._minimize(problem, init=self._start(basis))
+        self._finish(result, result.factor, gram, basis)
+
+    def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
+        """`gramian.minimize` with the parameters of the estimator."""
         limit = self.rank
         if limit is None and problem.order > DENSE_ORDER:
             limit = LARGE_RANK
-        self.result_: Result = minimize(
-            problem,
-            self.solver,
-            rank=None if limit is None else min(limit, problem.order),
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
-        self.certificate_ = self.result_.certificate
-        self.n_iter_ = max(1, self.result_.iterations)
-        if not self.result_.status.converged:
+        options = {
+            "rank": None if limit is None else min(limit, problem.order),
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "time_limit": self.time_limit,
+            "random_state": self.random_state,
+            "progress": self.progress,
+        }
+        return minimize(problem, self.solver, init=init, **(options | changes))
+
+    def _start(self, basis: Array | None) -> Array | None:
+        """The factor of an earlier fit, `init`, in the coordinates of this one."""
+        if self.init is None:
+            return None
+        check_is_fitted(self.init, "components_", msg="init must be a fitted metric learner")
+        components = np.asarray(self.init.components_, dtype=float)
+        if components.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"init was fitted to {components.shape[1]} features, "
+                f"but these samples have {self.n_features_in_}"
+            )
+        if basis is None:
+            return np.ascontiguousarray(components.T)
+        return np.linalg.lstsq(basis, components.T, rcond=None)[0]
+
+    def _finish(
+        self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
+    ) -> None:
+        """Set what a fitted metric has, and warn where the run did not converge."""
+        self.result_ = result
+        self.certificate_ = result.certificate
+        self.n_iter_ = max(1, result.iterations)
+        if not result.status.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge: {self.result_.status.sentence} "
+                f"{type(self).__name__} did not converge: {result.status.sentence} "
                 f"({self.certificate_})",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        factor = self.result_.factor
         factor = principal_columns(factor, gram @ factor)
         factor = factor if basis is None else basis @ factor
         self.components_ = np.ascontiguousarray(factor.T[: self.n_components])

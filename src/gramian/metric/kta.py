@@ -40,6 +40,8 @@ class KTA(MetricLearner):
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost. With more than
         3000 features and samples it is 40 unless told.
+    init : fitted metric learner, optional
+        Start from its metric instead of from nothing.
     solver, tol, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`.
 
@@ -79,6 +81,7 @@ class KTA(MetricLearner):
         tol: float = 1e-4,
         max_iter: int | None = None,
         time_limit: float | None = None,
+        init: Any = None,
         random_state: Any = None,
         progress: bool = False,
     ) -> None:
@@ -91,6 +94,7 @@ class KTA(MetricLearner):
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
+        self.init = init
         self.random_state = random_state
         self.progress = progress
 

@@ -1,17 +1,22 @@
 """The problems of the papers, from formula to `Problem`."""
 
 from gramian.problems.kernel import npkl, reg_pcp
+from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
 from gramian.problems.manifold import mvu, reg_mvu
 from gramian.problems.metric import kta, linear_separation
 from gramian.problems.spectral import quadratic, top_eigen
 
 __all__ = [
+    "dml_eig",
     "kta",
     "linear_separation",
+    "lmnn",
+    "lmnn_eig",
     "mvu",
     "npkl",
     "quadratic",
     "reg_mvu",
     "reg_pcp",
     "top_eigen",
+    "triplets",
 ]

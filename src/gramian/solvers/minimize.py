@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian._random import generator
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar, State
 from gramian.certificate import DENSE_ORDER, Certificate, certify
@@ -199,15 +200,8 @@ def _settings(
         raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
     deadline = np.inf if time_limit is None else started + time_limit
     return Settings(
-        None if rank is None else int(rank), float(tol), _generator(random_state), deadline
+        None if rank is None else int(rank), float(tol), generator(random_state), deadline
     )
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """From a seed, a Generator, or the RandomState that scikit-learn passes on; None is seed 0."""
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31 - 1)
-    return np.random.default_rng(0 if random_state is None else random_state)
 
 
 def _iteration_limit(max_iter: int | None, solver: Solver) -> int:

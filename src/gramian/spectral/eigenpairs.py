@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian._random import generator
 from gramian.backends.threads import blas_threads_for
 from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
 from gramian.spectral._inputs import Given, given
@@ -76,7 +77,7 @@ def top_eigen(
     """
     matrix = given(K)
     _check_arguments(k, matrix.order, method, tol, max_products)
-    k, seed = int(k), _seed(random_state)
+    k, seed = int(k), generator(random_state)
     with blas_threads_for(matrix.order):
         if method == "auto":
             method = "lapack" if _lapack_is_faster(matrix, k) else "lanczos"
@@ -151,11 +152,3 @@ def _check_arguments(k: Any, n: int, method: Any, tol: Any, max_products: Any) -
         raise ValueError(f"tol must be a number in [0, 1), got {tol!r}")
     if max_products is not None and not (isinstance(max_products, int) and max_products > 0):
         raise ValueError(f"max_products must be a whole number above 0, got {max_products!r}")
-
-
-def _seed(random_state: Any) -> np.random.Generator:
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        random_state = random_state.randint(2**31 - 1)
-    return np.random.default_rng(0 if random_state is None else random_state)

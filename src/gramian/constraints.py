@@ -1,0 +1,257 @@
+"""Pairs and triplets from labels: the constraints that local metric learners are fitted to.
+
+Pairs are (p, 2) and triplets (t, 3) integer arrays, (anchor, same, other) in that order. The
+nearest are found class by class with scikit-learn's neighbour search, which works in blocks and
+never holds n × n distances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from gramian._random import generator
+
+Indices = NDArray[np.integer]
+Array = NDArray[np.floating]
+
+SKETCH = 16
+"""Dimensions of the projection that approximate neighbours are looked for in."""
+
+CANDIDATES = 8
+"""Approximate neighbours are the nearest among so many times as many candidates."""
+
+
+def same_class_neighbors(
+    X: Any, y: ArrayLike, k: int = 3, *, fewer: bool = False, approximate: bool = False
+) -> Indices:
+    """The k nearest samples of its own class for every sample: its targets.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+    y : labels of shape (n_samples,)
+    k : int
+    fewer : bool
+        Let a class of k samples or less have as many targets as it can, at least one; the
+        nearest is then repeated to fill the row. Otherwise such a class is an error.
+    approximate : bool
+        Look for candidates in a random projection, then take the nearest of those.
+
+    Returns
+    -------
+    array of shape (n_samples, k)
+        Indices, nearest first. Of a group of identical samples each is a neighbour of the others.
+    """
+    X, classes, names = _labelled(X, y)
+    k = _count(k, "k")
+    check_class_sizes(classes, names, 1 if fewer else k)
+    found = np.empty((classes.size, k), dtype=np.intp)
+    for members in _members(classes):
+        near = _others(X[members], min(k, members.size - 1), approximate)
+        found[members, : near.shape[1]] = members[near]
+        found[members, near.shape[1] :] = members[near[:, :1]]
+    return found
+
+
+def other_class_neighbors(
+    X: Any, y: ArrayLike, k: int = 3, *, approximate: bool = False
+) -> Indices:
+    """The k nearest samples of any other class for every sample: its impostors.
+
+    Parameters and return as in `same_class_neighbors`.
+    """
+    X, classes, names = _labelled(X, y)
+    k = _count(k, "k")
+    sizes = np.bincount(classes)
+    if classes.size - sizes.max() < k:
+        raise ValueError(
+            f"only {classes.size - sizes.max()} samples are outside class "
+            f"{names[sizes.argmax()]!r}, fewer than k = {k}: lower k"
+        )
+    found = np.empty((classes.size, k), dtype=np.intp)
+    for members in _members(classes):
+        rest = np.flatnonzero(classes != classes[members[0]])
+        found[members] = rest[_nearest(X[rest], X[members], k, approximate)]
+    return found
+
+
+def local_pairs(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> tuple[Indices, Indices]:
+    """Similar pairs of every sample with its k targets, dissimilar ones with its k impostors.
+
+    DML-eig §5. Each is (n·k, 2), the sample first: a pair that is near from both sides counts
+    twice, as there. `options` are those of `same_class_neighbors`.
+    """
+    near = same_class_neighbors(X, y, k, **options)
+    options.pop("fewer", None)
+    return as_pairs(near), as_pairs(other_class_neighbors(X, y, k, **options))
+
+
+def local_triplets(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> Indices:
+    """(anchor, target, impostor) for every sample, its k targets and k impostors: (n·k², 3)."""
+    near = same_class_neighbors(X, y, k, **options)
+    options.pop("fewer", None)
+    return as_triplets(near, other_class_neighbors(X, y, k, **options))
+
+
+def as_pairs(neighbors: Indices) -> Indices:
+    """(sample, neighbour) for each entry of an (n, k) array of neighbours."""
+    n, k = neighbors.shape
+    return np.column_stack([np.repeat(np.arange(n), k), neighbors.ravel()])
+
+
+def as_triplets(near: Indices, far: Indices) -> Indices:
+    """(sample, target, impostor) for every combination of each row."""
+    n, k = near.shape
+    return np.column_stack(
+        [
+            np.repeat(np.arange(n), k * far.shape[1]),
+            np.repeat(near.ravel(), far.shape[1]),
+            np.tile(far, (1, k)).ravel(),
+        ]
+    )
+
+
+def all_pairs(y: ArrayLike) -> tuple[Indices, Indices]:
+    """Every pair of one class, and every pair of two: n(n − 1)/2 in all, each once."""
+    _, classes = np.unique(np.asarray(y), return_inverse=True)
+    i, j = np.triu_indices(classes.size, 1)
+    same = classes[i] == classes[j]
+    pairs = np.column_stack([i, j])
+    return pairs[same], pairs[~same]
+
+
+def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple[Indices, Indices]:
+    """`count` similar and `count` dissimilar pairs drawn at random, none of a sample with itself.
+
+    Pairs may repeat; the same seed draws the same pairs.
+    """
+    names, classes = np.unique(np.asarray(y), return_inverse=True)
+    count, rng = _count(count, "count"), generator(random_state)
+    _need_two(names)
+    partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
+    if partnered.size == 0:
+        raise ValueError("every class has one member only, so there is no similar pair to draw")
+    first = rng.choice(partnered, count)
+    similar = np.column_stack([first, _drawn(rng, classes, first, same=True)])
+    first = rng.integers(0, classes.size, count)
+    return similar, np.column_stack([first, _drawn(rng, classes, first, same=False)])
+
+
+def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> Indices:
+    """`count` triplets (anchor, same, other) drawn at random; the same seed draws the same."""
+    names, classes = np.unique(np.asarray(y), return_inverse=True)
+    count, rng = _count(count, "count"), generator(random_state)
+    _need_two(names)
+    partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
+    if partnered.size == 0:
+        raise ValueError("every class has one member only, so no triplet has a same side")
+    anchor = rng.choice(partnered, count)
+    same = _drawn(rng, classes, anchor, same=True)
+    return np.column_stack([anchor, same, _drawn(rng, classes, anchor, same=False)])
+
+
+def check_class_sizes(classes: Indices, names: Any, k: int) -> None:
+    """Refuse a class with fewer than k + 1 members, by name."""
+    sizes = np.bincount(classes)
+    short = int(np.argmin(sizes))
+    if sizes[short] == 1:
+        raise ValueError(
+            f"class {names[short]!r} has a single sample, which has no neighbour of its own "
+            "class: leave the class out or add samples to it"
+        )
+    if sizes[short] <= k:
+        raise ValueError(
+            f"class {names[short]!r} has {sizes[short]} samples, too few for {k} neighbours "
+            f"each: use at most {sizes[short] - 1} neighbours, or leave the class out"
+        )
+
+
+def _labelled(X: Any, y: ArrayLike) -> tuple[Any, Indices, Any]:
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    labels = np.asarray(y)
+    check_consistent_length(X, labels)
+    names, classes = np.unique(labels, return_inverse=True)
+    _need_two(names)
+    return X, classes, names
+
+
+def _need_two(names: Any) -> None:
+    if names.size < 2:
+        raise ValueError("y has only one class; constraints need at least two")
+
+
+def _count(k: int, name: str) -> int:
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {k!r}")
+    return int(k)
+
+
+def _members(classes: Indices) -> Iterator[Indices]:
+    for c in range(int(classes.max()) + 1):
+        yield np.flatnonzero(classes == c)
+
+
+def _others(X: Any, k: int, approximate: bool) -> Indices:
+    """The k nearest rows of X to each of its rows, itself left out wherever it comes."""
+    near = _nearest(X, X, k + 1, approximate)
+    itself = near == np.arange(X.shape[0])[:, None]
+    # Among more than k duplicates a sample may not find itself: then the last goes.
+    itself[~itself.any(axis=1), -1] = True
+    return near[~itself].reshape(X.shape[0], k)
+
+
+def _nearest(reference: Any, queries: Any, k: int, approximate: bool) -> Indices:
+    if approximate and reference.shape[1] > SKETCH and reference.shape[0] > CANDIDATES * k:
+        return _nearest_of_candidates(reference, queries, k)
+    found: Indices = (
+        NearestNeighbors(n_neighbors=k).fit(reference).kneighbors(queries, return_distance=False)
+    )
+    return found
+
+
+def _nearest_of_candidates(reference: Any, queries: Any, k: int) -> Indices:
+    """The k nearest among the nearest few of a projection to the principal directions."""
+    basis = _principal(reference)
+    search = NearestNeighbors(n_neighbors=CANDIDATES * k).fit(np.asarray(reference @ basis))
+    found = search.kneighbors(np.asarray(queries @ basis), return_distance=False)
+    nearest = np.empty((queries.shape[0], k), dtype=np.intp)
+    block = max(1, 50_000_000 // (found.shape[1] * reference.shape[1]))
+    for start in range(0, queries.shape[0], block):
+        rows = slice(start, start + block)
+        gaps = _dense(reference[found[rows].ravel()]).reshape(*found[rows].shape, -1)
+        distances = np.sum((gaps - _dense(queries[rows])[:, None]) ** 2, axis=2)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        nearest[rows] = np.take_along_axis(found[rows], order, axis=1)
+    return nearest
+
+
+def _principal(X: Any) -> Array:
+    """The leading right singular vectors of X less its mean, from a sample of the rows."""
+    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 2000)).astype(np.intp)
+    sample = _dense(X[rows])
+    return np.linalg.svd(sample - sample.mean(axis=0), full_matrices=False)[2][:SKETCH].T
+
+
+def _dense(X: Any) -> Array:
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+def _drawn(rng: Any, classes: Indices, anchor: Indices, *, same: bool) -> Indices:
+    """A partner for each anchor, of its class or of another, by drawing within the sorted order."""
+    order = np.argsort(classes, kind="stable")
+    sizes = np.bincount(classes)
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    own, start = sizes[classes[anchor]], starts[classes[anchor]]
+    if same:
+        step = rng.integers(1, own)
+        return order[start + (place[anchor] - start + step) % own]
+    step = rng.integers(0, classes.size - own)
+    return order[(start + own + step) % classes.size]

@@ -1,0 +1,67 @@
+"""All triplets that a metric violates, found in blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+BLOCK = 4_000_000
+"""Distances computed at a time."""
+
+
+def violated_triplets(
+    Z: Array, classes: Indices, near: Indices, anchors: Indices
+) -> Iterator[tuple[Indices, Array]]:
+    """(i, j, l) with 1 + d(i, j) − d(i, l) > 0 and those margins, block after block.
+
+    i runs over the anchors, j over its targets `near[i]`, l over all samples of other classes; d
+    is the squared distance of the rows of Z. Candidates come from products in float32, with room
+    for their rounding, and are then computed again in full.
+    """
+    Z32 = Z.astype(np.float32)
+    squares = np.sum(Z * Z, axis=1).astype(np.float32)
+    room = 32 * np.finfo(np.float32).eps * float(squares.max(initial=0.0))
+    reach = 1.0 + _distances(Z, anchors[:, None], near[anchors]).max(axis=1)
+    for c in np.unique(classes[anchors]):
+        mine = np.flatnonzero(classes[anchors] == c)
+        rest = np.flatnonzero(classes != c)
+        others, rest_squares = Z32[rest].T, squares[rest]
+        step = max(1, BLOCK // rest.size)
+        for start in range(0, mine.size, step):
+            rows = mine[start : start + step]
+            i = anchors[rows]
+            gaps = rest_squares - 2 * (Z32[i] @ others)
+            limit = reach[rows] - squares[i] + room
+            row, column = np.nonzero(gaps < limit[:, None].astype(np.float32))
+            yield _margins(Z, i[row], near[i[row]], rest[column])
+
+
+def _margins(Z: Array, i: Indices, targets: Indices, l: Indices) -> tuple[Indices, Array]:
+    """The violated ones of (i, j, l) for every target j, and by how much."""
+    far = _distances(Z, i, l)
+    unique, where = np.unique(i, return_inverse=True)
+    first = np.zeros(unique.size, dtype=np.intp)
+    first[where] = np.arange(i.size)
+    close = _distances(Z, unique[:, None], targets[first])[where]
+    margins = 1.0 + close - far[:, None]
+    row, column = np.nonzero(margins > 0)
+    triplets = np.column_stack([i[row], targets[row, column], l[row]])
+    return triplets, margins[row, column]
+
+
+def _distances(Z: Array, i: Indices, j: Indices) -> Array:
+    """‖z_i − z_j‖² for arrays of indices that broadcast, in blocks of pairs."""
+    i, j = np.broadcast_arrays(i, j)
+    flat_i, flat_j = i.ravel(), j.ravel()
+    found = np.empty(flat_i.size)
+    step = max(1, BLOCK // max(1, Z.shape[1]))
+    for start in range(0, found.size, step):
+        part = slice(start, start + step)
+        difference = Z[flat_i[part]] - Z[flat_j[part]]
+        found[part] = np.einsum("pr,pr->p", difference, difference)
+    return found.reshape(i.shape)

@@ -1,0 +1,232 @@
+"""DML-eig: the largest smallest distance of dissimilar pairs."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+
+from gramian.constraints import (
+    as_pairs,
+    check_class_sizes,
+    other_class_neighbors,
+    same_class_neighbors,
+)
+from gramian.metric._base import MetricLearner
+from gramian.metric._local import (
+    check_neighbor_metric,
+    dense_coordinates,
+    joined,
+    neighbor_space,
+)
+from gramian.metric._max_min import MaxMin
+from gramian.objectives.matrices import Dense
+from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitened, whitening
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+SMOOTHING = 0.3
+"""μ in units of the median distance of the dissimilar pairs at S = I/d."""
+
+
+class DMLEig(MetricLearner):
+    """Learn the metric whose smallest distance between dissimilar pairs is largest.
+
+    Solves max min_D d_M over M ⪰ 0 with Σ_S d_M ≤ 1 (DML-eig eq. 3), S and D the pairs of each
+    sample with its nearest of the same and of other classes, smoothed by μ (§3.1): with the
+    scatter X_S = GGᵀ of the similar pairs and M = G⁻ᵀSG⁻¹ it is
+
+        min μ ln Σ_D exp(−⟨X̃_τ, S⟩/μ)  over  S ⪰ (ρ/d) I, tr S = 1.
+
+    The paper has ρ = 0. Its smallest distances decide everything, and with few pairs a metric of
+    very low rank wins them; the floor ρ keeps a part of the plain whitening.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many directions `transform` returns, those in which the mapped samples vary most; by
+        default all that M has.
+    n_neighbors : int
+        Similar and dissimilar pairs of each sample.
+    mu : float or "auto"
+        The smoothing μ, in the units of the whitened distances. It is a statistical choice as
+        much as a numerical one: "auto" is 0.3 of the median distance of the dissimilar pairs
+        under S = I/d, whatever the scale of the data. `max_min_` tells what smoothing leaves of
+        the max–min problem itself.
+    floor : float in [0, 1)
+        ρ; 0 is the paper's model.
+    neighbor_metric : {"kta", "euclidean"}
+        Where pairs are nearest: after a quick alignment with the labels (`KTA`), or in the
+        features as they are.
+    ridge : float
+        Added to X_S, in units of its mean eigenvalue.
+    rank : int, optional
+        The largest rank of S less its floor.
+    init : fitted metric learner, optional
+        Start from its metric.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`. ``solver="frank-wolfe"`` is the paper's, improved.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The rows of a factor of M, in decreasing order of the variance of the mapped samples.
+    mu_ : float
+        The smoothing used.
+    max_min_ : MaxMin
+        The smallest distance reached, and a bound that no metric of the model can pass.
+    result_ : Result
+    certificate_ : Certificate
+        How far from the optimum of the smoothed problem S can be.
+    classes_, n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from gramian.metric import DMLEig
+    >>> X, y = load_wine(return_X_y=True)
+    >>> dml = DMLEig().fit(StandardScaler().fit_transform(X), y)
+    >>> dml.max_min_.value <= dml.max_min_.bound
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        n_neighbors: int = 3,
+        mu: float | str = "auto",
+        floor: float = 0.7,
+        neighbor_metric: str = "kta",
+        ridge: float = 1e-3,
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        init: Any = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.mu = mu
+        self.floor = floor
+        self.neighbor_metric = neighbor_metric
+        self.ridge = ridge
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.init = init
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: ArrayLike) -> DMLEig:
+        """Learn the metric from labelled samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        X, classes = self._labelled(X, y)
+        self._check_sizes()
+        check_smoothing(self.mu)
+        check_neighbor_metric(self.neighbor_metric)
+        check_floor(self.floor)
+        check_class_sizes(classes, self.classes_, self.n_neighbors)
+        samples, basis = dense_coordinates(X, "DMLEig")
+        space = neighbor_space(samples, classes, self.neighbor_metric)
+        similar = as_pairs(same_class_neighbors(space, classes, self.n_neighbors))
+        dissimilar = as_pairs(other_class_neighbors(space, classes, self.n_neighbors))
+        return self._fit_pairs(samples, similar, dissimilar, basis)
+
+    def _fit_pairs(
+        self, samples: Array, similar: Indices, dissimilar: Indices, basis: Array | None
+    ) -> DMLEig:
+        R = whitening(samples, similar, ridge=self.ridge)
+        X, basis = whitened(samples, R), joined(basis, R)
+        order = X.shape[1]
+        plain = distances(X, dissimilar) / order
+        _refuse_identical(plain, dissimilar)
+        self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
+        rest = 1.0 - self.floor
+        problem = dml_eig_whitened(
+            np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor * plain
+        )
+        start = self._start(basis)
+        result = self._minimize(problem, init=None if start is None else unit_trace(start))
+        reached = rest * distances(X @ result.factor, dissimilar) + self.floor * plain
+        self.max_min_ = self._max_min(X, dissimilar, plain, reached)
+        factor = with_floor(result.factor, self.floor)
+        self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
+        return self
+
+    def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:
+        """min_D d at this metric, and max_S Σ u_τ d_τ for the weights u that smoothing gives."""
+        u = softmax(-reached / self.mu_)
+        scatter = pair_scatter(X, dissimilar, weights=u)
+        largest = float(scipy.linalg.eigvalsh(scatter)[-1])
+        bound = self.floor * float(u @ plain) + (1.0 - self.floor) * largest
+        return MaxMin(float(reached.min()), bound)
+
+
+def check_smoothing(mu: float | str) -> None:
+    """Refuse a μ that is neither "auto" nor a finite number above 0."""
+    if isinstance(mu, str):
+        if mu != "auto":
+            raise ValueError(f'mu must be a number above 0 or "auto", got {mu!r}')
+    elif not (isinstance(mu, Real) and np.isfinite(mu) and mu > 0):
+        raise ValueError(f"mu must be a finite number above 0, got {mu!r}")
+
+
+def check_floor(floor: float) -> None:
+    """Refuse a floor ρ outside [0, 1)."""
+    if not (isinstance(floor, Real) and 0 <= floor < 1):
+        raise ValueError(f"floor must be at least 0 and below 1, got {floor!r}")
+
+
+def with_floor(factor: Array, floor: float) -> Array:
+    """A factor of (1 − ρ)LLᵀ + ρ (tr LLᵀ/d) I."""
+    if floor == 0:
+        return np.ascontiguousarray(factor)
+    order = factor.shape[0]
+    values, vectors = np.linalg.eigh(factor @ factor.T)
+    mean = float(np.sum(factor * factor)) / order
+    return vectors * np.sqrt((1 - floor) * np.maximum(values, 0.0) + floor * mean)
+
+
+def distances(Z: Array, pairs: Indices) -> Array:
+    """‖z_i − z_j‖² of the pairs, in blocks."""
+    found = np.empty(len(pairs))
+    step = max(1, 4_000_000 // max(1, Z.shape[1]))
+    for start in range(0, len(pairs), step):
+        part = pairs[start : start + step]
+        difference = Z[part[:, 0]] - Z[part[:, 1]]
+        found[start : start + step] = np.einsum("pr,pr->p", difference, difference)
+    return found
+
+
+def unit_trace(factor: Array) -> Array | None:
+    """The factor at trace 1, None where it is zero."""
+    trace = float(np.sum(factor * factor))
+    return factor / np.sqrt(trace) if trace > 0 else None
+
+
+def _refuse_identical(plain: Array, dissimilar: Indices) -> None:
+    worst = int(np.argmin(plain))
+    if plain[worst] <= 1e-14 * float(plain.max()):
+        i, j = dissimilar[worst]
+        raise ValueError(
+            f"samples {i} and {j} are identical but of different classes: no metric can tell "
+            "them apart, so the smallest distance is 0 whatever is learned. Remove one of them"
+        )

@@ -1,0 +1,201 @@
+"""LMNN-eig: large margins as an eigenvalue problem with slack."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.constraints import (
+    as_pairs,
+    as_triplets,
+    check_class_sizes,
+    other_class_neighbors,
+    same_class_neighbors,
+)
+from gramian.losses import FilledSoftMin
+from gramian.metric._base import MetricLearner
+from gramian.metric._local import (
+    check_neighbor_metric,
+    dense_coordinates,
+    joined,
+    neighbor_space,
+)
+from gramian.metric._max_min import MaxMin
+from gramian.metric.dml_eig import check_floor, check_smoothing, distances, with_floor
+from gramian.objectives.matrices import Dense
+from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitened, whitening
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+SMOOTHING = 0.1
+"""μ in units of the largest level that a multiple of I reaches."""
+
+
+class LMNNEig(MetricLearner):
+    """Learn large margins between targets and impostors by eigenvalue optimisation with slack.
+
+    Solves max min_T (ξ_τ + ⟨C̃_τ, S⟩) over S ⪰ 0, ξ ≥ 0 with γ tr S + (1 − γ) 1ᵀξ = 1 (DML-eig
+    eq. 16, equivalent to LMNN with a plain hinge by its Lemma 2), smoothed by μ. The triplets τ
+    join each sample with its k targets and k impostors; C̃_τ is their margin after whitening by
+    the scatter X_S = GGᵀ of the targets, and M = G⁻ᵀSG⁻¹. The floor S ⪰ ρ (tr S/d) I, which is
+    ours, keeps a part of the plain whitening; the paper has ρ = 0.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many directions `transform` returns, those in which the mapped samples vary most; by
+        default all that M has.
+    n_neighbors : int
+        Targets and impostors of each sample.
+    gamma : float in (0, 1)
+        γ: the price of large distances to targets against that of slack.
+    mu : float or "auto"
+        The smoothing μ; "auto" is a tenth of the largest margin that a multiple of the plain
+        whitening reaches with its slack, whatever the scale of the data.
+    floor : float in [0, 1)
+        ρ; 0 is the paper's model.
+    neighbor_metric : {"kta", "euclidean"}
+        Where targets and impostors are nearest: after a quick alignment with the labels (`KTA`),
+        or in the features as they are.
+    ridge : float
+        Added to X_S, in units of its mean eigenvalue.
+    rank : int, optional
+        The largest rank of S.
+    init : fitted metric learner, optional
+        Start from its metric.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        The rows of a factor of M, in decreasing order of the variance of the mapped samples.
+    mu_ : float
+        The smoothing used.
+    max_min_ : MaxMin
+        The smallest margin with slack reached, and a bound that nothing feasible can pass (17).
+    result_ : Result
+        Of order d + 1: its last row carries the slack (see `gramian.problems.lmnn_eig`).
+    certificate_ : Certificate
+        How far from the optimum of the smoothed problem (S, ξ) can be.
+    classes_, n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        n_neighbors: int = 3,
+        gamma: float = 0.5,
+        mu: float | str = "auto",
+        floor: float = 0.7,
+        neighbor_metric: str = "kta",
+        ridge: float = 1e-3,
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        init: Any = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.gamma = gamma
+        self.mu = mu
+        self.floor = floor
+        self.neighbor_metric = neighbor_metric
+        self.ridge = ridge
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.init = init
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: ArrayLike) -> LMNNEig:
+        """Learn the metric from labelled samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        X, classes = self._labelled(X, y)
+        self._check_sizes()
+        check_smoothing(self.mu)
+        check_neighbor_metric(self.neighbor_metric)
+        if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
+            raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
+        check_floor(self.floor)
+        check_class_sizes(classes, self.classes_, self.n_neighbors)
+        samples, basis = dense_coordinates(X, "LMNNEig")
+        space = neighbor_space(samples, classes, self.neighbor_metric)
+        near = same_class_neighbors(space, classes, self.n_neighbors)
+        triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
+        R = whitening(samples, as_pairs(near), ridge=self.ridge)
+        X, basis = whitened(samples, R), joined(basis, R)
+        plain = _margins(X, triplets) / X.shape[1]
+        self.mu_: float = self._smoothing(plain)
+        result = self._minimize(
+            lmnn_eig_whitened(
+                np.sqrt(1.0 - self.floor) * X,
+                triplets,
+                self.gamma,
+                self.mu_,
+                plain=self.floor * plain,
+            ),
+            init=self._slack_start(basis),
+        )
+        self.max_min_ = self._max_min(X, triplets, plain, result.factor)
+        factor = with_floor(result.factor[:-1], self.floor)
+        self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
+        return self
+
+    def _smoothing(self, margins: Array) -> float:
+        """μ; `margins` are those of S = I/d."""
+        if self.mu != "auto":
+            return float(self.mu)
+        fill = FilledSoftMin(mu=1.0, rate=1.0)
+        levels = [
+            fill.level(np.append(share / self.gamma * margins, (1 - share) / (1 - self.gamma)))
+            for share in np.linspace(0.0, 1.0, 21)
+        ]
+        return SMOOTHING * float(max(levels))
+
+    def _slack_start(self, basis: Array) -> Array | None:
+        """The metric of `init` with half of the budget, and slack with the other half."""
+        start = self._start(basis)
+        if start is None:
+            return None
+        half = np.sqrt(0.5 / self.gamma)
+        size = float(np.linalg.norm(start)) or 1.0
+        return scipy.linalg.block_diag(start * (half / size), [[half]])
+
+    def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
+        """The level the least margins are raised to, and the bound (17) of the weights u."""
+        rate, floor = self.gamma / (1 - self.gamma), self.floor
+        S, slack = factor[:-1], float(np.sum(factor[-1] ** 2))
+        margins = (1 - floor) * _margins(X @ S, triplets) + floor * np.sum(S * S) * plain
+        loss, z = FilledSoftMin(mu=self.mu_, rate=rate), np.append(margins, slack)
+        u = -loss.gradient(z)[:-1]
+        far, near = triplets[:, [0, 2]], triplets[:, :2]
+        scatter = pair_scatter(X, far, weights=u) - pair_scatter(X, near, weights=u)
+        largest = (1 - floor) * float(scipy.linalg.eigvalsh(scatter)[-1])
+        along = floor * float(u @ plain)
+        bound = max(float(u.max()) / (1 - self.gamma), (largest + along) / self.gamma)
+        return MaxMin(loss.level(z), bound)
+
+
+def _margins(Z: Array, triplets: Indices) -> Array:
+    """d(i, l) − d(i, j) of the triplets (i, j, l)."""
+    return distances(Z, triplets[:, [0, 2]]) - distances(Z, triplets[:, :2])

@@ -1,0 +1,203 @@
+"""Metric learning from pairs and triplets: LMNN, DML-eig, LMNN-eig and the triplet hinge."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from gramian.constraints import as_pairs, same_class_neighbors
+from gramian.domains import Spectrahedron
+from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
+from gramian.maps import Congruence, Mix, PairDistances, triplet_margins
+from gramian.maps.base import index_columns
+from gramian.objectives import Composite
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+MOST_TRIPLETS = 50_000_000
+"""Triplets of all impostors to write down; `gramian.metric.LMNN` keeps the active ones only."""
+
+
+def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
+    """min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0, BiS eqs. (34)–(35).
+
+    The rows of `triplets` are (i, j, l) = (anchor, same, other), h_μ is the smoothed hinge.
+    """
+    X = _samples(X)
+    loss = SmoothedHinge(mu=mu, weight=_positive(lam, "lam"))
+    margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
+    return Problem(
+        Composite(margins, loss, C=1.0),
+        name="triplets",
+        formula="tr M + λ Σ h_μ(1 + d_M(i,j) − d_M(i,l))",
+    )
+
+
+def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
+    """min Σ_S d_M(i, j) + λ Σ_R max(0, 1 − d_M(i, l) + d_M(i, j))² over M ⪰ 0, BILGO eq. (8).
+
+    S joins every sample i with its k nearest j of the same class, R every such pair with all l of
+    other classes (the paper prints the margin with X_jk). R has n·k·n triplets: beyond some
+    thousand samples take `gramian.metric.LMNN`, which keeps those that are active.
+    """
+    X = _samples(X)
+    near = same_class_neighbors(X, y, k)
+    classes = np.unique(np.asarray(y), return_inverse=True)[1]
+    across = classes[:, None] != classes
+    count = k * int(across.sum())
+    if count > MOST_TRIPLETS:
+        raise ValueError(
+            f"{X.shape[0]} samples with k = {k} have {count:,} triplets, too many to write down; "
+            "gramian.metric.LMNN solves the same problem with the active ones"
+        )
+    anchor, other = np.nonzero(across)
+    every = np.column_stack([np.repeat(anchor, k), near[anchor].ravel(), np.repeat(other, k)])
+    return lmnn_of_triplets(X, as_pairs(near), every, lam)
+
+
+def lmnn_of_triplets(
+    X: Any, similar: Indices, triplets: Indices, lam: float, *, pull: Any = None
+) -> Problem:
+    """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
+    C = pair_scatter(X, similar) if pull is None else pull
+    loss = SquaredHinge(margin=1.0, weight=_positive(lam, "lam"))
+    margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
+    return Problem(
+        Composite(margins, loss, C=C),
+        name="lmnn",
+        formula="Σ_S d_M(i,j) + λ Σ_R max(0, 1 − d_M(i,l) + d_M(i,j))²",
+    )
+
+
+def dml_eig(
+    X: Any, similar: ArrayLike, dissimilar: ArrayLike, mu: float, *, ridge: float = 0.0
+) -> Problem:
+    """min μ ln Σ_D exp(−⟨X̃_τ, S⟩/μ) over S ⪰ 0, tr S = 1: DML-eig eq. (19), smoothed.
+
+    X̃_τ is the pair's difference after whitening by the Cholesky factor of the similar pairs'
+    scatter X_S (see `whitening`); with R as there the metric is M = R S Rᵀ.
+    """
+    X = _samples(X)
+    return dml_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), dissimilar, mu)
+
+
+def dml_eig_whitened(
+    X: Array, dissimilar: ArrayLike, mu: float, *, offset: ArrayLike = 0.0
+) -> Problem:
+    """`dml_eig` for samples that are whitened; `offset` is added to the distances."""
+    distances = Congruence(PairDistances(np.asarray(dissimilar), X.shape[0]), X)
+    return Problem(
+        Composite(distances, SoftMin(mu=mu, offset=offset)),
+        Spectrahedron(1.0),
+        name="dml_eig",
+        formula="μ ln Σ exp(−⟨X̃_τ, S⟩/μ)",
+    )
+
+
+def lmnn_eig(
+    X: Any,
+    similar: ArrayLike,
+    triplets: ArrayLike,
+    gamma: float,
+    mu: float,
+    *,
+    ridge: float = 0.0,
+) -> Problem:
+    """min μ ln Σ_T exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ) with γ tr S + (1 − γ) 1ᵀξ = 1: DML-eig eq. (16).
+
+    The rows of `triplets` are (anchor, same, other) and C̃_τ their margin after whitening. The
+    slack is filled in exactly for every S, so that one number carries it: M is of order d + 1,
+    S its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ.
+    """
+    X = _samples(X)
+    return lmnn_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), triplets, gamma, mu)
+
+
+def lmnn_eig_whitened(
+    X: Array, triplets: ArrayLike, gamma: float, mu: float, *, plain: Array | None = None
+) -> Problem:
+    """`lmnn_eig` for samples that are whitened.
+
+    `plain`, one number p_τ per triplet, is added times tr S to its margin: tr S = 1/γ − M_dd, so
+    it becomes a constant p_τ/γ less p_τ times the slack.
+    """
+    if not (isinstance(gamma, Real) and 0 < gamma < 1):
+        raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+    n = X.shape[0]
+    margins = triplet_margins(triplets, n)
+    p = np.zeros(margins.size) if plain is None else plain
+    # Two more points, one at 0 and one that only the last coordinate of M moves: their distance
+    # is the slack.
+    assert isinstance(margins.base, PairDistances)
+    pairs = np.vstack([np.column_stack([margins.base.rows, margins.base.cols]), [[n, n + 1]]])
+    slack = sp.csr_array(-p[:, None])
+    weights = sp.block_array([[margins.weights, slack], [None, sp.csr_array([[1.0]])]])
+    padded = np.zeros((n + 2, X.shape[1] + 1))
+    padded[:n, :-1], padded[n + 1, -1] = X, 1.0
+    loss = FilledSoftMin(mu=mu, rate=gamma / (1 - gamma), offset=p / gamma)
+    return Problem(
+        Composite(Congruence(Mix(PairDistances(pairs, n + 2), weights), padded), loss),
+        Spectrahedron(1.0 / gamma),
+        name="lmnn_eig",
+        formula="μ ln Σ exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ)",
+    )
+
+
+def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:
+    """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, through their graph's Laplacian."""
+    i, j = index_columns(pairs, X.shape[0], 2, "pairs")
+    n, w = X.shape[0], np.ones(i.size) if weights is None else weights
+    W = sp.coo_array((w, (i, j)), shape=(n, n)).tocsr()
+    W = W + W.T
+    laplacian = sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W
+    scatter = X.T @ (laplacian @ X)
+    scatter = np.asarray(scatter.toarray() if sp.issparse(scatter) else scatter, dtype=float)
+    return 0.5 * (scatter + scatter.T)
+
+
+def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> Array:
+    """R = G⁻ᵀ for the Cholesky factor G of X_S + δI, so that XR is whitened (DML-eig §2.1).
+
+    δ is `ridge` times the mean eigenvalue of X_S.
+    """
+    scatter = pair_scatter(X, similar)
+    order = scatter.shape[0]
+    shift = _positive(ridge, "ridge", zero=True) * float(np.trace(scatter)) / order
+    try:
+        G = scipy.linalg.cholesky(scatter + shift * np.eye(order), lower=True)
+        R = scipy.linalg.solve_triangular(G, np.eye(order), lower=True).T
+        singular = np.min(np.diag(G)) <= 1e-7 * np.max(np.diag(G))
+    except np.linalg.LinAlgError:
+        singular = True
+    if singular:
+        raise ValueError(
+            "the scatter X_S of the similar pairs is singular: some direction of the features "
+            "does not differ within any similar pair. Pass ridge=1e-3, or reduce the features "
+            "by PCA first"
+        )
+    return np.ascontiguousarray(R)
+
+
+def whitened(X: Any, R: Array) -> Array:
+    """XR, dense."""
+    return np.ascontiguousarray(X @ R)
+
+
+def _samples(X: Any) -> Any:
+    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+
+
+def _positive(value: float, name: str, *, zero: bool = False) -> float:
+    if not (
+        isinstance(value, Real) and np.isfinite(value) and (value > 0 or (zero and value == 0))
+    ):
+        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
+    return float(value)
