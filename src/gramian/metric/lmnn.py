@@ -29,13 +29,19 @@ Indices = NDArray[np.integer]
 ROUNDS = 25
 """Refreshes of the active triplets at most."""
 
-COARSE, FEW = 10_000, 4_000
-"""Beyond so many samples the first rounds take so many anchors only."""
+PARTS, FEW = (16, 4), 3_000
+"""The first rounds take this part of the anchors, where it is at least so many."""
+
+ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
+"""What ends the rounds, too."""
+
+WARM = 0.03
+"""The gap that a start from another metric is taken to have."""
 
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
-SLACK = 0.5
+SLACK = 0.25
 """Triplets that are met by more than this are dropped from the active ones."""
 
 
@@ -149,49 +155,59 @@ class LMNN(MetricLearner):
 
     def _rounds(self, task: _Task, start: Array | None, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
-        factor = task.start() if start is None else start
-        if task.n > COARSE and start is None:
-            factor = self._coarse(task, factor, started)
-        lower, gap, result = -np.inf, 1.0, None
-        active = np.empty(0, dtype=np.int64)
+        factor, gap = self._first(task, start, started)
+        found, active = task.violated(factor, task.anchors), np.empty(0, dtype=np.int64)
+        lower, finest = -np.inf, 0.3 * self.tol
         for _ in range(ROUNDS):
-            found = task.violated(factor, task.anchors)
-            value = found.pull + found.push
-            certificate = _certificate(result, value, lower)
-            if result is not None:
-                result = replace(result, value=value, certificate=certificate)
-                self.n_active_ = found.count
-                gap = certificate.relative_gap or 0.0
-                if gap <= self.tol or self._expired(started):
-                    break
             active = np.union1d(active, found.keys)
             problem = task.problem(active)
-            result = self._minimize(
-                problem,
-                init=factor,
-                tol=max(0.3 * self.tol, min(1e-2, 0.03 * gap)),
-                time_limit=self._left(started),
-            )
+            tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
+            result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
             factor = result.factor
             lower = max(lower, result.certificate.lower_bound)
-            margins = problem.objective.image(factor).z
-            active = active[margins < 1.0 + SLACK]
-        assert result is not None
+            active = active[problem.objective.image(factor).z < 1.0 + SLACK]
+            found, before = task.violated(factor, task.anchors), found
+            result = replace(
+                result, value=found.value, certificate=_whole(result, found.value, lower)
+            )
+            gap = result.certificate.relative_gap or 0.0
+            # A limited rank keeps a gap: there the rounds end when they change no more.
+            moved = abs(before.value - found.value) > self.tol * found.value
+            settled = not moved and (tol == finest or result.status is Status.LOCAL)
+            if gap <= self.tol or settled or result.status in ENDED or self._late(started):
+                break
+        self.n_active_ = found.count
         if gap <= self.tol:
             return replace(result, status=Status.CONVERGED)
-        status = Status.TIME_LIMIT if self._expired(started) else Status.MAX_ITER
-        return replace(result, status=status if result.status.converged else result.status)
+        if result.status is Status.CONVERGED:
+            late = self._late(started)
+            return replace(result, status=Status.TIME_LIMIT if late else Status.MAX_ITER)
+        return result
 
-    def _coarse(self, task: _Task, factor: Array, started: float) -> Array:
-        """A first metric from a few of the anchors."""
-        few = np.linspace(0, task.n - 1, FEW).astype(np.intp)
+    def _first(self, task: _Task, start: Array | None, started: float) -> tuple[Array, float]:
+        """A factor to start from and the relative gap it may have."""
+        if start is not None:
+            return start, WARM
+        factor, gap = task.start(), 1.0
+        for part in PARTS:
+            if task.n >= part * FEW:
+                factor, gap = self._coarse(task, factor, task.n // part, started), WARM
+        if self.rank is not None and gap == 1.0:
+            factor, gap = self._coarse(task, factor, task.n, started), WARM
+        return factor, gap
+
+    def _coarse(self, task: _Task, factor: Array, count: int, started: float) -> Array:
+        """A first metric from so many of the anchors, of any rank."""
+        few = np.linspace(0, task.n - 1, count).astype(np.intp)
         active = np.empty(0, dtype=np.int64)
-        for _ in range(3):
+        for _ in range(2):
             active = np.union1d(active, task.violated(factor, few).keys)
-            problem = task.problem(active, share=FEW / task.n)
+            problem = task.problem(active, share=count / task.n)
             limit = self._left(started)
-            factor = self._minimize(problem, init=factor, tol=1e-2, time_limit=limit).factor
-            if self._expired(started):
+            factor = self._minimize(
+                problem, init=factor, tol=1e-2, time_limit=limit, rank=None
+            ).factor
+            if self._late(started):
                 break
         return factor
 
@@ -201,18 +217,18 @@ class LMNN(MetricLearner):
             return None
         return max(1e-3, self.time_limit - (time.perf_counter() - started))
 
-    def _expired(self, started: float) -> bool:
+    def _late(self, started: float) -> bool:
         return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
 
 
 @dataclass(frozen=True)
 class _Violated:
-    """The triplets that a factor violates, as keys, and the two parts of F."""
+    """The triplets that a factor violates, as keys, and what they come to."""
 
     keys: NDArray[np.int64]
     count: int
-    pull: float
-    push: float
+    value: float
+    """F, with all triplets of the anchors."""
 
 
 @dataclass(frozen=True)
@@ -265,7 +281,7 @@ class _Task:
             i, j, l = triplets.T.astype(np.int64)
             keys.append((i * n + j) * n + l)
         pull = float(np.sum(factor * factor))
-        return _Violated(np.concatenate(keys), count, pull, self.lam * push)
+        return _Violated(np.concatenate(keys), count, pull + self.lam * push)
 
     def problem(self, keys: NDArray[np.int64], *, share: float = 1.0) -> Any:
         """LMNN with the triplets of the keys alone; `share` of the pull."""
@@ -277,16 +293,15 @@ class _Task:
         return lmnn_of_triplets(self.X, as_pairs(self.near), triplets, self.lam, pull=share)
 
 
-def _certificate(result: Result | None, value: float, lower: float) -> Certificate:
+def _whole(result: Result, value: float, lower: float) -> Certificate:
     """The value of all triplets against the bound of the active ones, which is below theirs."""
+    inner = result.certificate
     gap = max(0.0, value - lower) + rounding(value, 0.0)
-    inner = None if result is None else result.certificate
-    return Certificate(
-        value,
-        np.nan if inner is None else inner.lambda_min,
-        np.nan if inner is None else inner.complementarity,
-        gap if np.isfinite(gap) else None,
-        relative(gap, value, lower) if np.isfinite(gap) else None,
-        "none" if inner is None else f"{inner.method} of the active triplets",
-        np.nan if inner is None else inner.trace,
+    known = bool(np.isfinite(gap))
+    return replace(
+        inner,
+        value=value,
+        gap=gap if known else None,
+        relative_gap=relative(gap, value, lower) if known else None,
+        method=f"{inner.method} of the active triplets",
     )

@@ -40,13 +40,16 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
     moderate order start by projected gradient, which high ranks do not slow down, and go on with
     the staircase where that is not enough. Everything else climbs the staircase. Under a rank
-    limit the split's answer is cut to that rank and refined there; without a split it is BILGO.
+    limit the split's answer is cut to that rank and refined there, as is a start that is given;
+    without either it is BILGO.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if not limited:
             return split.eigenbasis(problem, factor, settings)
         return _cut_and_refine(problem, factor, settings, settings.rank or problem.order)
+    if limited and factor.shape[1] > 0:
+        return lbfgs(problem, compress(factor, settings.rank or problem.order), settings)
     if limited:
         # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
         return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")

@@ -233,9 +233,9 @@ class _Climb:
         if self.fresh and self.search.whole:
             self.fresh = False
             return self._better(self._descent(image), image)
-        if self.outgrown(image):
-            return self._quasi_newton(self._append(image, ground, MANY))[0]
         enough = NEAR * self._allowed(certificate.value)
+        if self.outgrown(image):
+            return self._quasi_newton(self._append(image, ground, MANY), enough)[0]
         direction = None
         image, done = self._first_order(image, enough)
         straight = image
@@ -286,7 +286,7 @@ class _Climb:
         if self.trace is None and self.objective.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
-            image, least = self._quasi_newton(image)
+            image, least = self._quasi_newton(image, enough)
         self.well_conditioned = least <= max(0.2 * first, target)
         return image, least <= target or (self.large and self.well_conditioned)
 
@@ -301,14 +301,15 @@ class _Climb:
                     break
         return best, least
 
-    def _quasi_newton(self, image: Any) -> tuple[Any, float]:
+    def _quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
+        first = float(np.linalg.norm(self._slope(image)) * np.linalg.norm(image.factor))
         factor = lbfgs.descend(
             self.objective,
             image.factor,
             self.settings,
             iterations=QUASI_STEPS,
-            tol=QUASI_FALL,
+            tol=max(QUASI_FALL, min(FALL, enough / max(first, 1e-300))),
             trace=self.trace,
         )
         image = self.objective.image(factor)
