@@ -41,6 +41,16 @@ def test_the_default_solver_tells_the_truth(seed):
     assert not found.warned
 
 
+@pytest.mark.parametrize("seed", [109, 367, 731])
+def test_the_value_is_that_of_the_factor(seed):
+    """Badly scaled problems on which a solver's own running value had drifted."""
+    problem = random_problem(seed).problem
+    result = gm.minimize(problem, time_limit=1.0)
+    assert result.value == result.certificate.value == problem.value(result.factor)
+    if result.certificate.gap is not None:
+        assert result.certificate.gap >= result.value - result.certificate.lower_bound
+
+
 def test_the_sample_has_every_kind_and_most_twists():
     seeds = sample()
     problems = [random_problem(seed) for seed in seeds]

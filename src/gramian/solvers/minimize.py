@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian._random import generator
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar, State
-from gramian.certificate import DENSE_ORDER, Certificate, certify
+from gramian.certificate import DENSE_ORDER, Certificate, certify, relative, rounding
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
 from gramian.solvers.base import Run, Settings, Solver, Step, compress, is_optimal
@@ -89,12 +90,13 @@ def minimize(
                 problem, factor, run, settings, limit, [*watchers, *([bar] if bar else [])], started
             )
             certificate = best.certificate or _last_certificate(problem, best)
+            certificate = _at(certificate, problem, problem.value(best.factor))
     finally:
         if bar is not None:
             bar.close()
     return Result(
         factor=best.factor,
-        value=best.value,
+        value=certificate.value,
         status=status,
         certificate=certificate,
         history=history,
@@ -114,6 +116,20 @@ def _last_certificate(problem: Problem, best: Step) -> Certificate:
         return certify(problem, best.factor)
     except (FloatingPointError, np.linalg.LinAlgError):
         return Certificate(best.value, -np.inf, np.nan, None, None, "none")
+
+
+def _at(certificate: Certificate, problem: Problem, value: float) -> Certificate:
+    """The same bound for the value of the factor itself.
+
+    A solver that keeps F along its way, or in coordinates of its own, may be off by rounding.
+    """
+    if not np.isfinite(value) or value == certificate.value:
+        return certificate
+    if certificate.gap is None:
+        return replace(certificate, value=value)
+    lower = certificate.lower_bound
+    gap = max(0.0, value - lower) + rounding(value, problem.objective.constant)
+    return replace(certificate, value=value, gap=gap, relative_gap=relative(gap, value, lower))
 
 
 def _drive(
