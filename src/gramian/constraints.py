@@ -49,7 +49,7 @@ def same_class_neighbors(
         Indices, nearest first. Of a group of identical samples each is a neighbour of the others.
     """
     X, classes, names = _labelled(X, y)
-    k = _count(k, "k")
+    k = whole_number(k, "k")
     check_class_sizes(classes, names, 1 if fewer else k)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
@@ -67,12 +67,12 @@ def other_class_neighbors(
     Parameters and return as in `same_class_neighbors`.
     """
     X, classes, names = _labelled(X, y)
-    k = _count(k, "k")
+    k = whole_number(k, "k")
     sizes = np.bincount(classes)
     if classes.size - sizes.max() < k:
         raise ValueError(
             f"only {classes.size - sizes.max()} samples are outside class "
-            f"{names[sizes.argmax()]!r}, fewer than k = {k}: lower k"
+            f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: lower k"
         )
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
@@ -132,7 +132,7 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
     Pairs may repeat; the same seed draws the same pairs.
     """
     names, classes = np.unique(np.asarray(y), return_inverse=True)
-    count, rng = _count(count, "count"), generator(random_state)
+    count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
     if partnered.size == 0:
@@ -146,7 +146,7 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
 def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> Indices:
     """`count` triplets (anchor, same, other) drawn at random; the same seed draws the same."""
     names, classes = np.unique(np.asarray(y), return_inverse=True)
-    count, rng = _count(count, "count"), generator(random_state)
+    count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
     if partnered.size == 0:
@@ -158,18 +158,25 @@ def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> In
 
 def check_class_sizes(classes: Indices, names: Any, k: int) -> None:
     """Refuse a class with fewer than k + 1 members, by name."""
+    k = whole_number(k, "n_neighbors")
     sizes = np.bincount(classes)
     short = int(np.argmin(sizes))
+    name = plainly(names[short])
     if sizes[short] == 1:
         raise ValueError(
-            f"class {names[short]!r} has a single sample, which has no neighbour of its own "
+            f"class {name!r} has a single sample, which has no neighbour of its own "
             "class: leave the class out or add samples to it"
         )
     if sizes[short] <= k:
         raise ValueError(
-            f"class {names[short]!r} has {sizes[short]} samples, too few for {k} neighbours "
+            f"class {name!r} has {sizes[short]} samples, too few for {k} neighbours "
             f"each: use at most {sizes[short] - 1} neighbours, or leave the class out"
         )
+
+
+def plainly(label: Any) -> Any:
+    """A label as Python writes it, not as a numpy scalar."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, Indices, Any]:
@@ -186,7 +193,8 @@ def _need_two(names: Any) -> None:
         raise ValueError("y has only one class; constraints need at least two")
 
 
-def _count(k: int, name: str) -> int:
+def whole_number(k: int, name: str) -> int:
+    """Refuse what is not a whole number of at least 1."""
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {k!r}")
     return int(k)

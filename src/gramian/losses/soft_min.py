@@ -83,17 +83,21 @@ class FilledSoftMin:
         levels = (self.rate * z[-1] + np.cumsum(ascending)) / np.arange(1, z.size)
         return float(levels[max(0, int(np.sum(levels >= ascending)) - 1)])
 
-    def _filled(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Soft-max weights of the raised values, and which were raised."""
+    def _raised(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """The values with the least raised to the level, and which were."""
         level, c = self.level(z), z[:-1] + self.offset
         raised = c <= level
         if not raised.any():  # a budget below 0: the least value stands for them
             raised[np.argmin(c)] = True
-        return softmax(-np.where(raised, level, c) / self.mu), raised
+        return np.where(raised, level, c), raised
+
+    def _filled(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
+        """Soft-max weights of the raised values, and which were raised."""
+        values, raised = self._raised(z)
+        return softmax(-values / self.mu), raised
 
     def value(self, z: Array) -> float:
-        raised = np.maximum(z[:-1] + self.offset, self.level(z))
-        return float(self.mu * logsumexp(-raised / self.mu))
+        return float(self.mu * logsumexp(-self._raised(z)[0] / self.mu))
 
     def gradient(self, z: Array) -> Array:
         share, raised = self._filled(z)

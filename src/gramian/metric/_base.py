@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from gramian.constraints import plainly
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.result import Result
@@ -53,8 +54,8 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
-                f"y has one class only ({self.classes_[0]!r}); a metric is learned from the "
-                "difference between at least two classes"
+                f"y has one class only ({plainly(self.classes_[0])!r}); a metric is learned "
+                "from the difference between at least two classes"
             )
         return X, classes
 
@@ -64,23 +65,26 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
         (d × k) leads back to the features from them.
         """
-        result = self._minimize(problem, init=self._start(basis))
+        limit = self.rank
+        if limit is None and problem.order > DENSE_ORDER:
+            limit = LARGE_RANK
+        result = self._minimize(problem, init=self._start(basis), rank=limit)
         self._finish(result, result.factor, gram, basis)
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
         """`gramian.minimize` with the parameters of the estimator."""
-        limit = self.rank
-        if limit is None and problem.order > DENSE_ORDER:
-            limit = LARGE_RANK
-        options = {
-            "rank": None if limit is None else min(limit, problem.order),
+        options: dict[str, Any] = {
+            "rank": self.rank,
             "tol": self.tol,
             "max_iter": self.max_iter,
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "progress": self.progress,
         }
-        return minimize(problem, self.solver, init=init, **(options | changes))
+        options |= changes
+        if options["rank"] is not None:
+            options["rank"] = min(options["rank"], problem.order)
+        return minimize(problem, self.solver, init=init, **options)
 
     def _start(self, basis: Array | None) -> Array | None:
         """The factor of an earlier fit, `init`, in the coordinates of this one."""

@@ -10,8 +10,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
+ROWS, COLUMNS = 1024, 2048
+"""Anchors and others whose distances are computed at a time: 8 MB."""
+
 BLOCK = 4_000_000
-"""Distances computed at a time."""
+"""Numbers that a block of differences may hold."""
 
 
 def violated_triplets(
@@ -23,22 +26,39 @@ def violated_triplets(
     is the squared distance of the rows of Z. Candidates come from products in float32, with room
     for their rounding, and are then computed again in full.
     """
-    Z32 = Z.astype(np.float32)
-    squares = np.sum(Z * Z, axis=1).astype(np.float32)
-    room = 32 * np.finfo(np.float32).eps * float(squares.max(initial=0.0))
     reach = 1.0 + _distances(Z, anchors[:, None], near[anchors]).max(axis=1)
     for c in np.unique(classes[anchors]):
         mine = np.flatnonzero(classes[anchors] == c)
         rest = np.flatnonzero(classes != c)
-        others, rest_squares = Z32[rest].T, squares[rest]
-        step = max(1, BLOCK // rest.size)
-        for start in range(0, mine.size, step):
-            rows = mine[start : start + step]
-            i = anchors[rows]
-            gaps = rest_squares - 2 * (Z32[i] @ others)
-            limit = reach[rows] - squares[i] + room
-            row, column = np.nonzero(gaps < limit[:, None].astype(np.float32))
-            yield _margins(Z, i[row], near[i[row]], rest[column])
+        left, right = _halves(Z, anchors[mine], reach[mine], rest)
+        for start in range(0, mine.size, ROWS):
+            i = anchors[mine[start : start + ROWS]]
+            row, column = _negative(left[start : start + ROWS], right)
+            if row.size:
+                yield _margins(Z, i[row], near[i[row]], rest[column])
+
+
+def _halves(Z: Array, anchors: Indices, reach: Array, rest: Indices) -> tuple[Array, Array]:
+    """A and B with (AB)_il = d(i, l) − reach_i − room, so that one product finds candidates."""
+    squares = np.sum(Z * Z, axis=1)
+    largest = float(squares.max(initial=0.0)) + float(reach.max(initial=0.0))
+    room = 4 * (Z.shape[1] + 2) * np.finfo(np.float32).eps * largest
+    ones = np.ones((anchors.size, 1))
+    left = np.hstack([-2 * Z[anchors], (squares[anchors] - reach - room)[:, None], ones])
+    right = np.vstack([Z[rest].T, np.ones((1, rest.size)), squares[rest]])
+    return left.astype(np.float32), np.ascontiguousarray(right, dtype=np.float32)
+
+
+def _negative(left: Array, right: Array) -> tuple[Indices, Indices]:
+    """Where the product of the two is below 0."""
+    found = []
+    for start in range(0, right.shape[1], COLUMNS):
+        part = right[:, start : start + COLUMNS]
+        flat = np.flatnonzero(left @ part < 0)
+        row, column = np.divmod(flat, part.shape[1])
+        found.append((row, column + start))
+    rows, columns = zip(*found, strict=True)
+    return np.concatenate(rows), np.concatenate(columns)
 
 
 def _margins(Z: Array, i: Indices, targets: Indices, l: Indices) -> tuple[Indices, Array]:

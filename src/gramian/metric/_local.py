@@ -27,6 +27,7 @@ def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
     Distances are all that a local metric sees, so the span loses nothing.
     """
     n, d = X.shape
+    X = X.astype(float, copy=False)
     view = coordinates(X, center=True)
     if view.basis is not None:
         return np.ascontiguousarray(view.X, dtype=float), view.basis
@@ -45,11 +46,13 @@ def neighbor_space(X: Array, classes: Indices, metric: str) -> Array:
     """The samples where their neighbours are to be sought: mapped by KTA, or as they are.
 
     Neighbours by Euclid's distance follow whatever features are largest; alignment with the
-    labels, which costs one product XᵀX, makes better targets of them.
+    labels, which costs one product XᵀX, makes better targets of them. It takes the samples at
+    unit size, so that their scale changes nothing.
     """
-    if metric == "euclidean":
+    size = float(np.sqrt(np.mean(X * X)))
+    if metric == "euclidean" or size == 0:
         return X
-    return KTA(tol=1e-2).fit(X, classes).transform(X)
+    return KTA(tol=1e-2).fit(X / size, classes).transform(X / size)
 
 
 def check_neighbor_metric(metric: str) -> None:

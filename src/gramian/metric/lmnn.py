@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from gramian.metric._local import (
     neighbor_space,
 )
 from gramian.objectives.matrices import Dense
-from gramian.problems.local_metric import lmnn_of_triplets, whitened, whitening
+from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
 from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
@@ -29,8 +30,8 @@ Indices = NDArray[np.integer]
 ROUNDS = 25
 """Refreshes of the active triplets at most."""
 
-PARTS, FEW = (16, 4), 3_000
-"""The first rounds take this part of the anchors, where it is at least so many."""
+PART, FEW = 4, 3_000
+"""The first solve takes one in so many of the anchors, where they are at least so many."""
 
 ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """What ends the rounds, too."""
@@ -142,12 +143,15 @@ class LMNN(MetricLearner):
         X, classes = self._labelled(X, y)
         self._check_sizes()
         check_neighbor_metric(self.neighbor_metric)
+        lam = positive(self.lam, "lam")
+        if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNN")
         space = neighbor_space(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(space, classes, self.n_neighbors)
         R = whitening(samples, as_pairs(near), ridge=self.ridge)
-        task = _Task(whitened(samples, R), classes, near, float(self.lam))
+        task = _Task(whitened(samples, R), classes, near, lam)
         basis = joined(basis, R)
         result = self._rounds(task, self._start(basis), started)
         self._finish(result, result.factor, Dense(task.X.T @ task.X, lower=0.0), basis)
@@ -159,7 +163,7 @@ class LMNN(MetricLearner):
         found, active = task.violated(factor, task.anchors), np.empty(0, dtype=np.int64)
         lower, finest = -np.inf, 0.3 * self.tol
         for _ in range(ROUNDS):
-            active = np.union1d(active, found.keys)
+            active = task.some(np.union1d(active, found.keys))
             problem = task.problem(active)
             tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
             result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
@@ -170,7 +174,8 @@ class LMNN(MetricLearner):
             result = replace(
                 result, value=found.value, certificate=_whole(result, found.value, lower)
             )
-            gap = result.certificate.relative_gap or 0.0
+            known = result.certificate.relative_gap
+            gap = 1.0 if known is None else known
             # A limited rank keeps a gap: there the rounds end when they change no more.
             moved = abs(before.value - found.value) > self.tol * found.value
             settled = not moved and (tol == finest or result.status is Status.LOCAL)
@@ -188,28 +193,20 @@ class LMNN(MetricLearner):
         """A factor to start from and the relative gap it may have."""
         if start is not None:
             return start, WARM
-        factor, gap = task.start(), 1.0
-        for part in PARTS:
-            if task.n >= part * FEW:
-                factor, gap = self._coarse(task, factor, task.n // part, started), WARM
-        if self.rank is not None and gap == 1.0:
-            factor, gap = self._coarse(task, factor, task.n, started), WARM
-        return factor, gap
+        if task.n >= PART * FEW:
+            return self._coarse(task, task.n // PART, started), WARM
+        if self.rank is not None:
+            return self._coarse(task, task.n, started), WARM
+        return task.start(), 1.0
 
-    def _coarse(self, task: _Task, factor: Array, count: int, started: float) -> Array:
+    def _coarse(self, task: _Task, count: int, started: float) -> Array:
         """A first metric from so many of the anchors, of any rank."""
         few = np.linspace(0, task.n - 1, count).astype(np.intp)
-        active = np.empty(0, dtype=np.int64)
-        for _ in range(2):
-            active = np.union1d(active, task.violated(factor, few).keys)
-            problem = task.problem(active, share=count / task.n)
-            limit = self._left(started)
-            factor = self._minimize(
-                problem, init=factor, tol=1e-2, time_limit=limit, rank=None
-            ).factor
-            if self._late(started):
-                break
-        return factor
+        factor = task.start()
+        active = task.some(task.violated(factor, few).keys)
+        problem = task.problem(active, share=count / task.n)
+        left = self._left(started)
+        return self._minimize(problem, init=factor, tol=1e-2, time_limit=left, rank=None).factor
 
     def _left(self, started: float) -> float | None:
         """Seconds of the time limit that are left."""
@@ -283,13 +280,17 @@ class _Task:
         pull = float(np.sum(factor * factor))
         return _Violated(np.concatenate(keys), count, pull + self.lam * push)
 
+    def some(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The keys, or where there are none that of any one triplet."""
+        if keys.size:
+            return keys
+        other = int(np.flatnonzero(self.classes != self.classes[0])[0])
+        return np.array([int(self.near[0, 0]) * self.n + other])
+
     def problem(self, keys: NDArray[np.int64], *, share: float = 1.0) -> Any:
         """LMNN with the triplets of the keys alone; `share` of the pull."""
         n = self.n
         triplets = np.column_stack([keys // n // n, keys // n % n, keys % n])
-        if keys.size == 0:  # nothing is violated: any one triplet makes a problem of it
-            other = int(np.flatnonzero(self.classes != self.classes[0])[0])
-            triplets = np.array([[0, self.near[0, 0], other]])
         return lmnn_of_triplets(self.X, as_pairs(self.near), triplets, self.lam, pull=share)
 
 

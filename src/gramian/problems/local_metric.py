@@ -32,7 +32,7 @@ def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
     The rows of `triplets` are (i, j, l) = (anchor, same, other), h_μ is the smoothed hinge.
     """
     X = _samples(X)
-    loss = SmoothedHinge(mu=mu, weight=_positive(lam, "lam"))
+    loss = SmoothedHinge(mu=mu, weight=positive(lam, "lam"))
     margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(
         Composite(margins, loss, C=1.0),
@@ -68,7 +68,7 @@ def lmnn_of_triplets(
 ) -> Problem:
     """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
     C = pair_scatter(X, similar) if pull is None else pull
-    loss = SquaredHinge(margin=1.0, weight=_positive(lam, "lam"))
+    loss = SquaredHinge(margin=1.0, weight=positive(lam, "lam"))
     margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(
         Composite(margins, loss, C=C),
@@ -170,7 +170,9 @@ def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> Array:
     """
     scatter = pair_scatter(X, similar)
     order = scatter.shape[0]
-    shift = _positive(ridge, "ridge", zero=True) * float(np.trace(scatter)) / order
+    if not np.any(np.diag(scatter) > 0):
+        raise ValueError("the points of every similar pair are identical: nothing to learn from")
+    shift = positive(ridge, "ridge", zero=True) * float(np.trace(scatter)) / order
     try:
         G = scipy.linalg.cholesky(scatter + shift * np.eye(order), lower=True)
         R = scipy.linalg.solve_triangular(G, np.eye(order), lower=True).T
@@ -195,7 +197,8 @@ def _samples(X: Any) -> Any:
     return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
 
 
-def _positive(value: float, name: str, *, zero: bool = False) -> float:
+def positive(value: float, name: str, *, zero: bool = False) -> float:
+    """Refuse what is not a finite number above 0, or 0 where that is allowed."""
     if not (
         isinstance(value, Real) and np.isfinite(value) and (value > 0 or (zero and value == 0))
     ):

@@ -8,30 +8,27 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.certificate import certify_image
 from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
+from gramian.result import Status
 from gramian.solvers import eigenbasis as split
-from gramian.solvers.base import Run, Settings, compress, no_rank_limit
+from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
-from gramian.solvers.cone_search import COLUMNS
+from gramian.solvers.cone_search import COLUMNS, scaled
 from gramian.solvers.ground import EXACT_ORDER
-from gramian.solvers.lbfgs import lbfgs
+from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
 from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
 
 LARGE = 10_000
-SPLIT_STEPS = 100
-"""The answer to be cut need not be exact."""
+SPLIT_STEPS, CUT_AT, CUT_STEPS = 100, 1e-2, 500
+"""The answer to be cut need not be exact; what is left is refined in so many steps."""
 
 PROJECTED_STEPS, FAST = 60, 0.2
 """Steps of projected gradient at most, and the fall of its gap to go on at, every ten of them."""
-
-
-def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Nothing is refused but a rank limit together with a fixed trace."""
-    return None if problem.domain.trace is None else no_rank_limit(problem, settings)
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
@@ -41,9 +38,11 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     moderate order start by projected gradient, which high ranks do not slow down, and go on with
     the staircase where that is not enough. Everything else climbs the staircase. Under a rank
     limit the split's answer is cut to that rank and refined there, as is a start that is given;
-    without either it is BILGO.
+    without either it is BILGO. With a fixed trace the staircase's answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
+    if limited and problem.domain.trace is not None:
+        return _cut_the_slice(problem, factor, settings, problem.domain.trace)
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if not limited:
             return split.eigenbasis(problem, factor, settings)
@@ -79,3 +78,17 @@ def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: i
             break
     assert step is not None
     return (yield from lbfgs(problem, compress(step.factor, rank), settings))
+
+
+def _cut_the_slice(problem: Problem, factor: Array, settings: Settings, trace: float) -> Run:
+    """The staircase's answer at the rank and trace asked for, refined there."""
+    free = replace(settings, rank=None)
+    for step in staircase(problem, factor, free):
+        gap = None if step.certificate is None else step.certificate.relative_gap
+        if (gap is not None and gap <= CUT_AT) or settings.expired():
+            break
+    L = scaled(compress(step.factor, settings.rank or problem.order), trace)
+    L = descend(problem.objective, L, settings, iterations=CUT_STEPS, tol=1e-8, trace=trace)
+    image = problem.objective.image(L)
+    yield Step(L, problem.objective.value(image), certify_image(problem, image))
+    return Status.LOCAL

@@ -94,6 +94,10 @@ def needs_cone(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
+def accepts_all(problem: Problem, settings: Settings) -> None:
+    """Nothing is refused."""
+
+
 def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
     """The refusal of solvers that find the rank of the optimum themselves."""
     if settings.rank is not None and settings.rank < problem.order:

@@ -12,8 +12,8 @@ from gramian.solvers import frank_wolfe as fw
 from gramian.solvers import projected_gradient as projected
 from gramian.solvers.admm import admm
 from gramian.solvers.agd import agd
-from gramian.solvers.auto import auto, refusal
-from gramian.solvers.base import Settings, Solver, needs_cone, no_rank_limit
+from gramian.solvers.auto import auto
+from gramian.solvers.base import Settings, Solver, accepts_all, needs_cone, no_rank_limit
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.bis import bis
 from gramian.solvers.gd import gd
@@ -30,7 +30,7 @@ QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.ORD
 SOLVERS = {
     solver.name: solver
     for solver in (
-        Solver("auto", auto, "chooses by the problem's structure", "everything", refusal),
+        Solver("auto", auto, "chooses by the problem's structure", "everything", accepts_all),
         Solver("staircase", staircase, "Newton on a growing factor", ANY, no_rank_limit),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
