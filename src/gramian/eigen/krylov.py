@@ -83,7 +83,10 @@ def _arpack(product: Product, found: Probe, k: int, tol: float, max_iter: int | 
 def _dense(operator: CountedOperator, k: int) -> tuple[Array, Array, Array]:
     n = operator.size
     matrix = operator(np.eye(n))
-    _, vectors = eigh((matrix + matrix.T) / 2, subset_by_index=[n - k, n - 1])
+    symmetric = (matrix + matrix.T) / 2
+    _, vectors = eigh(symmetric, subset_by_index=[n - k, n - 1])
+    if vectors.shape[1] < k:  # LAPACK's subset can lose copies of an eigenvalue
+        vectors = np.linalg.eigh(symmetric)[1][:, n - k :]
     return _rayleigh_ritz(vectors, matrix @ vectors)
 
 

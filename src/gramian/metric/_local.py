@@ -42,8 +42,8 @@ def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
     return samples - samples.mean(axis=0), None
 
 
-def neighbor_space(X: Array, classes: Indices, metric: str) -> Array:
-    """The samples where their neighbours are to be sought: mapped by KTA, or as they are.
+def neighbor_metric(X: Array, classes: Indices, metric: str) -> Array:
+    """A factor L of the metric to seek neighbours in: KTA's, or Euclid's.
 
     Neighbours by Euclid's distance follow whatever features are largest; alignment with the
     labels, which costs one product XᵀX, makes better targets of them. It takes the samples at
@@ -51,8 +51,8 @@ def neighbor_space(X: Array, classes: Indices, metric: str) -> Array:
     """
     size = float(np.sqrt(np.mean(X * X)))
     if metric == "euclidean" or size == 0:
-        return X
-    return KTA(tol=1e-2).fit(X / size, classes).transform(X / size)
+        return np.eye(X.shape[1])
+    return KTA(tol=1e-2).fit(X / size, classes).components_.T / size
 
 
 def check_neighbor_metric(metric: str) -> None:

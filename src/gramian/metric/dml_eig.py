@@ -21,7 +21,7 @@ from gramian.metric._local import (
     check_neighbor_metric,
     dense_coordinates,
     joined,
-    neighbor_space,
+    neighbor_metric,
 )
 from gramian.metric._max_min import MaxMin
 from gramian.objectives.matrices import Dense
@@ -103,7 +103,7 @@ class DMLEig(MetricLearner):
         n_components: int | None = None,
         n_neighbors: int = 3,
         mu: float | str = "auto",
-        floor: float = 0.7,
+        floor: float = 0.5,
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",
@@ -145,7 +145,7 @@ class DMLEig(MetricLearner):
         check_floor(self.floor)
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "DMLEig")
-        space = neighbor_space(samples, classes, self.neighbor_metric)
+        space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
         similar = as_pairs(same_class_neighbors(space, classes, self.n_neighbors))
         dissimilar = as_pairs(other_class_neighbors(space, classes, self.n_neighbors))
         return self._fit_pairs(samples, similar, dissimilar, basis)

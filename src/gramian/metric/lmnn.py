@@ -11,18 +11,25 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.certificate import Certificate, relative, rounding
-from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
+from gramian.constraints import (
+    as_pairs,
+    as_triplets,
+    check_class_sizes,
+    other_class_neighbors,
+    same_class_neighbors,
+)
 from gramian.metric._base import MetricLearner
 from gramian.metric._impostors import violated_triplets
 from gramian.metric._local import (
     check_neighbor_metric,
     dense_coordinates,
     joined,
-    neighbor_space,
+    neighbor_metric,
 )
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
 from gramian.result import Result, Status
+from gramian.solvers.base import is_optimal
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -107,7 +114,7 @@ class LMNN(MetricLearner):
         n_neighbors: int = 3,
         lam: float = 1.0,
         neighbor_metric: str = "kta",
-        ridge: float = 1e-6,
+        ridge: float = 1e-3,
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -148,10 +155,10 @@ class LMNN(MetricLearner):
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNN")
-        space = neighbor_space(samples, classes, self.neighbor_metric)
-        near = same_class_neighbors(space, classes, self.n_neighbors)
+        quick = neighbor_metric(samples, classes, self.neighbor_metric)
+        near = same_class_neighbors(samples @ quick, classes, self.n_neighbors)
         R = whitening(samples, as_pairs(near), ridge=self.ridge)
-        task = _Task(whitened(samples, R), classes, near, lam)
+        task = _Task(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
         basis = joined(basis, R)
         result = self._rounds(task, self._start(basis), started)
         self._finish(result, result.factor, Dense(task.X.T @ task.X, lower=0.0), basis)
@@ -161,9 +168,11 @@ class LMNN(MetricLearner):
         """Solve for the active triplets, find those that are violated now, and so on."""
         factor, gap = self._first(task, start, started)
         found, active = task.violated(factor, task.anchors), np.empty(0, dtype=np.int64)
+        # A start of higher rank than is asked for does not count.
+        seen = [(found, factor)] if self.rank is None else []
         lower, finest = -np.inf, 0.3 * self.tol
         for _ in range(ROUNDS):
-            active = task.some(np.union1d(active, found.keys))
+            active = task.some(np.union1d(active, found.keys), factor)
             problem = task.problem(active)
             tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
             result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
@@ -171,23 +180,30 @@ class LMNN(MetricLearner):
             lower = max(lower, result.certificate.lower_bound)
             active = active[problem.objective.image(factor).z < 1.0 + SLACK]
             found, before = task.violated(factor, task.anchors), found
-            result = replace(
-                result, value=found.value, certificate=_whole(result, found.value, lower)
-            )
-            known = result.certificate.relative_gap
-            gap = 1.0 if known is None else known
+            best = min([*seen, (found, factor)], key=lambda known: known[0].value)
+            seen, certificate = [best], _whole(result, best[0].value, lower)
+            gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
+            done = is_optimal(certificate, self.tol, task.most)
             # A limited rank keeps a gap: there the rounds end when they change no more.
             moved = abs(before.value - found.value) > self.tol * found.value
-            settled = not moved and (tol == finest or result.status is Status.LOCAL)
-            if gap <= self.tol or settled or result.status in ENDED or self._late(started):
+            settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
+            if done or settled or result.status in ENDED or self._late(started):
                 break
-        self.n_active_ = found.count
-        if gap <= self.tol:
-            return replace(result, status=Status.CONVERGED)
-        if result.status is Status.CONVERGED:
-            late = self._late(started)
-            return replace(result, status=Status.TIME_LIMIT if late else Status.MAX_ITER)
-        return result
+        self.n_active_ = best[0].count
+        return replace(
+            result,
+            factor=best[1],
+            value=certificate.value,
+            certificate=certificate,
+            status=self._status(result.status, done, started),
+        )
+
+    def _status(self, inner: Status, done: bool, started: float) -> Status:
+        if done:
+            return Status.CONVERGED
+        if inner is not Status.CONVERGED:
+            return inner
+        return Status.TIME_LIMIT if self._late(started) else Status.MAX_ITER
 
     def _first(self, task: _Task, start: Array | None, started: float) -> tuple[Array, float]:
         """A factor to start from and the relative gap it may have."""
@@ -203,7 +219,7 @@ class LMNN(MetricLearner):
         """A first metric from so many of the anchors, of any rank."""
         few = np.linspace(0, task.n - 1, count).astype(np.intp)
         factor = task.start()
-        active = task.some(task.violated(factor, few).keys)
+        active = task.some(task.violated(factor, few).keys, factor)
         problem = task.problem(active, share=count / task.n)
         left = self._left(started)
         return self._minimize(problem, init=factor, tol=1e-2, time_limit=left, rank=None).factor
@@ -236,34 +252,46 @@ class _Task:
     classes: Indices
     near: Indices
     lam: float
+    quick: Array
+    """A factor of the metric that the targets are nearest in."""
 
     @property
     def n(self) -> int:
         return self.X.shape[0]
 
     @property
+    def most(self) -> float:
+        """F(0): what is small beside it is rounding."""
+        sizes = np.bincount(self.classes)
+        return self.lam * self.near.shape[1] * float(np.sum(sizes * (self.n - sizes)))
+
+    @property
     def anchors(self) -> Indices:
         return np.arange(self.n)
 
     def start(self) -> Array:
-        """The best multiple of I, by the margins of some of the anchors."""
+        """The better of the whitening and the quick metric, each at its best scale."""
         few = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
-        X, order = self.X, self.X.shape[1]
-        squares = np.sum(X * X, axis=1)
-        far = squares[few][:, None] + squares - 2 * X[few] @ X.T
-        close = np.sum((X[few][:, None] - X[self.near[few]]) ** 2, axis=2)
+        trials = [self._scaled(L, few) for L in (np.eye(self.X.shape[1]), self.quick)]
+        return min(trials, key=lambda trial: trial[1])[0]
+
+    def _scaled(self, factor: Array, few: Indices) -> tuple[Array, float]:
+        """The best multiple of a factor for the triplets of a few anchors, and its F."""
+        Z = self.X @ factor
+        squares = np.sum(Z * Z, axis=1)
+        far = squares[few][:, None] + squares - 2 * Z[few] @ Z.T
+        close = np.sum((Z[few][:, None] - Z[self.near[few]]) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes
-        margins = (far[:, None, :] - close[:, :, None])[
-            np.broadcast_to(across[:, None, :], (few.size, close.shape[1], self.n))
-        ]
-        pull = order * few.size / self.n
+        margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
+        pull = float(np.sum(factor * factor)) * few.size / self.n
         typical = 1.0 / max(float(np.median(np.abs(margins))), 1e-300)
-        scales = typical * np.logspace(-3, 3, 61)
+        scales = typical * np.logspace(-3, 3, 31)
         costs = [
-            s * pull + self.lam * float(np.sum(np.maximum(0.0, 1 - s * margins) ** 2))
+            s * pull + self.lam * float(np.sum(np.square(np.maximum(0.0, 1 - s * margins))))
             for s in scales
         ]
-        return np.sqrt(scales[int(np.argmin(costs))]) * np.eye(order)
+        best = int(np.argmin(costs))
+        return np.sqrt(scales[best]) * factor, costs[best]
 
     def violated(self, factor: Array, anchors: Indices) -> _Violated:
         """Every violated triplet of the anchors; the strongest where they are too many."""
@@ -280,12 +308,13 @@ class _Task:
         pull = float(np.sum(factor * factor))
         return _Violated(np.concatenate(keys), count, pull + self.lam * push)
 
-    def some(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The keys, or where there are none that of any one triplet."""
-        if keys.size:
+    def some(self, keys: NDArray[np.int64], factor: Array) -> NDArray[np.int64]:
+        """The keys, with those of the nearest impostors where they are few."""
+        if keys.size >= self.n:
             return keys
-        other = int(np.flatnonzero(self.classes != self.classes[0])[0])
-        return np.array([int(self.near[0, 0]) * self.n + other])
+        far = other_class_neighbors(self.X @ factor, self.classes, 1)
+        i, j, l = as_triplets(self.near, far).T.astype(np.int64)
+        return np.union1d(keys, (i * self.n + j) * self.n + l)
 
     def problem(self, keys: NDArray[np.int64], *, share: float = 1.0) -> Any:
         """LMNN with the triplets of the keys alone; `share` of the pull."""

@@ -22,7 +22,7 @@ from gramian.metric._local import (
     check_neighbor_metric,
     dense_coordinates,
     joined,
-    neighbor_space,
+    neighbor_metric,
 )
 from gramian.metric._max_min import MaxMin
 from gramian.metric.dml_eig import check_floor, check_smoothing, distances, with_floor
@@ -94,7 +94,7 @@ class LMNNEig(MetricLearner):
         n_neighbors: int = 3,
         gamma: float = 0.5,
         mu: float | str = "auto",
-        floor: float = 0.7,
+        floor: float = 0.5,
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",
@@ -139,7 +139,7 @@ class LMNNEig(MetricLearner):
         check_floor(self.floor)
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
-        space = neighbor_space(samples, classes, self.neighbor_metric)
+        space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(space, classes, self.n_neighbors)
         triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
         R = whitening(samples, as_pairs(near), ridge=self.ridge)
