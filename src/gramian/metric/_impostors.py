@@ -18,15 +18,17 @@ BLOCK = 4_000_000
 
 
 def violated_triplets(
-    Z: Array, classes: Indices, near: Indices, anchors: Indices
+    Z: Array, classes: Indices, near: Indices, anchors: Indices, *, margin: float = 1.0
 ) -> Iterator[tuple[Indices, Array]]:
-    """(i, j, l) with 1 + d(i, j) − d(i, l) > 0 and those margins, block after block.
+    """(i, j, l) with 1 + d(i, j) − d(i, l) > 0 and those numbers, block after block.
+
+    With a larger `margin` than 1 in its place also those that are nearly violated.
 
     i runs over the anchors, j over its targets `near[i]`, l over all samples of other classes; d
     is the squared distance of the rows of Z. Candidates come from products in float32, with room
     for their rounding, and are then computed again in full.
     """
-    reach = 1.0 + _distances(Z, anchors[:, None], near[anchors]).max(axis=1)
+    reach = margin + _distances(Z, anchors[:, None], near[anchors]).max(axis=1)
     for c in np.unique(classes[anchors]):
         mine = np.flatnonzero(classes[anchors] == c)
         rest = np.flatnonzero(classes != c)
@@ -35,7 +37,7 @@ def violated_triplets(
             i = anchors[mine[start : start + ROWS]]
             row, column = _negative(left[start : start + ROWS], right)
             if row.size:
-                yield _margins(Z, i[row], near[i[row]], rest[column])
+                yield _margins(Z, i[row], near[i[row]], rest[column], 1.0 - margin)
 
 
 def _halves(Z: Array, anchors: Indices, reach: Array, rest: Indices) -> tuple[Array, Array]:
@@ -61,15 +63,17 @@ def _negative(left: Array, right: Array) -> tuple[Indices, Indices]:
     return np.concatenate(rows), np.concatenate(columns)
 
 
-def _margins(Z: Array, i: Indices, targets: Indices, l: Indices) -> tuple[Indices, Array]:
-    """The violated ones of (i, j, l) for every target j, and by how much."""
+def _margins(
+    Z: Array, i: Indices, targets: Indices, l: Indices, least: float
+) -> tuple[Indices, Array]:
+    """(i, j, l) for every target j where 1 + d(i, j) − d(i, l) is above `least`, and those."""
     far = _distances(Z, i, l)
     unique, where = np.unique(i, return_inverse=True)
     first = np.zeros(unique.size, dtype=np.intp)
     first[where] = np.arange(i.size)
     close = _distances(Z, unique[:, None], targets[first])[where]
     margins = 1.0 + close - far[:, None]
-    row, column = np.nonzero(margins > 0)
+    row, column = np.nonzero(margins > least)
     triplets = np.column_stack([i[row], targets[row, column], l[row]])
     return triplets, margins[row, column]
 

@@ -46,6 +46,9 @@ ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 WARM = 0.03
 """The gap that a start from another metric is taken to have."""
 
+WIDE = 1.5
+"""The margin that first triplets are taken by: those nearly violated soon are."""
+
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
@@ -167,7 +170,8 @@ class LMNN(MetricLearner):
     def _rounds(self, task: _Task, start: Array | None, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
         factor, gap = self._first(task, start, started)
-        found, active = task.violated(factor, task.anchors), np.empty(0, dtype=np.int64)
+        found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
+        active = np.empty(0, dtype=np.int64)
         # A start of higher rank than is asked for does not count.
         seen = [(found, factor)] if self.rank is None else []
         lower, finest = -np.inf, 0.3 * self.tol
@@ -218,11 +222,17 @@ class LMNN(MetricLearner):
     def _coarse(self, task: _Task, count: int, started: float) -> Array:
         """A first metric from so many of the anchors, of any rank."""
         few = np.linspace(0, task.n - 1, count).astype(np.intp)
-        factor = task.start()
-        active = task.some(task.violated(factor, few).keys, factor)
-        problem = task.problem(active, share=count / task.n)
-        left = self._left(started)
-        return self._minimize(problem, init=factor, tol=1e-2, time_limit=left, rank=None).factor
+        factor, active = task.start(), np.empty(0, dtype=np.int64)
+        for margin in (WIDE, 1.0):
+            found = task.violated(factor, few, margin=margin)
+            active = task.some(np.union1d(active, found.keys), factor)
+            problem = task.problem(active, share=count / task.n)
+            left = self._left(started)
+            factor = self._minimize(
+                problem, init=factor, tol=1e-2, time_limit=left, rank=None
+            ).factor
+            active = active[problem.objective.image(factor).z < 1.0 + SLACK]
+        return factor
 
     def _left(self, started: float) -> float | None:
         """Seconds of the time limit that are left."""
@@ -293,13 +303,17 @@ class _Task:
         best = int(np.argmin(costs))
         return np.sqrt(scales[best]) * factor, costs[best]
 
-    def violated(self, factor: Array, anchors: Indices) -> _Violated:
-        """Every violated triplet of the anchors; the strongest where they are too many."""
+    def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> _Violated:
+        """Every violated triplet of the anchors; the strongest where they are too many.
+
+        With a larger margin the keys are also those of triplets that are nearly violated.
+        """
         Z, n, k = self.X @ factor, self.n, self.near.shape[1]
         keys, push, count = [np.empty(0, dtype=np.int64)], 0.0, 0
-        for triplets, margins in violated_triplets(Z, self.classes, self.near, anchors):
-            push += float(np.sum(margins * margins))
-            count += margins.size
+        blocks = violated_triplets(Z, self.classes, self.near, anchors, margin=margin)
+        for triplets, margins in blocks:
+            push += float(np.sum(np.square(np.maximum(margins, 0.0))))
+            count += int(np.sum(margins > 0))
             most = max(k, MOST * np.unique(triplets[:, 0]).size // anchors.size)
             if margins.size > most:
                 triplets = triplets[np.argpartition(-margins, most)[:most]]
