@@ -37,7 +37,7 @@ Indices = NDArray[np.integer]
 ROUNDS = 25
 """Refreshes of the active triplets at most."""
 
-PART, FEW = 4, 3_000
+PART, FEW = 8, 3_000
 """The first solve takes one in so many of the anchors, where they are at least so many."""
 
 ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
@@ -45,6 +45,9 @@ ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 
 WARM = 0.03
 """The gap that a start from another metric is taken to have."""
+
+ROUGH = 0.05
+"""The tolerance of a first metric from a few anchors."""
 
 WIDE = 1.5
 """The margin that first triplets are taken by: those nearly violated soon are."""
@@ -229,7 +232,7 @@ class LMNN(MetricLearner):
             problem = task.problem(active, share=count / task.n)
             left = self._left(started)
             factor = self._minimize(
-                problem, init=factor, tol=1e-2, time_limit=left, rank=None
+                problem, init=factor, tol=ROUGH, time_limit=left, rank=None
             ).factor
             active = active[problem.objective.image(factor).z < 1.0 + SLACK]
         return factor
