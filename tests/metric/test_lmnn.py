@@ -467,3 +467,21 @@ def test_a_start_that_does_not_fit_is_refused():
         LMNN(init=KTA().fit(X[:, :3], Y)).fit(X, Y)
     with pytest.raises(Exception, match="init must be a fitted metric learner"):
         LMNN(init=KTA()).fit(X, Y)
+
+
+def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):
+    """Ctrl-C in the third count of triplets: the metric of the first round is kept."""
+    count, seen = lmnn._Task.violated, []
+
+    def interrupted(self, *args, **options):
+        seen.append(1)
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return count(self, *args, **options)
+
+    monkeypatch.setattr(lmnn._Task, "violated", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        learner = LMNN(**PLAIN, tol=1e-8).fit(X, Y)
+    assert learner.result_.status is gm.Status.INTERRUPTED
+    value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
+    assert learner.certificate_.value == pytest.approx(value, rel=1e-6)

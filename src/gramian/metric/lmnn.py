@@ -178,24 +178,31 @@ class LMNN(MetricLearner):
         # A start of higher rank than is asked for does not count.
         seen = [(found, factor)] if self.rank is None else []
         lower, finest = -np.inf, 0.3 * self.tol
-        for _ in range(ROUNDS):
-            active = task.some(np.union1d(active, found.keys), factor)
-            problem = task.problem(active)
-            tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
-            result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
-            factor = result.factor
-            lower = max(lower, result.certificate.lower_bound)
-            active = active[problem.objective.image(factor).z < 1.0 + SLACK]
-            found, before = task.violated(factor, task.anchors), found
-            best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-            seen, certificate = [best], _whole(result, best[0].value, lower)
-            gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
-            done = is_optimal(certificate, self.tol, task.most)
-            # A limited rank keeps a gap: there the rounds end when they change no more.
-            moved = abs(before.value - found.value) > self.tol * found.value
-            settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-            if done or settled or result.status in ENDED or self._late(started):
-                break
+        certificate: Certificate | None = None
+        try:
+            for _ in range(ROUNDS):
+                active = task.some(np.union1d(active, found.keys), factor)
+                problem = task.problem(active)
+                tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
+                result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
+                factor = result.factor
+                lower = max(lower, result.certificate.lower_bound)
+                active = active[problem.objective.image(factor).z < 1.0 + SLACK]
+                found, before = task.violated(factor, task.anchors), found
+                best = min([*seen, (found, factor)], key=lambda known: known[0].value)
+                seen, certificate = [best], _whole(result, best[0].value, lower)
+                gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
+                done = is_optimal(certificate, self.tol, task.most)
+                # A limited rank keeps a gap: there the rounds end when they change no more.
+                moved = abs(before.value - found.value) > self.tol * found.value
+                settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
+                if done or settled or result.status in ENDED or self._late(started):
+                    break
+        except KeyboardInterrupt:  # while triplets were counted; the solver keeps its own
+            if certificate is None:
+                raise
+            result, done = replace(result, status=Status.INTERRUPTED), False
+        assert certificate is not None
         self.n_active_ = best[0].count
         return replace(
             result,
