@@ -17,8 +17,9 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
-from gramian.metric import KTA, LMNN, _base, _impostors, lmnn
+from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, lmnn
 from gramian.metric._impostors import violated_triplets
+from gramian.metric._lmnn_task import LMNNTask
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 
 PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0}
@@ -143,7 +144,7 @@ def test_sizes_of_the_search_change_no_value(module, name, size, monkeypatch, sh
 
 
 def test_too_many_active_triplets_loosen_the_bound_and_not_the_value(monkeypatch, sharp):
-    monkeypatch.setattr(lmnn, "MOST", 1000)
+    monkeypatch.setattr(_lmnn_task, "MOST", 1000)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         learner = LMNN(**PLAIN).fit(X, Y)
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
@@ -471,7 +472,7 @@ def test_a_start_that_does_not_fit_is_refused():
 
 def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):
     """Ctrl-C in the third count of triplets: the metric of the first round is kept."""
-    count, seen = lmnn._Task.violated, []
+    count, seen = LMNNTask.violated, []
 
     def interrupted(self, *args, **options):
         seen.append(1)
@@ -479,7 +480,7 @@ def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):
             raise KeyboardInterrupt
         return count(self, *args, **options)
 
-    monkeypatch.setattr(lmnn._Task, "violated", interrupted)
+    monkeypatch.setattr(LMNNTask, "violated", interrupted)
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         learner = LMNN(**PLAIN, tol=1e-8).fit(X, Y)
     assert learner.result_.status is gm.Status.INTERRUPTED

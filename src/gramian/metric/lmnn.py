@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -13,13 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.certificate import Certificate, relative, rounding
 from gramian.constraints import (
     as_pairs,
-    as_triplets,
     check_class_sizes,
-    other_class_neighbors,
     same_class_neighbors,
 )
 from gramian.metric._base import MetricLearner
-from gramian.metric._impostors import violated_triplets
+from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
     check_neighbor_metric,
     dense_coordinates,
@@ -27,7 +25,7 @@ from gramian.metric._local import (
     neighbor_metric,
 )
 from gramian.objectives.matrices import Dense
-from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
+from gramian.problems.local_metric import positive, whitened, whitening
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
 
@@ -51,9 +49,6 @@ ROUGH = 0.05
 
 WIDE = 1.5
 """The margin that first triplets are taken by: those nearly violated soon are."""
-
-MOST = 30_000_000
-"""Active triplets at most; of more, those of the largest margins are kept."""
 
 SLACK = 0.25
 """Triplets that are met by more than this are dropped from the active ones."""
@@ -164,13 +159,13 @@ class LMNN(MetricLearner):
         quick = neighbor_metric(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(samples @ quick, classes, self.n_neighbors)
         R = whitening(samples, as_pairs(near), ridge=self.ridge)
-        task = _Task(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
+        task = LMNNTask(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
         basis = joined(basis, R)
         result = self._rounds(task, self._start(basis), started)
         self._finish(result, result.factor, Dense(task.X.T @ task.X, lower=0.0), basis)
         return self
 
-    def _rounds(self, task: _Task, start: Array | None, started: float) -> Result:
+    def _rounds(self, task: LMNNTask, start: Array | None, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
         factor, gap = self._first(task, start, started)
         found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
@@ -219,7 +214,7 @@ class LMNN(MetricLearner):
             return inner
         return Status.TIME_LIMIT if self._late(started) else Status.MAX_ITER
 
-    def _first(self, task: _Task, start: Array | None, started: float) -> tuple[Array, float]:
+    def _first(self, task: LMNNTask, start: Array | None, started: float) -> tuple[Array, float]:
         """A factor to start from and the relative gap it may have."""
         if start is not None:
             return start, WARM
@@ -229,7 +224,7 @@ class LMNN(MetricLearner):
             return self._coarse(task, task.n, started), WARM
         return task.start(), 1.0
 
-    def _coarse(self, task: _Task, count: int, started: float) -> Array:
+    def _coarse(self, task: LMNNTask, count: int, started: float) -> Array:
         """A first metric from so many of the anchors, of any rank."""
         few = np.linspace(0, task.n - 1, count).astype(np.intp)
         factor, active = task.start(), np.empty(0, dtype=np.int64)
@@ -252,99 +247,6 @@ class LMNN(MetricLearner):
 
     def _late(self, started: float) -> bool:
         return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
-
-
-@dataclass(frozen=True)
-class _Violated:
-    """The triplets that a factor violates, as keys, and what they come to."""
-
-    keys: NDArray[np.int64]
-    count: int
-    value: float
-    """F, with all triplets of the anchors."""
-
-
-@dataclass(frozen=True)
-class _Task:
-    """LMNN in coordinates where the pull is tr M."""
-
-    X: Array
-    classes: Indices
-    near: Indices
-    lam: float
-    quick: Array
-    """A factor of the metric that the targets are nearest in."""
-
-    @property
-    def n(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def most(self) -> float:
-        """F(0): what is small beside it is rounding."""
-        sizes = np.bincount(self.classes)
-        return self.lam * self.near.shape[1] * float(np.sum(sizes * (self.n - sizes)))
-
-    @property
-    def anchors(self) -> Indices:
-        return np.arange(self.n)
-
-    def start(self) -> Array:
-        """The better of the whitening and the quick metric, each at its best scale."""
-        few = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
-        trials = [self._scaled(L, few) for L in (np.eye(self.X.shape[1]), self.quick)]
-        return min(trials, key=lambda trial: trial[1])[0]
-
-    def _scaled(self, factor: Array, few: Indices) -> tuple[Array, float]:
-        """The best multiple of a factor for the triplets of a few anchors, and its F."""
-        Z = self.X @ factor
-        squares = np.sum(Z * Z, axis=1)
-        far = squares[few][:, None] + squares - 2 * Z[few] @ Z.T
-        close = np.sum((Z[few][:, None] - Z[self.near[few]]) ** 2, axis=2)
-        across = self.classes[few][:, None] != self.classes
-        margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
-        pull = float(np.sum(factor * factor)) * few.size / self.n
-        typical = 1.0 / max(float(np.median(np.abs(margins))), 1e-300)
-        scales = typical * np.logspace(-3, 3, 31)
-        costs = [
-            s * pull + self.lam * float(np.sum(np.square(np.maximum(0.0, 1 - s * margins))))
-            for s in scales
-        ]
-        best = int(np.argmin(costs))
-        return np.sqrt(scales[best]) * factor, costs[best]
-
-    def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> _Violated:
-        """Every violated triplet of the anchors; the strongest where they are too many.
-
-        With a larger margin the keys are also those of triplets that are nearly violated.
-        """
-        Z, n, k = self.X @ factor, self.n, self.near.shape[1]
-        keys, push, count = [np.empty(0, dtype=np.int64)], 0.0, 0
-        blocks = violated_triplets(Z, self.classes, self.near, anchors, margin=margin)
-        for triplets, margins in blocks:
-            push += float(np.sum(np.square(np.maximum(margins, 0.0))))
-            count += int(np.sum(margins > 0))
-            most = max(k, MOST * np.unique(triplets[:, 0]).size // anchors.size)
-            if margins.size > most:
-                triplets = triplets[np.argpartition(-margins, most)[:most]]
-            i, j, l = triplets.T.astype(np.int64)
-            keys.append((i * n + j) * n + l)
-        pull = float(np.sum(factor * factor))
-        return _Violated(np.concatenate(keys), count, pull + self.lam * push)
-
-    def some(self, keys: NDArray[np.int64], factor: Array) -> NDArray[np.int64]:
-        """The keys, with those of the nearest impostors where they are few."""
-        if keys.size >= self.n:
-            return keys
-        far = other_class_neighbors(self.X @ factor, self.classes, 1)
-        i, j, l = as_triplets(self.near, far).T.astype(np.int64)
-        return np.union1d(keys, (i * self.n + j) * self.n + l)
-
-    def problem(self, keys: NDArray[np.int64], *, share: float = 1.0) -> Any:
-        """LMNN with the triplets of the keys alone; `share` of the pull."""
-        n = self.n
-        triplets = np.column_stack([keys // n // n, keys // n % n, keys % n])
-        return lmnn_of_triplets(self.X, as_pairs(self.near), triplets, self.lam, pull=share)
 
 
 def _whole(result: Result, value: float, lower: float) -> Certificate:
