@@ -103,7 +103,7 @@ class DMLEig(MetricLearner):
         n_components: int | None = None,
         n_neighbors: int = 3,
         mu: float | str = "auto",
-        floor: float = 0.5,
+        floor: float = 0.7,
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",

@@ -94,7 +94,7 @@ class LMNNEig(MetricLearner):
         n_neighbors: int = 3,
         gamma: float = 0.5,
         mu: float | str = "auto",
-        floor: float = 0.5,
+        floor: float = 0.7,
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",
