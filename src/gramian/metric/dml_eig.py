@@ -16,6 +16,7 @@ from gramian.constraints import (
     other_class_neighbors,
     same_class_neighbors,
 )
+from gramian.maps import PairDistances
 from gramian.metric._base import MetricLearner
 from gramian.metric._local import (
     check_neighbor_metric,
@@ -206,14 +207,8 @@ def with_floor(factor: Array, floor: float) -> Array:
 
 
 def distances(Z: Array, pairs: Indices) -> Array:
-    """‖z_i − z_j‖² of the pairs, in blocks."""
-    found = np.empty(len(pairs))
-    step = max(1, 4_000_000 // max(1, Z.shape[1]))
-    for start in range(0, len(pairs), step):
-        part = pairs[start : start + step]
-        difference = Z[part[:, 0]] - Z[part[:, 1]]
-        found[start : start + step] = np.einsum("pr,pr->p", difference, difference)
-    return found
+    """‖z_i − z_j‖² of the pairs."""
+    return PairDistances(pairs, Z.shape[0]).bilinear(Z, Z)
 
 
 def unit_trace(factor: Array) -> Array | None:

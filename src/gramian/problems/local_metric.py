@@ -51,14 +51,14 @@ def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
     X = _samples(X)
     near = same_class_neighbors(X, y, k)
     classes = np.unique(np.asarray(y), return_inverse=True)[1]
-    across = classes[:, None] != classes
-    count = k * int(across.sum())
+    sizes = np.bincount(classes)
+    count = k * int(np.sum(sizes * (classes.size - sizes)))
     if count > MOST_TRIPLETS:
         raise ValueError(
             f"{X.shape[0]} samples with k = {k} have {count:,} triplets, too many to write down; "
             "gramian.metric.LMNN solves the same problem with the active ones"
         )
-    anchor, other = np.nonzero(across)
+    anchor, other = np.nonzero(classes[:, None] != classes)
     every = np.column_stack([np.repeat(anchor, k), near[anchor].ravel(), np.repeat(other, k)])
     return lmnn_of_triplets(X, as_pairs(near), every, lam)
 
