@@ -320,6 +320,14 @@ def test_it_helps_neighbours_on_wine_as_it_comes(learner):
 
 
 @EVERY_LEARNER
+def test_the_floor_rises_where_samples_are_few_for_their_features(learner):
+    n, d = X.shape
+    wide = np.hstack([X, np.random.default_rng(0).normal(size=(n, n // 4 - d))])
+    assert learner().fit(X, Y).floor_ == pytest.approx(1 - 0.3 * min(1, n / (10 * d)))
+    assert learner().fit(wide, Y).floor_ == pytest.approx(1 - 0.3 * 4 / 10, rel=0.05)
+
+
+@EVERY_LEARNER
 def test_a_start_from_a_fitted_learner_needs_no_more_iterations(learner):
     cold = learner(tol=1e-6, floor=0.0).fit(X, Y)
     warm = learner(tol=1e-6, floor=0.0, init=cold).fit(X, Y)
@@ -425,7 +433,7 @@ BAD = {
     "mu None": ({"mu": None}, "mu must be a finite number above 0"),
     "floor of one": ({"floor": 1}, "floor must be at least 0 and below 1, got 1"),
     "floor below zero": ({"floor": -0.1}, "floor must be at least 0"),
-    "floor a word": ({"floor": "auto"}, "floor must be at least 0"),
+    "floor a word": ({"floor": "low"}, 'floor must be "auto" or at least 0'),
     "ridge": ({"ridge": -1.0}, "ridge must be a finite number"),
     "neighbor_metric": ({"neighbor_metric": "x"}, r"neighbor_metric must be one of \('kta', 'eu"),
     "no neighbours": ({"n_neighbors": 0}, "whole number of at least 1, got 0"),

@@ -34,6 +34,9 @@ Indices = NDArray[np.integer]
 SMOOTHING = 0.3
 """μ in units of the median distance of the dissimilar pairs at S = I/d."""
 
+LEARNED, ENOUGH = 0.3, 10
+"""The part 1 − ρ of S that is learned, given so many samples for every direction."""
+
 
 class DMLEig(MetricLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
@@ -59,8 +62,9 @@ class DMLEig(MetricLearner):
         much as a numerical one: "auto" is 0.3 of the median distance of the dissimilar pairs
         under S = I/d, whatever the scale of the data. `max_min_` tells what smoothing leaves of
         the max–min problem itself.
-    floor : float in [0, 1)
-        ρ; 0 is the paper's model.
+    floor : float in [0, 1) or "auto"
+        ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
+        for every feature.
     neighbor_metric : {"kta", "euclidean"}
         Where pairs are nearest: after a quick alignment with the labels (`KTA`), or in the
         features as they are.
@@ -77,8 +81,8 @@ class DMLEig(MetricLearner):
     ----------
     components_ : array of shape (n_components, n_features)
         The rows of a factor of M, in decreasing order of the variance of the mapped samples.
-    mu_ : float
-        The smoothing used.
+    mu_, floor_ : float
+        The smoothing and the floor used.
     max_min_ : MaxMin
         The smallest distance reached, and a bound that no metric of the model can pass.
     result_ : Result
@@ -104,7 +108,7 @@ class DMLEig(MetricLearner):
         n_components: int | None = None,
         n_neighbors: int = 3,
         mu: float | str = "auto",
-        floor: float = 0.7,
+        floor: float | str = "auto",
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",
@@ -156,19 +160,19 @@ class DMLEig(MetricLearner):
     ) -> DMLEig:
         R = whitening(samples, similar, ridge=self.ridge)
         X, basis = whitened(samples, R), joined(basis, R)
-        order = X.shape[1]
-        plain = distances(X, dissimilar) / order
+        self.floor_ = floor_for(self.floor, X)
+        plain = distances(X, dissimilar) / X.shape[1]
         _refuse_identical(plain, dissimilar)
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
-        rest = 1.0 - self.floor
+        rest = 1.0 - self.floor_
         problem = dml_eig_whitened(
-            np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor * plain
+            np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor_ * plain
         )
         start = self._start(basis)
         result = self._minimize(problem, init=None if start is None else unit_trace(start))
-        reached = rest * distances(X @ result.factor, dissimilar) + self.floor * plain
+        reached = rest * distances(X @ result.factor, dissimilar) + self.floor_ * plain
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
-        factor = with_floor(result.factor, self.floor)
+        factor = with_floor(result.factor, self.floor_)
         self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
         return self
 
@@ -177,7 +181,7 @@ class DMLEig(MetricLearner):
         u = softmax(-reached / self.mu_)
         scatter = pair_scatter(X, dissimilar, weights=u)
         largest = float(scipy.linalg.eigvalsh(scatter)[-1])
-        bound = self.floor * float(u @ plain) + (1.0 - self.floor) * largest
+        bound = self.floor_ * float(u @ plain) + (1.0 - self.floor_) * largest
         return MaxMin(float(reached.min()), bound)
 
 
@@ -190,10 +194,21 @@ def check_smoothing(mu: float | str) -> None:
         raise ValueError(f"mu must be a finite number above 0, got {mu!r}")
 
 
-def check_floor(floor: float) -> None:
-    """Refuse a floor ρ outside [0, 1)."""
-    if not (isinstance(floor, Real) and 0 <= floor < 1):
+def check_floor(floor: float | str) -> None:
+    """Refuse a floor ρ that is neither "auto" nor in [0, 1)."""
+    if isinstance(floor, str):
+        if floor != "auto":
+            raise ValueError(f'floor must be "auto" or at least 0 and below 1, got {floor!r}')
+    elif not (isinstance(floor, Real) and 0 <= floor < 1):
         raise ValueError(f"floor must be at least 0 and below 1, got {floor!r}")
+
+
+def floor_for(floor: float | str, X: Array) -> float:
+    """ρ; "auto" learns less of S where few samples speak for each direction."""
+    if floor != "auto":
+        return float(floor)
+    n, d = X.shape
+    return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))
 
 
 def with_floor(factor: Array, floor: float) -> Array:

@@ -25,7 +25,13 @@ from gramian.metric._local import (
     neighbor_metric,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric.dml_eig import check_floor, check_smoothing, distances, with_floor
+from gramian.metric.dml_eig import (
+    check_floor,
+    check_smoothing,
+    distances,
+    floor_for,
+    with_floor,
+)
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitened, whitening
 
@@ -57,8 +63,9 @@ class LMNNEig(MetricLearner):
     mu : float or "auto"
         The smoothing μ; "auto" is a tenth of the largest margin that a multiple of the plain
         whitening reaches with its slack, whatever the scale of the data.
-    floor : float in [0, 1)
-        ρ; 0 is the paper's model.
+    floor : float in [0, 1) or "auto"
+        ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
+        for every feature.
     neighbor_metric : {"kta", "euclidean"}
         Where targets and impostors are nearest: after a quick alignment with the labels (`KTA`),
         or in the features as they are.
@@ -75,8 +82,8 @@ class LMNNEig(MetricLearner):
     ----------
     components_ : array of shape (n_components, n_features)
         The rows of a factor of M, in decreasing order of the variance of the mapped samples.
-    mu_ : float
-        The smoothing used.
+    mu_, floor_ : float
+        The smoothing and the floor used.
     max_min_ : MaxMin
         The smallest margin with slack reached, and a bound that nothing feasible can pass (17).
     result_ : Result
@@ -94,7 +101,7 @@ class LMNNEig(MetricLearner):
         n_neighbors: int = 3,
         gamma: float = 0.5,
         mu: float | str = "auto",
-        floor: float = 0.7,
+        floor: float | str = "auto",
         neighbor_metric: str = "kta",
         ridge: float = 1e-3,
         solver: str = "auto",
@@ -144,20 +151,21 @@ class LMNNEig(MetricLearner):
         triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
         R = whitening(samples, as_pairs(near), ridge=self.ridge)
         X, basis = whitened(samples, R), joined(basis, R)
+        self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
         result = self._minimize(
             lmnn_eig_whitened(
-                np.sqrt(1.0 - self.floor) * X,
+                np.sqrt(1.0 - self.floor_) * X,
                 triplets,
                 self.gamma,
                 self.mu_,
-                plain=self.floor * plain,
+                plain=self.floor_ * plain,
             ),
             init=self._slack_start(basis),
         )
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
-        factor = with_floor(result.factor[:-1], self.floor)
+        factor = with_floor(result.factor[:-1], self.floor_)
         self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
         return self
 
@@ -183,7 +191,7 @@ class LMNNEig(MetricLearner):
 
     def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
         """The level the least margins are raised to, and the bound (17) of the weights u."""
-        rate, floor = self.gamma / (1 - self.gamma), self.floor
+        rate, floor = self.gamma / (1 - self.gamma), self.floor_
         S, slack = factor[:-1], float(np.sum(factor[-1] ** 2))
         margins = (1 - floor) * _margins(X @ S, triplets) + floor * np.sum(S * S) * plain
         loss, z = FilledSoftMin(mu=self.mu_, rate=rate), np.append(margins, slack)
