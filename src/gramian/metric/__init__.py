@@ -5,5 +5,6 @@ from gramian.metric.kta import KTA
 from gramian.metric.linear_separation import LinearSeparation
 from gramian.metric.lmnn import LMNN
 from gramian.metric.lmnn_eig import LMNNEig
+from gramian.metric.triplet_metric import TripletMetric
 
-__all__ = ["KTA", "LMNN", "DMLEig", "LMNNEig", "LinearSeparation"]
+__all__ = ["KTA", "LMNN", "DMLEig", "LMNNEig", "LinearSeparation", "TripletMetric"]

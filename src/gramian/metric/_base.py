@@ -7,25 +7,28 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.constraints import plainly
+from gramian.metric._verification import Verification
+from gramian.metric._weak_input import check_triplets, split_pairs, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.result import Result
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 
 LARGE_RANK = 40
 """The rank of M beyond the orders that can be decomposed, unless told (LRO §5.2 takes 40 to 60)."""
 
 
-class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MetricLearner(Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 
     Subclasses fit and set `result_` and `components_`, the rows of Lᵀ turned so that the mapped
@@ -40,7 +43,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _labelled(self, X: Any, y: Any) -> tuple[Any, NDArray[np.integer]]:
+    def _labelled(self, X: Any, y: Any) -> tuple[Any, Indices]:
         """Validated samples and class indices; sets `classes_`."""
         X, y = validate_data(
             self,
@@ -51,6 +54,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             ensure_min_samples=2,
         )
         check_classification_targets(y)
+        self._forget("threshold_", "same_values_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
             raise ValueError(
@@ -58,6 +62,32 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
                 "from the difference between at least two classes"
             )
         return X, classes
+
+    def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices]:
+        """Samples, and the similar and dissimilar pairs of them, as indices."""
+        samples, indices = self._tupled(pairs, X, 2)
+        return samples, *split_pairs(samples, indices, same)
+
+    def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
+        """Samples, and triplets of them, as indices."""
+        samples, indices = self._tupled(triplets, X, 3)
+        check_triplets(samples, indices)
+        return samples, indices
+
+    def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
+        self._forget("classes_", "threshold_", "same_values_")
+        if X is not None:
+            X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            return tuples(given, X, width)
+        samples, indices = tuples(given, None, width)
+        self._forget("feature_names_in_")
+        self.n_features_in_ = samples.shape[1]
+        return samples, indices
+
+    def _forget(self, *names: str) -> None:
+        """Drop what an earlier fit of another kind left."""
+        for name in names:
+            self.__dict__.pop(name, None)
 
     def _solve(self, problem: Problem, gram: SymmetricMatrix, basis: Array | None) -> None:
         """Minimise the problem and set what a fitted metric has.
@@ -117,21 +147,36 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         factor = principal_columns(factor, gram @ factor)
         factor = factor if basis is None else basis @ factor
-        self.components_ = np.ascontiguousarray(factor.T[: self.n_components])
-        self._n_features_out = self.components_.shape[0]
+        directions = np.ascontiguousarray(factor.T[: self.n_components])
+        directions *= row_signs(self._in_features(directions))[:, None]
+        self._keep(directions)
+        self._n_features_out = directions.shape[0]
 
-    def _check_sizes(self) -> None:
-        features = self.n_features_in_
+    def _in_features(self, directions: Array) -> Array:
+        """The directions as vectors of features, which decide their signs."""
+        return directions
+
+    def _keep(self, directions: Array) -> None:
+        """Set the attribute that carries the learned directions."""
+        self.components_ = directions
+
+    def _most_directions(self, n_samples: int) -> int:
+        """The largest rank that a metric can have."""
+        return int(self.n_features_in_)
+
+    def _check_sizes(self, n_samples: int) -> None:
+        most = self._most_directions(n_samples)
         for name in ("rank", "n_components"):
             limit = getattr(self, name)
             if limit is not None and not (
                 isinstance(limit, (int, np.integer))
                 and not isinstance(limit, bool)
-                and 1 <= limit <= features
+                and 1 <= limit <= most
             ):
                 raise ValueError(
-                    f"{name} must be a whole number between 1 and the number of features, "
-                    f"{features}, got {limit!r}"
+                    f"{name} must be a whole number between 1 and the number of "
+                    f"{'features' if most == self.n_features_in_ else 'samples'}, {most}, "
+                    f"got {limit!r}"
                 )
         if self.rank is not None and (self.n_components or 0) > self.rank:
             raise ValueError(
@@ -152,36 +197,16 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(X @ self.components_.T.astype(X.dtype, copy=False))
+        return self._mapped(X)
 
-    def pair_distance(self, pairs: Any) -> Array:
-        """√d_M(x, z) for each pair.
+    def _mapping(self) -> Callable[[Any], Array]:
+        """The map of samples to where the metric is Euclidean, as it is now."""
+        directions = self.components_.T
 
-        Parameters
-        ----------
-        pairs : array of shape (n_pairs, 2, n_features)
-        """
-        check_is_fitted(self)
-        pairs = check_array(pairs, allow_nd=True, dtype=[np.float64, np.float32])
-        if pairs.ndim != 3 or pairs.shape[1:] != (2, self.n_features_in_):
-            raise ValueError(
-                f"pairs must have shape (n_pairs, 2, {self.n_features_in_}), got {pairs.shape}"
-            )
-        return np.linalg.norm((pairs[:, 0] - pairs[:, 1]) @ self.components_.T, axis=1)
+        def mapped(X: Any) -> Array:
+            return np.asarray(X @ directions.astype(X.dtype, copy=False))
 
-    def pair_score(self, pairs: Any) -> Array:
-        """Minus the distance of each pair: higher is more alike."""
-        return -self.pair_distance(pairs)
-
-    def get_metric(self) -> Callable[[ArrayLike, ArrayLike], float]:
-        """The distance as a function of two vectors, for scikit-learn's neighbours."""
-        check_is_fitted(self)
-        components = self.components_.copy()
-
-        def mahalanobis(u: ArrayLike, v: ArrayLike) -> float:
-            return float(np.linalg.norm(components @ (np.asarray(u) - np.asarray(v))))
-
-        return mahalanobis
+        return mapped
 
     def get_mahalanobis_matrix(self) -> Array:
         """M = LLᵀ as a dense (n_features, n_features) array."""
@@ -190,14 +215,16 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def principal_columns(factor: Array, scatter_factor: Array) -> Array:
-    """L turned so that LᵀGL is diagonal and falls, given L and GL; LLᵀ stays the same.
-
-    The sign of each column is fixed by its largest entry, so that fits repeat.
-    """
+    """L turned so that LᵀGL is diagonal and falls, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
     _, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
-    turned = factor @ vectors[:, ::-1]
-    if turned.size:
-        largest = np.argmax(np.abs(turned), axis=0)
-        turned = turned * np.where(turned[largest, np.arange(turned.shape[1])] < 0, -1.0, 1.0)
+    turned: Array = factor @ vectors[:, ::-1]
     return turned
+
+
+def row_signs(rows: Array) -> Array:
+    """The sign of the largest entry of each row: multiplied by it, fits repeat."""
+    if rows.size == 0:
+        return np.ones(rows.shape[0])
+    largest = rows[np.arange(rows.shape[0]), np.argmax(np.abs(rows), axis=1)]
+    return np.where(largest < 0, -1.0, 1.0)

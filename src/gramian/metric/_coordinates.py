@@ -6,6 +6,7 @@ fewer samples than features the problem lives in the span.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,9 @@ Array = NDArray[np.floating]
 
 SPAN_ENTRIES = 50_000_000
 """Largest basis of the span to form: 400 MB."""
+
+MATRICES = 6
+"""Square matrices of the order of the coordinates that a fit holds at once."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,75 @@ def coordinates(X: Any, *, center: bool) -> Coordinates:
 
 
 def _span(X: Any, center: bool) -> Coordinates:
-    """From the n × n Gram matrix K = UΣ²Uᵀ: coordinates UΣ and basis XᵀUΣ⁻¹."""
-    kernel = X @ X.T
-    K = np.asarray(kernel.toarray() if sp.issparse(kernel) else kernel, dtype=float)
+    """From the n × n Gram matrix XXᵀ: coordinates UΣ and basis XᵀUΣ⁻¹."""
+    product = X @ X.T
+    K = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=float)
+    found = kernel_span(K, center=center, eps=float(np.finfo(X.dtype).eps))
+    if found is None:
+        return Coordinates(X, None, centered=False)
+    rows, W = found
+    basis = np.asarray(X.T @ W, dtype=float)
+    if center:
+        basis -= np.outer(column_means(X), W.sum(axis=0))
+    return Coordinates(rows, basis, centered=center)
+
+
+def kernel_span(
+    K: Array, *, center: bool, eps: float = float(np.finfo(float).eps)
+) -> tuple[Array, Array] | None:
+    """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
+
+    The columns of W are an orthonormal basis of the samples' span, as combinations of them: k(x)W
+    are the coordinates of a new x with the kernel values k(x). None where K is zero.
+    """
     if center:
         K = K - K.mean(axis=0)
         K = K - K.mean(axis=1, keepdims=True)
     values, U = np.linalg.eigh(0.5 * (K + K.T))
-    kept = values > values[-1] * K.shape[0] * np.finfo(X.dtype).eps
+    kept = values > values[-1] * K.shape[0] * eps
     if not kept.any():
-        return Coordinates(X, None, centered=False)
+        return None
     sigma, U = np.sqrt(values[kept]), U[:, kept]
-    basis = np.asarray(X.T @ (U / sigma), dtype=float)
-    if center:
-        basis -= np.outer(column_means(X), (U / sigma).sum(axis=0))
-    return Coordinates(U * sigma, basis, centered=center)
+    return U * sigma, U / sigma
+
+
+def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
+    """Centred samples as a dense array, in their span where that is smaller, and its basis.
+
+    Distances are all that a local metric sees, so the span loses nothing.
+    """
+    n, d = X.shape
+    X = X.astype(float, copy=False)
+    view = coordinates(X, center=True)
+    if view.basis is not None:
+        return np.ascontiguousarray(view.X, dtype=float), view.basis
+    check_memory(
+        8 * (2 * n * d + MATRICES * d * d),
+        f"{name} works on dense samples and {d} × {d} matrices",
+        "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
+    )
+    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    return samples - samples.mean(axis=0), None
+
+
+def check_memory(need: float, what: str, remedy: str) -> None:
+    """Refuse what would take more than half of the memory, with the numbers."""
+    if need > memory() / 2:
+        raise ValueError(
+            f"{what}, which here need {need / 1e9:.1f} GB of the {memory() / 1e9:.1f} GB of this "
+            f"machine: {remedy}"
+        )
+
+
+def memory() -> float:
+    """Bytes of this machine's memory; unlimited where it cannot be told."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
+
+
+def row_keys(X: Any) -> Array:
+    """One number for each row: the same for equal rows, and hardly ever for others."""
+    v = np.cos(np.arange(X.shape[1]) + 1.0).astype(X.dtype)
+    return X @ v if sp.issparse(X) else np.einsum("ij,j->i", X, v)

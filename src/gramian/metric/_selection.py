@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from gramian.metric._base import principal_columns
+from gramian.metric._coordinates import row_keys
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -98,7 +99,7 @@ def _error(mapped: Array, classes: Indices, kept: int) -> int:
 
 def _splits(X: Any, classes: Indices) -> Iterator[tuple[Indices, Indices]]:
     """Kept and held-out rows, stratified, by an order that the samples themselves decide."""
-    key = np.ravel(np.asarray(X @ np.cos(np.arange(X.shape[1]) + 1.0).astype(X.dtype)))
+    key = row_keys(X)
     order = np.lexsort((key, classes))
     if order.size <= MANY_SAMPLES:
         folds = min(FOLDS, order.size)

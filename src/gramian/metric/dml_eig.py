@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
@@ -17,10 +18,10 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.maps import PairDistances
-from gramian.metric._base import MetricLearner
+from gramian.metric._base import row_signs
+from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
     check_neighbor_metric,
-    dense_coordinates,
     joined,
     neighbor_metric,
 )
@@ -37,8 +38,11 @@ SMOOTHING = 0.3
 LEARNED, ENOUGH = 0.3, 10
 """The part 1 − ρ of S that is learned, given so many samples for every direction."""
 
+SMALL = 1e-6
+"""Eigenvalues of a start, relative to the largest, that are left out of it."""
 
-class DMLEig(MetricLearner):
+
+class DMLEig(KernelMetricLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
 
     Solves max min_D d_M over M ⪰ 0 with Σ_S d_M ≤ 1 (DML-eig eq. 3), S and D the pairs of each
@@ -68,6 +72,12 @@ class DMLEig(MetricLearner):
     neighbor_metric : {"kta", "euclidean"}
         Where pairs are nearest: after a quick alignment with the labels (`KTA`), or in the
         features as they are.
+    kernel : str or callable, optional
+        Learn in the feature space of a kernel of scikit-learn's, by name, or of a function of
+        two sample matrices that gives the matrix of kernel values. The model is exact in the
+        span of the samples, and holds n × n matrices.
+    kernel_params : dict, optional
+        Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
     ridge : float
         Added to X_S, in units of its mean eigenvalue.
     rank : int, optional
@@ -80,11 +90,14 @@ class DMLEig(MetricLearner):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        The rows of a factor of M, in decreasing order of the variance of the mapped samples.
+        The rows of a factor of M, in decreasing order of the variance of the mapped samples. With
+        a kernel `dual_components_`, their weights of the samples of the fit, stands in its place.
     mu_, floor_ : float
         The smoothing and the floor used.
     max_min_ : MaxMin
         The smallest distance reached, and a bound that no metric of the model can pass.
+    threshold_ : float
+        The distance up to which `predict` calls a pair the same, after `fit_pairs`, `calibrate`.
     result_ : Result
     certificate_ : Certificate
         How far from the optimum of the smoothed problem S can be.
@@ -110,6 +123,8 @@ class DMLEig(MetricLearner):
         mu: float | str = "auto",
         floor: float | str = "auto",
         neighbor_metric: str = "kta",
+        kernel: str | Callable[..., Array] | None = None,
+        kernel_params: dict[str, Any] | None = None,
         ridge: float = 1e-3,
         solver: str = "auto",
         rank: int | None = None,
@@ -125,6 +140,8 @@ class DMLEig(MetricLearner):
         self.mu = mu
         self.floor = floor
         self.neighbor_metric = neighbor_metric
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.ridge = ridge
         self.solver = solver
         self.rank = rank
@@ -144,21 +161,39 @@ class DMLEig(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
-        self._check_sizes()
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        check_floor(self.floor)
+        self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = dense_coordinates(X, "DMLEig")
+        samples, basis = self._dense_view(X)
         space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
         similar = as_pairs(same_class_neighbors(space, classes, self.n_neighbors))
         dissimilar = as_pairs(other_class_neighbors(space, classes, self.n_neighbors))
-        return self._fit_pairs(samples, similar, dissimilar, basis)
+        return self._fit_to(samples, similar, dissimilar, basis)
 
-    def _fit_pairs(
+    def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
+        """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, n_features), or (n_pairs, 2) indices of samples in X
+        same : booleans or ±1 of shape (n_pairs,)
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        samples, similar, dissimilar = self._paired(pairs, same, X)
+        self._check(samples.shape[0])
+        dense, basis = self._dense_view(samples)
+        self._fit_to(dense, similar, dissimilar, basis)
+        return self.calibrate(pairs, same, X=X)
+
+    def _check(self, n_samples: int) -> None:
+        self._check_sizes(n_samples)
+        check_smoothing(self.mu)
+        check_neighbor_metric(self.neighbor_metric)
+        check_floor(self.floor)
+
+    def _fit_to(
         self, samples: Array, similar: Indices, dissimilar: Indices, basis: Array | None
     ) -> DMLEig:
-        R = whitening(samples, similar, ridge=self.ridge)
+        R = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge))
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]
@@ -168,8 +203,7 @@ class DMLEig(MetricLearner):
         problem = dml_eig_whitened(
             np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor_ * plain
         )
-        start = self._start(basis)
-        result = self._minimize(problem, init=None if start is None else unit_trace(start))
+        result = self._minimize(problem, init=without_floor(self._start(basis), self.floor_))
         reached = rest * distances(X @ result.factor, dissimilar) + self.floor_ * plain
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
         factor = with_floor(result.factor, self.floor_)
@@ -183,6 +217,20 @@ class DMLEig(MetricLearner):
         largest = float(scipy.linalg.eigvalsh(scatter)[-1])
         bound = self.floor_ * float(u @ plain) + (1.0 - self.floor_) * largest
         return MaxMin(float(reached.min()), bound)
+
+
+def principal_whitening(samples: Array, R: Array) -> Array:
+    """R turned to the principal axes of the whitened samples, each with the sign they give it.
+
+    Coordinates that only the samples decide: turning the features, or taking them from a linear
+    kernel, changes nothing after this.
+    """
+    Z = samples @ R
+    _, axes = np.linalg.eigh(Z.T @ Z)
+    Z = Z @ axes
+    signs = row_signs(Z.T)
+    turned: Array = R @ (axes * signs)
+    return turned
 
 
 def check_smoothing(mu: float | str) -> None:
@@ -226,10 +274,16 @@ def distances(Z: Array, pairs: Indices) -> Array:
     return PairDistances(pairs, Z.shape[0]).bilinear(Z, Z)
 
 
-def unit_trace(factor: Array) -> Array | None:
-    """The factor at trace 1, None where it is zero."""
-    trace = float(np.sum(factor * factor))
-    return factor / np.sqrt(trace) if trace > 0 else None
+def without_floor(factor: Array | None, floor: float) -> Array | None:
+    """A factor of the S of trace 1 that the floor would make M of, None where there is none."""
+    if factor is None:
+        return None
+    values, vectors = np.linalg.eigh(factor @ factor.T)
+    values = np.maximum(values - floor * float(np.mean(values)), 0.0)
+    kept = values > SMALL * values[-1]
+    if not kept.any():
+        return None
+    return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))
 
 
 def _refuse_identical(plain: Array, dissimilar: Indices) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from gramian.metric._base import MetricLearner
-from gramian.metric._coordinates import Coordinates, coordinates
+from gramian.metric._coordinates import Coordinates
+from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, unit
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, moments
 
+Array = NDArray[np.floating]
 
-class KTA(MetricLearner):
+
+class KTA(KernelMetricLearner):
     """Learn the metric whose kernel XMXᵀ is closest to the labels' kernel YYᵀ.
 
     Solves min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0 (BILGO eq. 5, LRO eq. 7), X less its mean and Y
@@ -37,6 +40,12 @@ class KTA(MetricLearner):
     center : bool
         Subtract the mean, without forming the difference, so that shifting the data changes
         nothing.
+    kernel : str or callable, optional
+        Learn in the feature space of a kernel of scikit-learn's, by name, or of a function of
+        two sample matrices that gives the matrix of kernel values. The model is exact in the
+        span of the samples, and holds n × n matrices.
+    kernel_params : dict, optional
+        Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost. With more than
         3000 features and samples it is 40 unless told.
@@ -48,7 +57,8 @@ class KTA(MetricLearner):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-        Lᵀ, rows in decreasing order of the variance of the mapped samples.
+        Lᵀ, rows in decreasing order of the variance of the mapped samples. With a kernel
+        `dual_components_`, their weights of the samples of the fit, stands in its place.
     lam_ : float
         The weight used.
     result_ : Result
@@ -76,6 +86,8 @@ class KTA(MetricLearner):
         lam: float | str = "auto",
         regularizer: str = "identity",
         center: bool = True,
+        kernel: str | Callable[..., Array] | None = None,
+        kernel_params: dict[str, Any] | None = None,
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -89,6 +101,8 @@ class KTA(MetricLearner):
         self.lam = lam
         self.regularizer = regularizer
         self.center = center
+        self.kernel = kernel
+        self.kernel_params = kernel_params
         self.solver = solver
         self.rank = rank
         self.tol = tol
@@ -107,13 +121,13 @@ class KTA(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
-        self._check_sizes()
+        self._check_sizes(X.shape[0])
         check_weight(self.lam)
         if self.regularizer not in REGULARIZERS:
             raise ValueError(
                 f"regularizer must be one of {sorted(REGULARIZERS)}, got {self.regularizer!r}"
             )
-        view = coordinates(X, center=self.center)
+        view = self._view(X, center=self.center)
         center = self.center and not view.centered
         data = moments(view.X, classes, center=center)
         self.lam_ = self._weight(view, data, classes, center)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import MetricLearner
-from gramian.metric._coordinates import coordinates
+from gramian.metric._coordinates import MATRICES, Coordinates, check_memory, coordinates
 from gramian.metric.kta import check_weight
-from gramian.objectives.matrices import Scaled
+from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
+from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
-from gramian.problems.moments import moments
+from gramian.problems.moments import column_means, gram_of
 
 
 class LinearSeparation(MetricLearner):
@@ -91,18 +93,47 @@ class LinearSeparation(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
-        self._check_sizes()
+        self._check(X.shape[0])
+        # The scatter of pairs does not change when the samples are shifted, so centring is free.
+        view = coordinates(X, center=True)
+        return self._fit_to(view, signed_scatter(view.X, classes))
+
+    def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> LinearSeparation:
+        """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, n_features), or (n_pairs, 2) indices of samples in X
+        same : booleans or ±1 of shape (n_pairs,)
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        samples, similar, dissimilar = self._paired(pairs, same, X)
+        self._check(samples.shape[0])
+        view = coordinates(samples, center=True)
+        d = view.X.shape[1]
+        check_memory(
+            8 * MATRICES * d * d,
+            f"LinearSeparation.fit_pairs works on {d} × {d} matrices",
+            "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
+        )
+        signs = np.repeat([1.0, -1.0], [len(similar), len(dissimilar)])
+        both = np.vstack([similar, dissimilar])
+        self._fit_to(view, Dense(pair_scatter(view.X, both, weights=signs)))
+        return self.calibrate(pairs, same, X=X)
+
+    def _check(self, n_samples: int) -> None:
+        self._check_sizes(n_samples)
         check_weight(self.lam)
         if self.regularizer not in ("identity", "frobenius"):
             raise ValueError(
                 f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
             )
-        # The scatter of pairs does not change when the samples are shifted, so centring is free.
-        view = coordinates(X, center=True)
-        scatter = signed_scatter(view.X, classes)
+
+    def _fit_to(self, view: Coordinates, scatter: SymmetricMatrix) -> LinearSeparation:
         self.lam_ = self._weight(scatter)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, moments(view.X, classes, center=not view.centered).gram, view.basis)
+        mean = None if view.centered else column_means(view.X)
+        self._solve(problem, gram_of(view.X, mean), view.basis)
         return self
 
     def _weight(self, scatter: Any) -> float:

@@ -17,15 +17,16 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.metric._base import MetricLearner
+from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
     check_neighbor_metric,
-    dense_coordinates,
     joined,
     neighbor_metric,
+    targets_of,
 )
 from gramian.objectives.matrices import Dense
-from gramian.problems.local_metric import positive, whitened, whitening
+from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
 
@@ -149,11 +150,7 @@ class LMNN(MetricLearner):
         """
         started = time.perf_counter()
         X, classes = self._labelled(X, y)
-        self._check_sizes()
-        check_neighbor_metric(self.neighbor_metric)
-        lam = positive(self.lam, "lam")
-        if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
+        lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNN")
         quick = neighbor_metric(samples, classes, self.neighbor_metric)
@@ -164,6 +161,34 @@ class LMNN(MetricLearner):
         result = self._rounds(task, self._start(basis), started)
         self._finish(result, result.factor, Dense(task.X.T @ task.X, lower=0.0), basis)
         return self
+
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
+        """Learn the metric from triplets (anchor, same, other): S are their pairs (anchor, same).
+
+        Parameters
+        ----------
+        triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        X, indices = self._tripled(triplets, X)
+        lam = self._check(X.shape[0])
+        samples, basis = dense_coordinates(X, "LMNN")
+        similar = targets_of(indices)
+        R = whitening(samples, similar, ridge=self.ridge)
+        Z, basis = whitened(samples, R), joined(basis, R)
+        problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
+        result = self._minimize(problem, init=self._start(basis))
+        self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
+        self._finish(result, result.factor, Dense(Z.T @ Z, lower=0.0), basis)
+        return self
+
+    def _check(self, n_samples: int) -> float:
+        """Refuse parameters that make no sense; λ."""
+        self._check_sizes(n_samples)
+        check_neighbor_metric(self.neighbor_metric)
+        if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
+            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
+        return positive(self.lam, "lam")
 
     def _rounds(self, task: LMNNTask, start: Array | None, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""

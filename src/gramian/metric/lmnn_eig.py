@@ -10,7 +10,6 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.constraints import (
-    as_pairs,
     as_triplets,
     check_class_sizes,
     other_class_neighbors,
@@ -18,11 +17,12 @@ from gramian.constraints import (
 )
 from gramian.losses import FilledSoftMin
 from gramian.metric._base import MetricLearner
+from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._local import (
     check_neighbor_metric,
-    dense_coordinates,
     joined,
     neighbor_metric,
+    targets_of,
 )
 from gramian.metric._max_min import MaxMin
 from gramian.metric.dml_eig import (
@@ -31,6 +31,7 @@ from gramian.metric.dml_eig import (
     distances,
     floor_for,
     with_floor,
+    without_floor,
 )
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitened, whitening
@@ -138,18 +139,37 @@ class LMNNEig(MetricLearner):
         y : labels of shape (n_samples,)
         """
         X, classes = self._labelled(X, y)
-        self._check_sizes()
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
-            raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
-        check_floor(self.floor)
+        self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
         space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(space, classes, self.n_neighbors)
         triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
-        R = whitening(samples, as_pairs(near), ridge=self.ridge)
+        return self._fit_to(samples, triplets, basis)
+
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
+        """Learn the metric from triplets (anchor, same, other).
+
+        Parameters
+        ----------
+        triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        X, indices = self._tripled(triplets, X)
+        self._check(X.shape[0])
+        samples, basis = dense_coordinates(X, "LMNNEig")
+        return self._fit_to(samples, indices, basis)
+
+    def _check(self, n_samples: int) -> None:
+        self._check_sizes(n_samples)
+        check_smoothing(self.mu)
+        check_neighbor_metric(self.neighbor_metric)
+        if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
+            raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
+        check_floor(self.floor)
+
+    def _fit_to(self, samples: Array, triplets: Indices, basis: Array | None) -> LMNNEig:
+        R = whitening(samples, targets_of(triplets), ridge=self.ridge)
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
@@ -182,12 +202,11 @@ class LMNNEig(MetricLearner):
 
     def _slack_start(self, basis: Array) -> Array | None:
         """The metric of `init` with half of the budget, and slack with the other half."""
-        start = self._start(basis)
+        start = without_floor(self._start(basis), self.floor_)
         if start is None:
             return None
         half = np.sqrt(0.5 / self.gamma)
-        size = float(np.linalg.norm(start)) or 1.0
-        return scipy.linalg.block_diag(start * (half / size), [[half]])
+        return scipy.linalg.block_diag(start * half, [[half]])
 
     def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
         """The level the least margins are raised to, and the bound (17) of the weights u."""

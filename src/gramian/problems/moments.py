@@ -46,7 +46,7 @@ def moments(X: Any, classes: NDArray[np.integer], *, center: bool = False) -> Mo
     sums, counts = class_sums(X, classes)
     if mean is not None:
         sums = sums - np.outer(mean, counts)
-    gram = _gram(X, mean)
+    gram = gram_of(X, mean)
     if isinstance(gram, Dense):
         return Moments(gram, sums, counts, float(np.trace(gram.array)))
     square = float(X.multiply(X).sum() if sp.issparse(X) else np.einsum("ij,ij->", X, X))
@@ -87,7 +87,8 @@ def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
         yield X[start : start + BLOCK].astype(float, copy=False), along[start : start + BLOCK]
 
 
-def _gram(X: Any, mean: Array | None) -> Dense | GramOperator | MatrixSum:
+def gram_of(X: Any, mean: Array | None) -> Dense | GramOperator | MatrixSum:
+    """XᵀX, or that of X less its mean, formed only at moderate order."""
     n, d = X.shape
     if d <= DENSE_ORDER:
         gram = weighted_gram(X)

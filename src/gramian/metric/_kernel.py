@@ -1,0 +1,146 @@
+"""Metrics in the feature space of a kernel, in the span of the training samples.
+
+A metric there is M = ΦᵀWAWᵀΦ outside of which nothing is learned: Φ has the mapped samples as
+rows and the columns of W make an orthonormal basis of them, so that A is learned from the
+coordinates ΦΦᵀW of the samples as any metric is from features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.metric._base import MetricLearner
+from gramian.metric._coordinates import (
+    MATRICES,
+    Coordinates,
+    check_memory,
+    coordinates,
+    dense_coordinates,
+    kernel_span,
+)
+
+Array = NDArray[np.floating]
+
+
+class KernelMetricLearner(MetricLearner):
+    """A metric learner with the parameters `kernel` and `kernel_params`.
+
+    With a kernel, `dual_components_` (n_components × n_samples) stands for `components_`, and the
+    samples of the fit are kept as `X_fit_`.
+    """
+
+    def _view(self, X: Any, *, center: bool = True) -> Coordinates:
+        """Samples in the coordinates to learn in, features or those of the kernel's span."""
+        if self.kernel is None:
+            return coordinates(X, center=center)
+        check_kernel(self.kernel)
+        n = X.shape[0]
+        check_memory(
+            8 * MATRICES * n * n,
+            f"{type(self).__name__} with a kernel holds {n} × {n} matrices",
+            "fit to a part of the samples, or map them first with "
+            "sklearn.kernel_approximation.Nystroem",
+        )
+        self.kernel_params_: dict[str, Any] = with_bandwidth(self.kernel, self.kernel_params, X)
+        self.X_fit_ = X.copy()
+        found = kernel_span(self._kernel_values(X, X), center=center)
+        if found is None:
+            raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
+        return Coordinates(*found, centered=center)
+
+    def _dense_view(self, X: Any) -> tuple[Array, Array | None]:
+        """`_view` as a dense array, and the basis that leads back."""
+        if self.kernel is None:
+            return dense_coordinates(X, type(self).__name__)
+        view = self._view(X)
+        return view.X, view.basis
+
+    def _kernel_values(self, X: Any, Z: Any) -> Array:
+        return kernel_values(self.kernel, self.kernel_params_, X, Z)
+
+    def _in_features(self, directions: Array) -> Array:
+        return directions if self.kernel is None else np.asarray(directions @ self.X_fit_)
+
+    def _keep(self, directions: Array) -> None:
+        if self.kernel is None:
+            self._forget("dual_components_", "X_fit_", "kernel_params_")
+            super()._keep(directions)
+        else:
+            self._forget("components_")
+            self.dual_components_ = directions
+
+    def _start(self, basis: Array | None) -> Array | None:
+        """The directions of `init`, projected to the span of these samples."""
+        if self.kernel is None or self.init is None:
+            return super()._start(basis)
+        check_is_fitted(
+            self.init, "dual_components_", msg="with a kernel, init must be fitted with one too"
+        )
+        across = self._kernel_values(self.X_fit_, self.init.X_fit_)
+        assert basis is not None
+        return np.asarray(basis.T @ (across @ self.init.dual_components_.T))
+
+    def _mapping(self) -> Callable[[Any], Array]:
+        if self.kernel is None:
+            return super()._mapping()
+        kernel, params = self.kernel, self.kernel_params_
+        samples, dual = self.X_fit_, self.dual_components_.T
+
+        def mapped(X: Any) -> Array:
+            values = kernel_values(kernel, params, X, samples) @ dual
+            return values.astype(X.dtype, copy=False)
+
+        return mapped
+
+    def get_mahalanobis_matrix(self) -> Array:
+        """M = LLᵀ as a dense (n_features, n_features) array; a kernel's has no such form."""
+        if self.kernel is not None:
+            raise ValueError(
+                "a metric learned with a kernel is no matrix of the features: use transform, "
+                "pair_distance or get_metric"
+            )
+        return super().get_mahalanobis_matrix()
+
+    def _most_directions(self, n_samples: int) -> int:
+        return super()._most_directions(n_samples) if self.kernel is None else n_samples
+
+
+def check_kernel(kernel: Any) -> None:
+    """Refuse what is neither a kernel of scikit-learn's by name nor a function."""
+    if not callable(kernel) and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+        raise ValueError(
+            f"kernel must be None, a function of two sample matrices, or one of "
+            f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}, got {kernel!r}"
+        )
+
+
+def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
+    """The parameters, with γ = 1/(d·var X) for a Gaussian that has none."""
+    found = dict(params or {})
+    if kernel == "rbf" and found.get("gamma") is None:
+        mean = X.mean()
+        square = X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)
+        spread = float(square - mean**2)
+        found["gamma"] = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
+    return found
+
+
+def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
+    """k(x, z) for all rows of X and Z."""
+    if callable(kernel):
+        values = np.asarray(kernel(X, Z, **params), dtype=float)
+    else:
+        values = np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=float)
+    if values.shape != (X.shape[0], Z.shape[0]) or not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"the kernel must give {X.shape[0]} × {Z.shape[0]} finite numbers, got "
+            f"{values.shape}" + ("" if np.all(np.isfinite(values)) else " with some not finite")
+        )
+    return values

@@ -1,0 +1,148 @@
+"""Same or not the same: what a learned metric says of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from gramian.maps import PairDistances
+from gramian.metric._weak_input import blocks, marks, tuples, vectors
+
+Array = NDArray[np.floating]
+
+
+def _calibrated(learner: Any) -> bool:
+    if not hasattr(learner, "threshold_"):
+        raise AttributeError(
+            "there is no threshold to predict with yet: call calibrate(pairs, same), or fit from "
+            "pairs with fit_pairs"
+        )
+    return True
+
+
+class Verification:
+    """Distances, scores and decisions for pairs, given the map to where they are Euclidean."""
+
+    n_features_in_: int
+    _mapping: Callable[[], Callable[[Any], Array]]
+
+    def _mapped(self, X: Any) -> Array:
+        return self._mapping()(X)
+
+    def pair_distance(self, pairs: Any, *, X: Any = None) -> Array:
+        """√d_M(x, z) for each pair.
+
+        Parameters
+        ----------
+        pairs : array of shape (n_pairs, 2, n_features), or (n_pairs, 2) indices of samples in X
+        X : array, sparse matrix or frame of shape (n_samples, n_features), optional
+        """
+        check_is_fitted(self)
+        if X is not None:
+            X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            self._check_width(X.shape[1], "X")
+            X, indices = tuples(pairs, X, 2)
+            Z = self._mapped(X)
+            return np.sqrt(np.maximum(PairDistances(indices, Z.shape[0]).bilinear(Z, Z), 0.0))
+        points = vectors(pairs, 2)
+        self._check_width(points.shape[2], "pairs")
+        found = np.empty(points.shape[0])
+        for rows in blocks(points.shape[0], 2 * points.shape[2]):
+            gap = self._mapped(points[rows, 0]) - self._mapped(points[rows, 1])
+            found[rows] = np.linalg.norm(gap, axis=1)
+        return found
+
+    def pair_score(self, pairs: Any, *, X: Any = None) -> Array:
+        """Minus the distance of each pair: higher is more alike, as ROC curves want it."""
+        return -self.pair_distance(pairs, X=X)
+
+    def calibrate(
+        self,
+        pairs: Any,
+        same: ArrayLike,
+        *,
+        X: Any = None,
+        max_false_positive_rate: float | None = None,
+    ) -> Any:
+        """Set `threshold_`, the distance up to which `predict` says that a pair is the same.
+
+        Pairs that the metric was not fitted to make the better threshold.
+
+        Parameters
+        ----------
+        pairs, X :
+            As in `pair_distance`.
+        same : booleans or ±1 of shape (n_pairs,)
+            `predict` answers in kind.
+        max_false_positive_rate : float in [0, 1], optional
+            The largest share of different pairs to call the same; by default the threshold is
+            the one with the fewest errors.
+        """
+        distances = self.pair_distance(pairs, X=X)
+        return self._calibrate(distances, same, max_false_positive_rate)
+
+    def _calibrate(self, distances: Array, same: ArrayLike, rate: float | None = None) -> Any:
+        alike = marks(same, distances.size)
+        if alike.all() or not alike.any():
+            raise ValueError("a threshold needs pairs that are the same and pairs that are not")
+        self.threshold_ = threshold(distances, alike, rate)
+        boolean = np.asarray(same).dtype == bool
+        self.same_values_ = np.array([False, True]) if boolean else np.array([-1, 1])
+        return self
+
+    @available_if(_calibrated)
+    def predict(self, pairs: Any, *, X: Any = None) -> NDArray[Any]:
+        """Whether each pair is the same: booleans or ±1, as the marks of `calibrate` were.
+
+        Parameters are those of `pair_distance`.
+        """
+        alike = self.pair_distance(pairs, X=X) <= self.threshold_
+        return self.same_values_[alike.astype(np.intp)]
+
+    def get_metric(self) -> Callable[[ArrayLike, ArrayLike], float]:
+        """The distance as a function of two vectors, for scikit-learn's neighbours."""
+        check_is_fitted(self)
+        mapped = self._mapping()
+
+        def distance(u: ArrayLike, v: ArrayLike) -> float:
+            return float(np.linalg.norm(mapped(np.asarray([u])) - mapped(np.asarray([v]))))
+
+        return distance
+
+    def _check_width(self, features: int, name: str) -> None:
+        if features != self.n_features_in_:
+            raise ValueError(
+                f"{name} has {features} features, but {type(self).__name__} was fitted to "
+                f"{self.n_features_in_}"
+            )
+
+
+def threshold(distances: Array, alike: NDArray[np.bool_], rate: float | None) -> float:
+    """The distance with the fewest errors, or the largest that keeps the rate of false positives.
+
+    Midway between two of the distances, so that those of the training pairs are not on it.
+    """
+    order = np.argsort(distances, kind="stable")
+    sorted_, same = distances[order], alike[order]
+    accepted = np.concatenate([[0], np.cumsum(same)])
+    wrong = np.concatenate([[0], np.cumsum(~same)])
+    ends = np.concatenate([[-np.inf], sorted_, [np.inf]])
+    apart = ends[1:] > ends[:-1]
+    if rate is None:
+        merit = np.where(apart, accepted - wrong, -1)
+        cut = int(np.argmax(merit))
+    else:
+        if not (isinstance(rate, Real) and 0 <= rate <= 1):
+            raise ValueError(f"max_false_positive_rate must be between 0 and 1, got {rate!r}")
+        cut = int(np.flatnonzero(apart & (wrong <= rate * wrong[-1]))[-1])
+    if cut == 0:
+        return 0.5 * float(sorted_[0]) or -1.0
+    if cut == sorted_.size:
+        return float(sorted_[-1])
+    return 0.5 * float(sorted_[cut - 1] + sorted_[cut])
