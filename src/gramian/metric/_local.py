@@ -6,11 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.metric.kta import KTA
+from gramian.problems.local_metric import positive
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 NEIGHBOR_METRICS = ("kta", "euclidean")
+
+RIDGE, CROWDED = 1e-3, 1.0
+"""What is added to the scatter of similar pairs, in units of its mean eigenvalue: by default, and
+with more than half as many directions as samples, where that scatter says little of most."""
 
 
 def neighbor_metric(X: Array, classes: Indices, metric: str) -> Array:
@@ -40,3 +45,13 @@ def targets_of(triplets: Indices) -> Indices:
     """The pairs (anchor, same) of triplets, each once."""
     pairs: Indices = np.unique(triplets[:, :2], axis=0)
     return pairs
+
+
+def ridge_for(ridge: float | str, samples: Array) -> float:
+    """The ridge; "auto" is larger where directions are nearly as many as samples."""
+    if isinstance(ridge, str):
+        if ridge != "auto":
+            raise ValueError(f'ridge must be a number of at least 0 or "auto", got {ridge!r}')
+        n, order = samples.shape
+        return CROWDED if 2 * order > n else RIDGE
+    return positive(ridge, "ridge", zero=True)

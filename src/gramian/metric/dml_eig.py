@@ -24,6 +24,7 @@ from gramian.metric._local import (
     check_neighbor_metric,
     joined,
     neighbor_metric,
+    ridge_for,
 )
 from gramian.metric._max_min import MaxMin
 from gramian.objectives.matrices import Dense
@@ -78,8 +79,9 @@ class DMLEig(KernelMetricLearner):
         span of the samples, and holds n × n matrices.
     kernel_params : dict, optional
         Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
-    ridge : float
-        Added to X_S, in units of its mean eigenvalue.
+    ridge : float or "auto"
+        Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
+        more than half as many directions as they are.
     rank : int, optional
         The largest rank of S less its floor.
     init : fitted metric learner, optional
@@ -92,8 +94,8 @@ class DMLEig(KernelMetricLearner):
     components_ : array of shape (n_components, n_features)
         The rows of a factor of M, in decreasing order of the variance of the mapped samples. With
         a kernel `dual_components_`, their weights of the samples of the fit, stands in its place.
-    mu_, floor_ : float
-        The smoothing and the floor used.
+    mu_, floor_, ridge_ : float
+        The smoothing, the floor and the ridge used.
     max_min_ : MaxMin
         The smallest distance reached, and a bound that no metric of the model can pass.
     threshold_ : float
@@ -125,7 +127,7 @@ class DMLEig(KernelMetricLearner):
         neighbor_metric: str = "kta",
         kernel: str | Callable[..., Array] | None = None,
         kernel_params: dict[str, Any] | None = None,
-        ridge: float = 1e-3,
+        ridge: float | str = "auto",
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -193,7 +195,8 @@ class DMLEig(KernelMetricLearner):
     def _fit_to(
         self, samples: Array, similar: Indices, dissimilar: Indices, basis: Array | None
     ) -> DMLEig:
-        R = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge))
+        self.ridge_ = ridge_for(self.ridge, samples)
+        R = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge_))
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]

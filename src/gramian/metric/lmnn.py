@@ -23,6 +23,7 @@ from gramian.metric._local import (
     check_neighbor_metric,
     joined,
     neighbor_metric,
+    ridge_for,
     targets_of,
 )
 from gramian.objectives.matrices import Dense
@@ -76,9 +77,10 @@ class LMNN(MetricLearner):
     neighbor_metric : {"kta", "euclidean"}
         Where targets are nearest: after a quick alignment with the labels (`KTA`), or in the
         features as they are.
-    ridge : float
+    ridge : float or "auto"
         δ of a term δ·ḡ·tr M that keeps M bounded where targets do not differ, ḡ the mean
-        eigenvalue of the scatter of S.
+        eigenvalue of the scatter of S. "auto" is 1e-3, or 1 where the samples span more than half
+        as many directions as they are.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost.
     init : fitted metric learner, optional
@@ -90,6 +92,8 @@ class LMNN(MetricLearner):
     ----------
     components_ : array of shape (n_components, n_features)
         Lᵀ, rows in decreasing order of the variance of the mapped samples.
+    ridge_ : float
+        The ridge used.
     n_active_ : int
         Triplets that the fitted metric violates.
     result_ : Result
@@ -116,7 +120,7 @@ class LMNN(MetricLearner):
         n_neighbors: int = 3,
         lam: float = 1.0,
         neighbor_metric: str = "kta",
-        ridge: float = 1e-3,
+        ridge: float | str = "auto",
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -155,7 +159,8 @@ class LMNN(MetricLearner):
         samples, basis = dense_coordinates(X, "LMNN")
         quick = neighbor_metric(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(samples @ quick, classes, self.n_neighbors)
-        R = whitening(samples, as_pairs(near), ridge=self.ridge)
+        self.ridge_ = ridge_for(self.ridge, samples)
+        R = whitening(samples, as_pairs(near), ridge=self.ridge_)
         task = LMNNTask(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
         basis = joined(basis, R)
         result = self._rounds(task, self._start(basis), started)
@@ -174,7 +179,8 @@ class LMNN(MetricLearner):
         lam = self._check(X.shape[0])
         samples, basis = dense_coordinates(X, "LMNN")
         similar = targets_of(indices)
-        R = whitening(samples, similar, ridge=self.ridge)
+        self.ridge_ = ridge_for(self.ridge, samples)
+        R = whitening(samples, similar, ridge=self.ridge_)
         Z, basis = whitened(samples, R), joined(basis, R)
         problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
         result = self._minimize(problem, init=self._start(basis))

@@ -22,6 +22,7 @@ from gramian.metric._local import (
     check_neighbor_metric,
     joined,
     neighbor_metric,
+    ridge_for,
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
@@ -70,8 +71,9 @@ class LMNNEig(MetricLearner):
     neighbor_metric : {"kta", "euclidean"}
         Where targets and impostors are nearest: after a quick alignment with the labels (`KTA`),
         or in the features as they are.
-    ridge : float
-        Added to X_S, in units of its mean eigenvalue.
+    ridge : float or "auto"
+        Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
+        more than half as many directions as they are.
     rank : int, optional
         The largest rank of S.
     init : fitted metric learner, optional
@@ -83,8 +85,8 @@ class LMNNEig(MetricLearner):
     ----------
     components_ : array of shape (n_components, n_features)
         The rows of a factor of M, in decreasing order of the variance of the mapped samples.
-    mu_, floor_ : float
-        The smoothing and the floor used.
+    mu_, floor_, ridge_ : float
+        The smoothing, the floor and the ridge used.
     max_min_ : MaxMin
         The smallest margin with slack reached, and a bound that nothing feasible can pass (17).
     result_ : Result
@@ -104,7 +106,7 @@ class LMNNEig(MetricLearner):
         mu: float | str = "auto",
         floor: float | str = "auto",
         neighbor_metric: str = "kta",
-        ridge: float = 1e-3,
+        ridge: float | str = "auto",
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -169,7 +171,8 @@ class LMNNEig(MetricLearner):
         check_floor(self.floor)
 
     def _fit_to(self, samples: Array, triplets: Indices, basis: Array | None) -> LMNNEig:
-        R = whitening(samples, targets_of(triplets), ridge=self.ridge)
+        self.ridge_ = ridge_for(self.ridge, samples)
+        R = whitening(samples, targets_of(triplets), ridge=self.ridge_)
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
