@@ -2,13 +2,15 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig
+from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 
 # One of the checks has a class of three samples, each of which has two neighbours.
 ESTIMATORS = [
     KTA(),
+    KTA(kernel="rbf"),
     LinearSeparation(),
-    *(learner(n_neighbors=2) for learner in (LMNN, DMLEig, LMNNEig)),
+    *(learner(n_neighbors=2) for learner in (LMNN, DMLEig, LMNNEig, TripletMetric)),
+    DMLEig(n_neighbors=2, kernel="rbf"),
 ]
 REFUSED = dict.fromkeys(
     ("check_estimator_sparse_tag", "check_estimator_sparse_matrix", "check_estimator_sparse_array"),

@@ -40,6 +40,9 @@ ROUNDS = 25
 PART, FEW = 8, 3_000
 """The first solve takes one in so many of the anchors, where they are at least so many."""
 
+CROWD = 200
+"""With more triplets to an anchor than this, a start is not worth a solve with all of them."""
+
 ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """What ends the rounds, too."""
 
@@ -200,6 +203,9 @@ class LMNN(MetricLearner):
         """Solve for the active triplets, find those that are violated now, and so on."""
         factor, gap = self._first(task, start, started)
         found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
+        if gap == 1.0 and found.keys.size > CROWD * task.n:
+            factor, gap = self._coarse(task, max(1, task.n // PART), started), WARM
+            found = task.violated(factor, task.anchors)
         active = np.empty(0, dtype=np.int64)
         # A start of higher rank than is asked for does not count.
         seen = [(found, factor)] if self.rank is None else []

@@ -150,7 +150,8 @@ class TripletMetric(MetricLearner):
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
-        return WEIGHT / max(steepest + 1.0, np.finfo(float).tiny)
+        # Where no direction at all widens the margins, M = 0 is the best whatever λ.
+        return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
 def _dense(X: Any) -> NDArray[np.floating]:

@@ -62,7 +62,8 @@ class ConeSearch:
         if self.whole:
             return np.eye(self.objective.order)
         L = image.factor
-        V = ground.falling()[:, : MORE if L.shape[1] else FIRST]
+        rank = L.shape[1]
+        V = ground.falling()[:, : MORE if rank else min(FIRST, self.widest)]
         blocks = [L, V]
         room = self.widest - L.shape[1] - V.shape[1]
         if self.leftover is not None and room > 0:
