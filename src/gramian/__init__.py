@@ -16,7 +16,7 @@ from gramian.solvers import minimize
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = ("checks", "metric", "problems", "spectral")
+_ON_DEMAND = ("checks", "graph", "manifold", "metric", "problems", "spectral")
 """Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
 
 __all__ = [
@@ -30,6 +30,8 @@ __all__ = [
     "Status",
     "certify",
     "checks",
+    "graph",
+    "manifold",
     "metric",
     "minimize",
     "problems",

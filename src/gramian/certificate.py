@@ -71,7 +71,9 @@ def certify(problem: Problem, factor: ArrayLike) -> Certificate:
     Fenchel dual point and strong convexity: see `lower_bounds` of the objectives.
     """
     L = as_factor(factor, problem.order).astype(float, copy=False)
-    return certify_image(problem, problem.objective.image(L))
+    image = problem.objective.image(L)
+    costly = [*problem.objective.costly_bounds(image)]
+    return certify_image(problem, image, known=max(costly, key=lambda b: b.value, default=None))
 
 
 def certify_image(

@@ -53,7 +53,7 @@ def same_class_neighbors(
     check_class_sizes(classes, names, 1 if fewer else k)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
-        near = _others(X[members], min(k, members.size - 1), approximate)
+        near = nearest_others(X[members], min(k, members.size - 1), approximate)
         found[members, : near.shape[1]] = members[near]
         found[members, near.shape[1] :] = members[near[:, :1]]
     return found
@@ -205,7 +205,7 @@ def _members(classes: Indices) -> Iterator[Indices]:
         yield np.flatnonzero(classes == c)
 
 
-def _others(X: Any, k: int, approximate: bool) -> Indices:
+def nearest_others(X: Any, k: int, approximate: bool = False) -> Indices:
     """The k nearest rows of X to each of its rows, itself left out wherever it comes."""
     near = _nearest(X, X, k + 1, approximate)
     itself = near == np.arange(X.shape[0])[:, None]

@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.maps import Congruence, Entries, LinearMap, Mix, PairDistances, triplet_margins
+from gramian.maps import (
+    Congruence,
+    Entries,
+    GroundedRoot,
+    LinearMap,
+    Mix,
+    PairDistances,
+    WhitenedDistances,
+    triplet_margins,
+)
 from gramian.maps.triangle import svec
 
 
@@ -45,6 +54,18 @@ def make_sparse_congruence(rng, n, p):
     return Congruence(make_triplets(rng, n, p), X)
 
 
+def make_whitened(rng, n, p):
+    """Edges that connect all points: a path, and others."""
+    path = np.column_stack([np.arange(n - 1), np.arange(1, n)])
+    pairs = np.vstack([path, distinct_of(rng, n, p, 2)])
+    distances = PairDistances(np.unique(np.sort(pairs, axis=1), axis=0), n)
+    return WhitenedDistances(distances, GroundedRoot(laplacian(distances)))
+
+
+def laplacian(distances):
+    return distances.adjoint_sparse(np.ones(distances.size))
+
+
 MAKERS = [
     make_entries,
     make_distances,
@@ -52,6 +73,7 @@ MAKERS = [
     make_triplets,
     make_congruence,
     make_sparse_congruence,
+    make_whitened,
 ]
 EVERY_MAP = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__[5:])
 
@@ -251,3 +273,24 @@ def test_wrong_shapes_are_refused_before_any_kernel_runs(make):
     ):
         with pytest.raises(ValueError, match="shape"):
             call()
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**16), n=st.integers(2, 30), p=st.integers(1, 40))
+def test_the_grounded_root_makes_the_laplacian_the_identity(seed, n, p):
+    rng = np.random.default_rng(seed)
+    whitened = make_whitened(rng, n, p)
+    root, P = whitened.root, laplacian(whitened.distances).toarray()
+    R = root @ np.eye(n - 1)
+    np.testing.assert_allclose(R.T @ P @ R, np.eye(n - 1), atol=1e-9)
+    np.testing.assert_allclose(whitened.adjoint_matrix(np.ones(whitened.size)), np.eye(n - 1),
+                               atol=1e-9)  # fmt: skip
+    V = rng.standard_normal((n, 3))
+    np.testing.assert_allclose(root.transposed(V), R.T @ V, atol=1e-9)
+    np.testing.assert_allclose(root @ root.coordinates(V), V - V[0], atol=1e-9)
+
+
+def test_a_graph_in_two_parts_has_no_root():
+    distances = PairDistances(np.array([[0, 1], [2, 3]]), 4)
+    with pytest.raises(ValueError, match="not connected"):
+        GroundedRoot(laplacian(distances))

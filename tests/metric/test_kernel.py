@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.datasets import load_wine, make_circles
+from sklearn.datasets import load_breast_cancer, load_wine, make_circles
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
@@ -44,14 +44,20 @@ def accuracy(model, train, test, y_train, y_test):
 
 
 @EVERY_LEARNER
-@pytest.mark.parametrize("samples", [X, X[:12]], ids=["tall", "wide"])
-def test_a_linear_kernel_gives_the_linear_model(learner, samples):
-    y = Y if len(samples) == 178 else np.arange(12) % 2
+@pytest.mark.parametrize("data", ["wine", "wide", "breast cancer"])
+def test_a_linear_kernel_gives_the_linear_model(learner, data):
+    samples, y = X, Y
+    if data == "wide":
+        samples, y = X[:12], np.arange(12) % 2
+    elif data == "breast cancer":
+        samples, y = load_breast_cancer(return_X_y=True)
+        samples = StandardScaler().fit_transform(samples)
     options = {} if learner is KTA else {"n_neighbors": 2}
     linear = learner(**options).fit(samples, y)
     kernel = learner(kernel="linear", **options).fit(samples, y)
-    scale = np.abs(linear.transform(X)).max()
-    np.testing.assert_allclose(kernel.transform(X), linear.transform(X), atol=1e-8 * scale)
+    mapped = linear.transform(samples)
+    scale = np.abs(mapped).max()
+    np.testing.assert_allclose(kernel.transform(samples), mapped, atol=1e-8 * scale)
     assert kernel.certificate_.relative_gap == pytest.approx(
         linear.certificate_.relative_gap, abs=1e-6
     )

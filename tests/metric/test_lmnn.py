@@ -95,7 +95,7 @@ def test_the_metric_is_better_than_every_multiple_of_the_identity(sharp):
 
 def test_targets_are_nearest_after_alignment_unless_told():
     """The value is that of the formula with the targets that KTA has nearest."""
-    data = X * [1, 1, 1, 1, 3]
+    data = X * [1, 1, 1, 1, 10]
     learner = LMNN(ridge=0.0, tol=1e-6).fit(data, Y)
     unit = data - data.mean(axis=0)
     unit /= np.sqrt(np.mean(unit * unit))

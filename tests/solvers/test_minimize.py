@@ -337,7 +337,7 @@ BAD_CALLS = {
     "NaN time": ({"time_limit": np.nan}, ValueError, "time_limit must be"),
     "text time": ({"time_limit": "1s"}, ValueError, "time_limit must be"),
     "unknown solver": ({"solver": "bligo"}, ValueError, "did you mean 'bilgo'"),
-    "solver in capitals": ({"solver": "LBFGS"}, ValueError, "available: auto, staircase, bilgo"),
+    "solver in capitals": ({"solver": "LBFGS"}, ValueError, "available: auto, staircase, whitened"),
     "solver of a wrong type": ({"solver": 3}, ValueError, "unknown solver 3"),
     "unknown option": ({"solver": "bilgo", "locl": None}, TypeError, "has no option locl; it has:"),
     "option of another": ({"local": None}, TypeError, "'auto' has no option local"),

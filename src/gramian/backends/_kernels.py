@@ -214,3 +214,31 @@ def csr_product(
             for h in range(indptr[i], indptr[i + 1]):
                 total += data[h] * V[np.uint32(indices[h]), c]
             out[i, c] = total
+
+
+@compiled
+def solve_lower(indptr: Any, indices: Any, data: Any, B: Any) -> None:
+    """B ← C⁻¹B for a lower triangular C by columns, each with its diagonal entry first."""
+    rank = B.shape[1]
+    for j in range(B.shape[0]):
+        first = indptr[j]
+        for c in range(rank):
+            B[j, c] /= data[first]
+        for h in range(first + 1, indptr[j + 1]):
+            i, weight = np.uint32(indices[h]), data[h]
+            for c in range(rank):
+                B[i, c] -= weight * B[j, c]
+
+
+@compiled
+def solve_upper(indptr: Any, indices: Any, data: Any, B: Any) -> None:
+    """B ← C⁻ᵀB for the same C."""
+    rank = B.shape[1]
+    for j in range(B.shape[0] - 1, -1, -1):
+        first = indptr[j]
+        for h in range(first + 1, indptr[j + 1]):
+            i, weight = np.uint32(indices[h]), data[h]
+            for c in range(rank):
+                B[j, c] -= weight * B[i, c]
+        for c in range(rank):
+            B[j, c] /= data[first]

@@ -165,6 +165,15 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
     return out
 
 
+def triangular_solve(C: sparse.csc_array, B: Floats, *, transposed: bool = False) -> Floats:
+    """C⁻¹B, or C⁻ᵀB, for a lower triangular C whose columns start with their diagonal entry."""
+    kernels = importlib.import_module("gramian.backends._kernels")
+    solve = kernels.solve_upper if transposed else kernels.solve_lower
+    found = np.array(B, dtype=np.float64, order="C")
+    solve(C.indptr, C.indices, C.data, found)
+    return found
+
+
 def _n_blocks(work: int) -> int:
     return max(1, -(-work // ROW_BLOCK_WORK))
 

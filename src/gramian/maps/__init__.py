@@ -5,5 +5,15 @@ from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
 from gramian.maps.mix import Mix, triplet_margins
+from gramian.maps.whitened import GroundedRoot, WhitenedDistances
 
-__all__ = ["Congruence", "Entries", "LinearMap", "Mix", "PairDistances", "triplet_margins"]
+__all__ = [
+    "Congruence",
+    "Entries",
+    "GroundedRoot",
+    "LinearMap",
+    "Mix",
+    "PairDistances",
+    "WhitenedDistances",
+    "triplet_margins",
+]

@@ -81,6 +81,20 @@ def kernel_span(
     return U * sigma, U / sigma
 
 
+def linear_span(X: Any, *, center: bool) -> tuple[Array, Array] | None:
+    """`kernel_span` of K = XXᵀ in the basis of the features, where the samples span them all.
+
+    The features are combinations of the samples then, W = X(XᵀX)⁻¹. None where they are not.
+    """
+    n, d = X.shape
+    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    samples = samples - center * samples.mean(axis=0)
+    U, sigma, Vt = np.linalg.svd(samples, full_matrices=False)
+    if d > n or not sigma[-1] > sigma[0] * n * np.finfo(X.dtype).eps:
+        return None
+    return samples, (U / sigma) @ Vt
+
+
 def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
     """Centred samples as a dense array, in their span where that is smaller, and its basis.
 

@@ -24,6 +24,7 @@ from gramian.metric._coordinates import (
     coordinates,
     dense_coordinates,
     kernel_span,
+    linear_span,
 )
 
 Array = NDArray[np.floating]
@@ -50,7 +51,9 @@ class KernelMetricLearner(MetricLearner):
         )
         self.kernel_params_: dict[str, Any] = with_bandwidth(self.kernel, self.kernel_params, X)
         self.X_fit_ = X.copy()
-        found = kernel_span(self._kernel_values(X, X), center=center)
+        found = linear_span(X, center=center) if self.kernel == "linear" else None
+        if found is None:
+            found = kernel_span(self._kernel_values(X, X), center=center)
         if found is None:
             raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
         return Coordinates(*found, centered=center)

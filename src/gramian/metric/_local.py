@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,6 +31,13 @@ def neighbor_metric(X: Array, classes: Indices, metric: str) -> Array:
     if metric == "euclidean" or size == 0:
         return np.eye(X.shape[1])
     return KTA(tol=1e-2).fit(X / size, classes).components_.T / size
+
+
+def neighbor_space(X: Any, samples: Array, classes: Indices, metric: str) -> Any:
+    """Where to seek neighbours: X as it came, or the samples as KTA maps them."""
+    if metric == "euclidean":
+        return X
+    return samples @ neighbor_metric(samples, classes, metric)
 
 
 def check_neighbor_metric(metric: str) -> None:

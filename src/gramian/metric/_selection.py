@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from gramian.metric._base import principal_columns
-from gramian.metric._coordinates import row_keys
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -64,7 +63,7 @@ def choose_weight(
         weights = np.append(EUCLID / largest**2, weights)
     mean = column_means(X) if centered else np.zeros(X.shape[1])
     errors = np.zeros(weights.size)
-    for kept, held in _splits(X, classes):
+    for kept, held in _splits(_keys(data, X, mean), classes):
         rows = np.concatenate([kept, held])
         samples = _dense_rows(X, rows) - mean
         out = samples[kept.size :]
@@ -97,10 +96,22 @@ def _error(mapped: Array, classes: Indices, kept: int) -> int:
     return int(np.sum(neighbours.predict(mapped[kept:]) != classes[kept:]))
 
 
-def _splits(X: Any, classes: Indices) -> Iterator[tuple[Indices, Indices]]:
+def _keys(data: Moments, X: Any, mean: Array) -> Array:
+    """A number for each sample that neither turning nor shifting the features changes.
+
+    Its distance from the mean, and from it along the leading direction, rounded where the
+    arithmetic is.
+    """
+    along = data.spectrum[1][:, -1]
+    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    far = np.ravel(np.asarray(squares, dtype=float)) - 2 * (X @ mean) + mean @ mean
+    key = far + np.sqrt(2.0) * (X @ along - mean @ along) ** 2
+    return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
+
+
+def _splits(keys: Array, classes: Indices) -> Iterator[tuple[Indices, Indices]]:
     """Kept and held-out rows, stratified, by an order that the samples themselves decide."""
-    key = row_keys(X)
-    order = np.lexsort((key, classes))
+    order = np.lexsort((keys, classes))
     if order.size <= MANY_SAMPLES:
         folds = min(FOLDS, order.size)
         for fold in range(folds):

@@ -23,7 +23,7 @@ from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
     check_neighbor_metric,
     joined,
-    neighbor_metric,
+    neighbor_space,
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
@@ -166,7 +166,9 @@ class DMLEig(KernelMetricLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = self._dense_view(X)
-        space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
+        space = neighbor_space(
+            X if self.kernel is None else samples, samples, classes, self.neighbor_metric
+        )
         similar = as_pairs(same_class_neighbors(space, classes, self.n_neighbors))
         dissimilar = as_pairs(other_class_neighbors(space, classes, self.n_neighbors))
         return self._fit_to(samples, similar, dissimilar, basis)

@@ -21,7 +21,7 @@ from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._local import (
     check_neighbor_metric,
     joined,
-    neighbor_metric,
+    neighbor_space,
     ridge_for,
     targets_of,
 )
@@ -35,6 +35,7 @@ from gramian.metric.dml_eig import (
     without_floor,
 )
 from gramian.objectives.matrices import Dense
+from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitened, whitening
 
 Array = NDArray[np.floating]
@@ -144,7 +145,7 @@ class LMNNEig(MetricLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
-        space = samples @ neighbor_metric(samples, classes, self.neighbor_metric)
+        space = neighbor_space(X, samples, classes, self.neighbor_metric)
         near = same_class_neighbors(space, classes, self.n_neighbors)
         triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
         return self._fit_to(samples, triplets, basis)
@@ -177,16 +178,14 @@ class LMNNEig(MetricLearner):
         self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
-        result = self._minimize(
-            lmnn_eig_whitened(
-                np.sqrt(1.0 - self.floor_) * X,
-                triplets,
-                self.gamma,
-                self.mu_,
-                plain=self.floor_ * plain,
-            ),
-            init=self._slack_start(basis),
+        problem = lmnn_eig_whitened(
+            np.sqrt(1.0 - self.floor_) * X,
+            triplets,
+            self.gamma,
+            self.mu_,
+            plain=self.floor_ * plain,
         )
+        result = self._minimize(problem, init=self._slack_start(problem, basis))
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
         factor = with_floor(result.factor[:-1], self.floor_)
         self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
@@ -203,13 +202,18 @@ class LMNNEig(MetricLearner):
         ]
         return SMOOTHING * float(max(levels))
 
-    def _slack_start(self, basis: Array) -> Array | None:
-        """The metric of `init` with half of the budget, and slack with the other half."""
+    def _slack_start(self, problem: Problem, basis: Array) -> Array | None:
+        """The metric of `init`, with the part of the budget for slack that is best for it."""
         start = without_floor(self._start(basis), self.floor_)
         if start is None:
             return None
-        half = np.sqrt(0.5 / self.gamma)
-        return scipy.linalg.block_diag(start * half, [[half]])
+        trials = [
+            scipy.linalg.block_diag(
+                np.sqrt((1 - part) / self.gamma) * start, [[np.sqrt(part / self.gamma)]]
+            )
+            for part in np.geomspace(1e-4, 0.9, 20)
+        ]
+        return min(trials, key=problem.value)
 
     def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
         """The level the least margins are raised to, and the bound (17) of the weights u."""

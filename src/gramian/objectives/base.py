@@ -44,6 +44,17 @@ class SymmetricOperator:
         return SymmetricOperator(self.order, lambda V: -self.product(V), lambda: -self.dense())
 
 
+@dataclass(frozen=True)
+class Whitening:
+    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the ways between Y and L = RY."""
+
+    objective: Objective
+    factor: Callable[[Array], Array]
+    """Y ↦ RY."""
+    coordinates: Callable[[Array], Array]
+    """L ↦ a Y with the same F."""
+
+
 class Restriction(Protocol):
     """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
 
@@ -178,6 +189,14 @@ class Objective(ABC):
     def metric(self) -> Array | None:
         """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""
         return None
+
+    def whitened(self) -> Whitening | None:
+        """F of other coordinates, in which its curvature is more even, where some are known."""
+        return None
+
+    def costly_bounds(self, image: Any) -> Iterator[LowerBound]:
+        """Lower bounds on F* that take more than an evaluation or two, for a last certificate."""
+        return iter(())
 
     def rank_bound(self) -> int:
         """A rank that some minimiser over the cone has or stays below."""

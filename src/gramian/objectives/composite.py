@@ -10,18 +10,39 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from gramian.eigen import leading_eigenpair
 from gramian.losses import Loss
-from gramian.maps import Congruence, Entries, LinearMap, PairDistances
+from gramian.maps import (
+    Congruence,
+    Entries,
+    GroundedRoot,
+    LinearMap,
+    PairDistances,
+    WhitenedDistances,
+)
 from gramian.maps.triangle import svec, triangle_size
-from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
-from gramian.objectives.matrices import Dense, Sparse, as_symmetric
+from gramian.objectives.base import (
+    Blend,
+    Growth,
+    Line,
+    LowerBound,
+    Objective,
+    SymmetricOperator,
+    Whitening,
+)
+from gramian.objectives.matrices import Dense, Rooted, Sparse, as_symmetric
 from gramian.objectives.restriction import CompositeRestriction
 
 Array = NDArray[np.floating]
 
 PENCIL_ORDER = 500
 """Up to this order a generalised eigenvalue is cheap beside the solve."""
+
+
+SMALL, WHITENED_ORDER = 10, 20_000
+"""Orders between which whitened coordinates are worth a sparse factorisation."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +164,47 @@ class Composite(Objective):
         if self._image_root is None or self._image_root[1].shape[1]:
             return None
         return self.map.adjoint_matrix(np.ones(self.map.size))
+
+    def whitened(self) -> Whitening | None:
+        """Distances along a connected graph, in coordinates where its Laplacian is the identity.
+
+        None unless F is blind to a shift of all points, which those coordinates leave out.
+        """
+        if not isinstance(self.map, PairDistances) or not SMALL < self.order <= WHITENED_ORDER:
+            return None
+        return self._whitening
+
+    @cached_property
+    def _whitening(self) -> Whitening | None:
+        assert isinstance(self.map, PairDistances)
+        laplacian = self.map.adjoint_sparse(np.ones(self.map.size))
+        connected = connected_components(laplacian, directed=False, return_labels=False) == 1
+        if not (connected and self._blind_to_shifts()):
+            return None
+        root = GroundedRoot(laplacian)
+        map = WhitenedDistances(self.map, root)
+        objective = Composite(map, self.loss, Rooted(self.C, root), constant=self.constant)
+        return Whitening(objective, root.__matmul__, root.coordinates)
+
+    def _blind_to_shifts(self) -> bool:
+        """Whether C1 = 0, beside its product with a vector of ±1 in turn."""
+        ones = np.ones((self.order, 1))
+        turns = ones.copy()
+        turns[::2] = -1.0
+        usual = float(np.linalg.norm(self.C @ turns))
+        return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * usual
+
+    def costly_bounds(self, image: CompositeImage) -> Iterator[LowerBound]:
+        """The Fenchel dual point shifted along equal weights, by λ_min in whitened coordinates."""
+        white = self.whitened()
+        if white is None:
+            return
+        inner = white.objective
+        assert isinstance(inner, Composite)
+        gradient = inner.gradient(inner.image(white.coordinates(image.factor)))
+        pair = leading_eigenpair(-gradient, tol=1e-9, random_state=0)
+        shift = max(0.0, pair.value + pair.residual)
+        yield self._dual_point(self.loss.gradient(image.z) + shift)
 
     def rank_bound(self) -> int:
         """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""

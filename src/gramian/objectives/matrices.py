@@ -195,6 +195,23 @@ class Scaled:
         return self.scale * self.matrix.dense()
 
 
+class Rooted:
+    """RᵀCR for a root R given by its products."""
+
+    lower = -np.inf
+
+    def __init__(self, matrix: SymmetricMatrix, root: Any) -> None:
+        self.matrix, self.root, self.order = matrix, root, root.order
+
+    def __matmul__(self, V: Array) -> Array:
+        columns = V[:, None] if V.ndim == 1 else V
+        product: Array = self.root.transposed(self.matrix @ (self.root @ columns))
+        return product[:, 0] if V.ndim == 1 else product
+
+    def dense(self) -> Array:
+        return self @ np.eye(self.order)
+
+
 class Operator:
     """A scipy LinearOperator that its owner says is symmetric."""
 

@@ -13,6 +13,7 @@ from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers import eigenbasis as split
+from gramian.solvers import whitened as white
 from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS, scaled
@@ -24,6 +25,9 @@ from gramian.solvers.staircase import staircase
 Array = NDArray[np.floating]
 
 LARGE = 10_000
+UNFOLDED = 20
+"""Points beyond which a graph is unfolded in whitened coordinates."""
+
 SPLIT_STEPS, CUT_AT, CUT_STEPS = 100, 1e-2, 500
 """The answer to be cut need not be exact; what is left is refined in so many steps."""
 
@@ -52,6 +56,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     if limited:
         # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
         return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
+    if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
+        return white.whitened(problem, factor, settings)
     if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
     return staircase(problem, factor, settings)

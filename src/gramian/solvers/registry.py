@@ -10,6 +10,7 @@ from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
 from gramian.solvers import projected_gradient as projected
+from gramian.solvers import whitened as white
 from gramian.solvers.admm import admm
 from gramian.solvers.agd import agd
 from gramian.solvers.auto import auto
@@ -32,6 +33,13 @@ SOLVERS = {
     for solver in (
         Solver("auto", auto, "chooses by the problem's structure", "everything", accepts_all),
         Solver("staircase", staircase, "Newton on a growing factor", ANY, no_rank_limit),
+        Solver(
+            "whitened",
+            white.whitened,
+            "L-BFGS where the graph's Laplacian is the identity",
+            "distances along a connected graph over M ⪰ 0 (unfolding)",
+            white.refusal,
+        ),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),
         Solver("bis", bis, "biconvex surrogate with extrapolation", CONE, needs_cone, 5000),

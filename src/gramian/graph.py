@@ -1,0 +1,200 @@
+"""Neighbourhood graphs: what manifolds and kernels are learned along.
+
+A graph is its edges i < j, each once, with their squared lengths. Neighbours are found with
+scikit-learn's search, which never holds n × n distances.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from sklearn.metrics import pairwise_distances_chunked
+from sklearn.utils.validation import check_array
+
+from gramian.constraints import nearest_others, whole_number
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+CONNECT = ("error", "mst")
+
+SHIFT = 1e-6
+"""The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Edges between n points, each once with i < j, and their squared lengths.
+
+    Attributes
+    ----------
+    n : int
+        The number of points.
+    edges : array of shape (p, 2)
+    sq_distances : array of shape (p,)
+    """
+
+    n: int
+    edges: Indices
+    sq_distances: Array
+
+    @cached_property
+    def labels(self) -> Indices:
+        """The part of the graph that each point belongs to."""
+        found: Indices = connected_components(self.adjacency(), directed=False)[1]
+        return found
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts the graph falls into; 1 where it is connected."""
+        return int(self.labels.max()) + 1
+
+    def weights(self, bandwidth: float | str = "auto") -> Array:
+        """Gaussian weights exp(−D_e/σ²) of the edges; "auto" takes σ² = the median of D_e."""
+        if bandwidth == "auto":
+            square = float(np.median(self.sq_distances))
+        elif isinstance(bandwidth, (int, float)) and np.isfinite(bandwidth) and bandwidth > 0:
+            square = float(bandwidth) ** 2
+        else:
+            raise ValueError(f'bandwidth must be a number above 0 or "auto", got {bandwidth!r}')
+        return np.exp(-self.sq_distances / square) if square > 0 else np.ones(len(self.edges))
+
+    def adjacency(self, weights: ArrayLike | None = None) -> sp.csr_array:
+        """The symmetric matrix of the weights; of ones unless they are given."""
+        w = np.ones(len(self.edges)) if weights is None else np.asarray(weights, dtype=float)
+        if w.shape != (len(self.edges),):
+            raise ValueError(f"expected {len(self.edges)} weights, got shape {w.shape}")
+        i, j = self.edges.T
+        half = sp.coo_array((w, (i, j)), shape=(self.n, self.n)).tocsr()
+        return sp.csr_array(half + half.T)
+
+    def laplacian(
+        self, weights: ArrayLike | None = None, *, normalized: bool = False
+    ) -> sp.csr_array:
+        """D − W, or I − D^{-1/2} W D^{-1/2}, W the adjacency and D its row sums."""
+        W = self.adjacency(weights)
+        degree = np.asarray(W.sum(axis=1)).ravel()
+        if not normalized:
+            return sp.csr_array(sp.diags_array(degree) - W)
+        root = np.zeros(self.n)
+        np.divide(1.0, np.sqrt(degree), out=root, where=degree > 0)
+        scale = sp.diags_array(root)
+        return sp.csr_array(sp.diags_array((degree > 0).astype(float)) - scale @ W @ scale)
+
+
+def neighbor_graph(
+    X: Any, n_neighbors: int = 6, *, approximate: bool = False, connect: str = "error"
+) -> Graph:
+    """The symmetric graph that joins each sample with its nearest ones.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n_samples, n_features)
+    n_neighbors : int
+        An edge joins two samples where either is among the nearest of the other.
+    approximate : bool
+        Look for candidates in a projection, then take the nearest of those.
+    connect : {"error", "mst"}
+        What a graph in several parts is: an error, or joined by the shortest edges between the
+        parts.
+    """
+    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
+    if k >= n:
+        raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
+    if connect not in CONNECT:
+        raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
+    near = nearest_others(X, k, approximate)
+    pairs = np.column_stack([np.repeat(np.arange(n), k), near.ravel()])
+    graph = _graph(X, pairs)
+    if graph.n_parts > 1:
+        if connect == "error":
+            raise ValueError(_disconnected(graph, k))
+        graph = joined(X, graph)
+    return graph
+
+
+def joined(X: Any, graph: Graph) -> Graph:
+    """The graph with the shortest edges between its parts, as many as it takes.
+
+    Round by round every part but the largest takes its shortest edge to another part (Borůvka),
+    so only points outside the largest part ask for distances.
+    """
+    while graph.n_parts > 1:
+        sizes = np.bincount(graph.labels)
+        asking = np.flatnonzero(graph.labels != np.argmax(sizes))
+        nearest, length = _nearest_elsewhere(X, asking, graph.labels)
+        order = np.lexsort((length, graph.labels[asking]))
+        _, first = np.unique(graph.labels[asking][order], return_index=True)
+        chosen = order[first]
+        bridges = np.column_stack([asking[chosen], nearest[chosen]])
+        graph = _graph(X, np.vstack([graph.edges, bridges]))
+    return graph
+
+
+def smoothest(laplacian: Any, m: int, *, random_state: int | None = 0) -> tuple[Array, Array]:
+    """The m smallest eigenvalues of a Laplacian beside the constant's 0, and their eigenvectors.
+
+    By shift-and-invert Lanczos, which takes one sparse factorisation; of a connected graph, whose
+    first eigenvector is left out.
+    """
+    L = sp.csc_array(laplacian)
+    n = L.shape[0]
+    m = whole_number(m, "m")
+    if m >= n:
+        raise ValueError(f"a graph of {n} points has {n - 1} such eigenvectors, got m={m}")
+    if m >= n - 2 or n <= 200:
+        values, vectors = np.linalg.eigh(L.toarray())
+        return values[1 : m + 1], vectors[:, 1 : m + 1]
+    start = np.random.default_rng(random_state).standard_normal(n)
+    shift = -SHIFT * float(L.diagonal().mean())
+    try:
+        values, vectors = eigsh(L, m + 1, sigma=shift, v0=start)
+    except ArpackNoConvergence as stopped:
+        raise RuntimeError(
+            f"only {stopped.eigenvalues.size} of {m} eigenvectors were found"
+        ) from None
+    order = np.argsort(values)[1:]
+    return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
+
+
+def _graph(X: Any, pairs: Indices) -> Graph:
+    """The edges of the pairs, each once, and their squared lengths."""
+    edges = np.unique(np.sort(pairs, axis=1), axis=0)
+    lengths = np.empty(len(edges))
+    step = max(1, 4_000_000 // X.shape[1])
+    for start in range(0, len(edges), step):
+        i, j = edges[start : start + step].T
+        gap = X[i] - X[j]
+        square = gap.multiply(gap).sum(axis=1) if sp.issparse(gap) else np.sum(gap * gap, axis=1)
+        lengths[start : start + step] = np.ravel(np.asarray(square, dtype=float))
+    return Graph(X.shape[0], edges, lengths)
+
+
+def _nearest_elsewhere(X: Any, asking: Indices, labels: Indices) -> tuple[Indices, Array]:
+    """The nearest point of another part for each of some points, and how far it is."""
+    found, lengths, start = np.empty(asking.size, dtype=np.intp), np.empty(asking.size), 0
+    for distances in pairwise_distances_chunked(X[asking], X):
+        rows = slice(start, start + len(distances))
+        distances[labels[asking[rows]][:, None] == labels] = np.inf
+        found[rows] = np.argmin(distances, axis=1)
+        lengths[rows] = distances[np.arange(len(distances)), found[rows]]
+        start = rows.stop
+    return found, lengths
+
+
+def _disconnected(graph: Graph, k: int) -> str:
+    sizes = np.sort(np.bincount(graph.labels))[::-1]
+    shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
+    return (
+        f"the graph of {k} nearest neighbours falls into {graph.n_parts} parts of {shown} points, "
+        'which nothing holds together: pass connect="mst" to join them by the shortest edges, '
+        "raise n_neighbors, or treat each part by itself"
+    )

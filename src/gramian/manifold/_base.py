@@ -1,0 +1,161 @@
+"""What every unfolding offers once its kernel is learned."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gramian.constraints import whole_number
+from gramian.graph import Graph, neighbor_graph
+from gramian.problem import Problem
+from gramian.result import Result
+from gramian.solvers import minimize
+
+Array = NDArray[np.floating]
+
+STRETCH = 0.05
+"""What ν="auto" lets the longest wave of the graph stretch its edges by, about."""
+
+RIDGE = 1e-3
+"""Added to a local Gram matrix, in units of its trace."""
+
+
+class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Unfold the samples; their `embedding_`."""
+        return self.fit(X, y).embedding_
+
+    def _graph(self, X: Any) -> Graph:
+        """The graph of the samples with edges of mean square 1; sets `graph_` as they are."""
+        n = X.shape[0]
+        components = whole_number(self.n_components, "n_components")
+        if components >= n:
+            raise ValueError(f"{n} samples unfold to at most {n - 1} dimensions, got {components}")
+        k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
+        self.graph_ = neighbor_graph(X, k, approximate=self.approximate, connect=self.connect)
+        self._unit = float(self.graph_.sq_distances.mean())
+        if self._unit == 0:
+            raise ValueError("all neighbouring samples are identical: nothing to unfold")
+        return Graph(n, self.graph_.edges, self.graph_.sq_distances / self._unit)
+
+    def _samples(self, X: Any) -> Any:
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
+        )
+
+    def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
+        return minimize(
+            problem,
+            self.solver,
+            init=init,
+            rank=self.rank,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+
+    def _finish(self, result: Result, factor: Array, X: Any) -> None:
+        """Set what a fitted unfolding has, in the units of the samples."""
+        self.result_, self.certificate_ = result, result.certificate
+        self.n_iter_ = max(1, result.iterations)
+        if not result.status.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {result.status.sentence} "
+                f"({self.certificate_})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.kernel_factor_ = np.sqrt(self._unit) * principal(factor)
+        variances = np.sum(self.kernel_factor_**2, axis=0)
+        self.explained_variance_ratio_ = variances / max(float(variances.sum()), 1e-300)
+        self.embedding_ = _widened(self.kernel_factor_, self.n_components)
+        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
+        self._n_features_out = self.n_components
+        self._neighbours = NearestNeighbors(n_neighbors=min(self.n_neighbors, X.shape[0] - 1))
+        self._neighbours.fit(X)
+        self.X_fit_ = X
+
+    def transform(self, X: Any) -> Array:
+        """Place new samples among the embedded ones, as they lie among their neighbours.
+
+        The weights that best combine the nearest samples of the fit to a new one (as in locally
+        linear embedding) combine their places.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        near = self._neighbours.kneighbors(X, return_distance=False)
+        weights = barycentric(_dense(X), self.X_fit_, near)
+        return np.einsum("ik,ikc->ic", weights, self.embedding_[near])
+
+
+def principal(factor: Array) -> Array:
+    """The factor centred and turned so that its columns are orthogonal and fall in size."""
+    centred = factor - factor.mean(axis=0)
+    if centred.shape[1] == 0:
+        return centred
+    values, turn = np.linalg.eigh(centred.T @ centred)
+    turned = centred @ turn[:, ::-1]
+    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
+    turned = turned[:, kept]
+    largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
+    return turned * np.where(largest < 0, -1.0, 1.0)
+
+
+def largest_edge_error(graph: Graph, factor: Array) -> float:
+    """max |d_e − D_e| / D_e; an edge of length 0 is measured by the mean."""
+    i, j = graph.edges.T
+    found = np.sum((factor[i] - factor[j]) ** 2, axis=1)
+    D = graph.sq_distances
+    return float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
+
+
+def barycentric(X: Array, reference: Any, near: NDArray[np.integer]) -> Array:
+    """Weights of sum 1 that combine the neighbours of each row of X to it, with a ridge.
+
+    A row that is one of its neighbours is that one.
+    """
+    k = near.shape[1]
+    weights = np.empty(near.shape)
+    step = max(1, 4_000_000 // (k * X.shape[1]))
+    for start in range(0, len(X), step):
+        rows = slice(start, start + step)
+        around = _dense(reference[near[rows].ravel()]).reshape(-1, k, X.shape[1])
+        gaps = around - X[rows][:, None]
+        squares = np.sum(gaps * gaps, axis=2)
+        grams = gaps @ gaps.transpose(0, 2, 1)
+        traces = np.trace(grams, axis1=1, axis2=2)
+        ridge = RIDGE * np.where(traces > 0, traces, 1.0) / k
+        grams = grams + ridge[:, None, None] * np.eye(k)
+        found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
+        found = found / found.sum(axis=1, keepdims=True)
+        known = squares.min(axis=1) == 0
+        found[known] = np.eye(k)[np.argmin(squares[known], axis=1)]
+        weights[rows] = found
+    return weights
+
+
+def _widened(factor: Array, columns: int) -> Array:
+    """The leading columns, with zeros where the kernel has fewer."""
+    missing = max(0, columns - factor.shape[1])
+    return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)

@@ -1,0 +1,74 @@
+"""Unfolding along what is known of the samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_array, check_consistent_length
+
+from gramian.manifold.mvu import MVU
+
+Array = NDArray[np.floating]
+
+
+class ColoredMVU(MVU):
+    """Unfold samples along their labels: variance that agrees with a kernel of side information.
+
+    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HKHM) over M ⪰ 0, the colored variant of BILGO eq. (11),
+    with K = YYᵀ: Y the one-hot labels, or the numbers that are known of each sample. Only
+    directions that agree with K are spread out, so the kernel says how the manifold lies along y.
+
+    Parameters
+    ----------
+    n_components, n_neighbors, nu, max_edge_error, connect, approximate, rank :
+        As in `MVU`; "auto" takes ν in units of the longest wave along y.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    embedding_, kernel_factor_, explained_variance_ratio_, edge_error_, graph_, nu_ :
+        As in `MVU`.
+    result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
+        As in `MVU`.
+    """
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> ColoredMVU:
+        """Unfold the samples along y.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,), or numbers of shape (n_samples,) or (n_samples, q)
+        """
+        if y is None:
+            raise ValueError(
+                "ColoredMVU requires y to be passed, but the target y is None: MVU needs none"
+            )
+        X = self._samples(X)
+        side = side_information(y)
+        check_consistent_length(X, side)
+        return self._unfold(X, side)
+
+
+def side_information(y: ArrayLike) -> Array:
+    """Y centred and at unit scale: one-hot labels, or standardised numbers."""
+    values = np.asarray(y)
+    if values.ndim == 1 and type_of_target(values) != "continuous":
+        _, classes = np.unique(values, return_inverse=True)
+        Y = np.eye(int(classes.max()) + 1)[classes]
+    else:
+        Y = check_array(values.reshape(len(values), -1), dtype=float, input_name="y")
+    Y = Y - Y.mean(axis=0)
+    scale = np.sqrt(np.mean(Y * Y, axis=0))
+    if not np.any(scale > 0):
+        raise ValueError("y is the same for all samples: there is nothing to unfold along")
+    return np.ascontiguousarray(Y[:, scale > 0] / scale[scale > 0])

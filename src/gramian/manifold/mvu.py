@@ -1,0 +1,166 @@
+"""Maximum variance unfolding."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.graph import Graph, smoothest
+from gramian.manifold._base import STRETCH, Unfolding, largest_edge_error
+from gramian.maps import GroundedRoot
+from gramian.objectives import LowRankPlusIdentity
+from gramian.problems.manifold import mvu, positive
+from gramian.result import Result
+
+Array = NDArray[np.floating]
+
+LOWER, LOWEST = 0.1, 1e-9
+"""The factor of ν from one solve of the continuation to the next, and the least part of it."""
+
+
+class MVU(Unfolding):
+    """Unfold samples: their variance as large as the lengths of a neighbourhood graph allow.
+
+    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), D_e the squared lengths of
+    the edges in units of their mean and H = I − 11ᵀ/n, without which there is no minimum. The
+    smaller ν, the nearer the edges keep to their lengths, and the harder the problem;
+    `max_edge_error` lowers ν until they are kept, which is the equality-constrained MVU.
+
+    Parameters
+    ----------
+    n_components : int
+        Columns of the embedding: the leading principal axes of the learned kernel.
+    n_neighbors : int
+        Neighbours of each sample in the graph.
+    nu : float or "auto"
+        The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
+        graph's Laplacian, which stretches the edges by some percent whatever the scale and the
+        number of the samples.
+    max_edge_error : float, optional
+        Go on with smaller ν, each solve from the last, until no edge is off by more than this
+        part of its squared length.
+    connect : {"mst", "error"}
+        What to do with a graph in several parts: join them by the shortest edges, or refuse.
+    approximate : bool
+        Find neighbours approximately.
+    rank : int, optional
+        The largest rank of the kernel; the certificate then says what the limit can cost.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`, for each ν.
+
+    Attributes
+    ----------
+    embedding_ : array of shape (n_samples, n_components)
+    kernel_factor_ : array of shape (n_samples, rank)
+        L centred, its columns orthogonal and falling: LLᵀ is the learned kernel.
+    explained_variance_ratio_ : array of shape (rank,)
+    edge_error_ : float
+        The largest relative error of a squared edge length.
+    graph_ : Graph
+    nu_ : float
+        The ν used, for edges in units of their mean square.
+    result_ : Result
+    certificate_ : Certificate
+        How far from the optimum the kernel can be, for that ν.
+    n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_swiss_roll
+    >>> from gramian.manifold import MVU
+    >>> X, t = make_swiss_roll(200, random_state=0)
+    >>> unfolded = MVU(n_neighbors=8).fit_transform(X)
+    >>> bool(abs(np.corrcoef(unfolded[:, 0], t)[0, 1]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        n_neighbors: int = 6,
+        nu: float | str = "auto",
+        max_edge_error: float | None = None,
+        connect: str = "mst",
+        approximate: bool = False,
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.nu = nu
+        self.max_edge_error = max_edge_error
+        self.connect = connect
+        self.approximate = approximate
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> MVU:
+        """Unfold the samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : ignored
+        """
+        return self._unfold(self._samples(X), None)
+
+    def _unfold(self, X: Any, side: Array | None) -> Any:
+        """Unfold along all directions, or those of a side information: K = side sideᵀ."""
+        self._check_penalty()
+        graph = self._graph(X)
+        self.nu_ = STRETCH / longest_wave(graph, side) if self.nu == "auto" else float(self.nu)
+        result = self._continued(graph, side)
+        self._finish(result, result.factor, X)
+        return self
+
+    def _continued(self, graph: Graph, side: Array | None) -> Result:
+        """Solve, and go on with smaller ν while an edge is off by more than is allowed."""
+        target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
+        lowest, start = LOWEST * self.nu_, None
+        while True:
+            problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
+            result = self._minimize(problem, start)
+            allowed = self.max_edge_error
+            if (
+                allowed is None
+                or self.nu_ <= lowest
+                or largest_edge_error(graph, result.factor) <= allowed
+            ):
+                return result
+            self.nu_, start = LOWER * self.nu_, result.factor
+
+    def _check_penalty(self) -> None:
+        if self.nu != "auto":
+            if isinstance(self.nu, str):
+                raise ValueError(f'nu must be a number above 0 or "auto", got {self.nu!r}')
+            positive(self.nu, "nu")
+        error = self.max_edge_error
+        if error is not None and not (isinstance(error, Real) and error > 0):
+            raise ValueError(f"max_edge_error must be above 0 or None, got {error!r}")
+
+
+def longest_wave(graph: Graph, side: Array | None) -> float:
+    """The largest variance that a placement with Σ_e d(e) = 1 has: 1/λ₂ of the Laplacian.
+
+    With a side information, that of the variance along it.
+    """
+    if side is None:
+        return 1.0 / float(smoothest(graph.laplacian(), 1)[0][0])
+    centred = GroundedRoot(graph.laplacian()).transposed(side - side.mean(axis=0))
+    return float(np.linalg.norm(centred, 2)) ** 2

@@ -1,0 +1,194 @@
+"""MVU, ColoredMVU and RegMVU: what they unfold, and what they refuse."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import make_swiss_roll
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gramian as gm
+from gramian.manifold import MVU, ColoredMVU, RegMVU
+from tests.conic import _Model
+
+ROLL, ALONG = make_swiss_roll(500, random_state=0)
+
+
+@parametrize_with_checks([MVU(tol=1e-2), ColoredMVU(tol=1e-2), RegMVU(tol=1e-2)])
+def test_estimator(estimator, check):
+    check(estimator)
+
+
+def correlation(u, v):
+    return abs(np.corrcoef(u, v)[0, 1])
+
+
+def sheet(n=120, seed=0):
+    """A flat sheet bent into a half pipe: unfolded, its parameters are the coordinates."""
+    rng = np.random.default_rng(seed)
+    along, across = rng.uniform(0, np.pi, n), rng.uniform(0, 1, n)
+    return np.column_stack([np.cos(along), np.sin(along), across]), along, across
+
+
+@pytest.mark.parametrize("learner", [MVU, RegMVU])
+def test_a_bent_sheet_is_unfolded(learner):
+    X, along, across = sheet()
+    fitted = learner(n_neighbors=8).fit(X)
+    assert fitted.certificate_.relative_gap <= fitted.tol
+    assert correlation(fitted.embedding_[:, 0], along) > 0.97
+    assert fitted.explained_variance_ratio_[0] > 0.8
+    assert np.all(np.diff(fitted.explained_variance_ratio_) <= 1e-12)
+    if learner is MVU:
+        assert correlation(fitted.embedding_[:, 1], across) > 0.9
+
+
+def test_the_roll_is_unfolded_with_its_edges_nearly_kept():
+    fitted = MVU(n_neighbors=6, tol=1e-2).fit(ROLL)
+    assert correlation(fitted.embedding_[:, 0], ALONG) > 0.97
+    i, j = fitted.graph_.edges.T
+    found = np.sum((fitted.kernel_factor_[i] - fitted.kernel_factor_[j]) ** 2, axis=1)
+    D = fitted.graph_.sq_distances
+    assert np.sum(np.abs(found - D)) < 0.05 * D.sum()
+    assert fitted.edge_error_ == pytest.approx(np.max(np.abs(found - D) / D))
+
+
+def equality_variance(edges, D, n):
+    """max tr M over M ⪰ 0 with M1 = 0 and the edges' lengths kept, by Clarabel."""
+    clarabel = pytest.importorskip("clarabel")
+    model = _Model(n)
+    i, j = edges.T
+    rows = model.of_M(lambda M: M[i, i] + M[j, j] - 2 * M[i, j])
+    model.nonnegative(rows, -D)
+    model.nonnegative(-rows, D)
+    total = model.of_M(lambda M: np.sum(M)[None])
+    model.nonnegative(-total, 0.0)
+    model.add_linear(-model.of_M(lambda M: np.trace(M)[None])[0])
+    return -model.minimum(clarabel)
+
+
+@pytest.mark.parametrize("n", [12, 20])
+def test_continuation_reaches_the_unfolding_that_keeps_its_edges(n):
+    X, _, _ = sheet(n)
+    fitted = MVU(n_neighbors=4, max_edge_error=1e-3, tol=1e-5).fit(X)
+    assert fitted.edge_error_ <= 1e-3
+    expected = equality_variance(fitted.graph_.edges, fitted.graph_.sq_distances, n)
+    assert np.sum(fitted.kernel_factor_**2) == pytest.approx(expected, rel=5e-3)
+
+
+def test_neither_scale_nor_place_nor_order_matters():
+    X, _, _ = sheet(80)
+    plain = MVU(n_neighbors=6, tol=1e-5).fit(X)
+    moved = MVU(n_neighbors=6, tol=1e-5).fit(1e3 * X + 7.0)
+    assert moved.nu_ == pytest.approx(plain.nu_)
+    order = np.random.default_rng(1).permutation(80)
+    turned = MVU(n_neighbors=6, tol=1e-5).fit(X[order])
+
+    def kernel(fitted):
+        return fitted.kernel_factor_ @ fitted.kernel_factor_.T
+
+    size = np.abs(kernel(plain)).max()
+    np.testing.assert_allclose(kernel(moved) / 1e6, kernel(plain), atol=2e-2 * size)
+    np.testing.assert_allclose(
+        kernel(turned), kernel(plain)[np.ix_(order, order)], atol=2e-2 * size
+    )
+
+
+def test_labels_pull_their_directions_apart():
+    X, along, across = sheet()
+    colored = ColoredMVU(n_neighbors=8).fit(X, across)
+    plain = MVU(n_neighbors=8).fit(X)
+    assert correlation(colored.embedding_[:, 0], across) > correlation(
+        plain.embedding_[:, 0], across
+    )
+    halves = ColoredMVU(n_neighbors=8).fit(X, along > np.pi / 2)
+    assert correlation(halves.embedding_[:, 0], along) > 0.9
+    both = ColoredMVU(n_neighbors=8).fit(X, np.column_stack([along, across]))
+    assert both.certificate_.relative_gap <= both.tol
+
+
+@pytest.mark.parametrize("learner", [MVU, RegMVU])
+def test_new_points_come_to_lie_among_their_neighbours(learner):
+    X, along, _ = sheet(150)
+    fitted = learner(n_neighbors=8).fit(X[:130])
+    placed = fitted.transform(X[130:])
+    assert placed.shape == (20, 2)
+    slope, start = np.polyfit(along[:130], fitted.embedding_[:, 0], 1)
+    assert np.abs(placed[:, 0] - start - slope * along[130:]).max() < 0.3
+    scale = np.abs(fitted.embedding_).max()
+    np.testing.assert_allclose(fitted.transform(X[:130]), fitted.embedding_, atol=0.05 * scale)
+
+
+def test_frames_and_sparse_samples_are_unfolded_alike():
+    X, _, _ = sheet(70)
+    plain = MVU(tol=1e-4).fit(X)
+    sparse = MVU(tol=1e-4).fit(sp.csr_array(X))
+    np.testing.assert_allclose(sparse.result_.value, plain.result_.value, rtol=1e-3)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    named = MVU(tol=1e-2).set_output(transform="pandas").fit(frame)
+    assert list(named.transform(frame).columns) == ["mvu0", "mvu1"]
+
+
+def test_parts_are_joined_or_refused():
+    X, _, _ = sheet(60)
+    apart = np.vstack([X, X + 100.0])
+    joined = MVU(tol=1e-2).fit(apart)
+    assert joined.graph_.n_parts == 1
+    with pytest.raises(ValueError, match="falls into 2 parts of 60, 60 points"):
+        MVU(connect="error").fit(apart)
+
+
+def test_limits_are_told_and_parameters_left_alone():
+    X, _, _ = sheet(100)
+    model = MVU(tol=1e-9, max_iter=1)
+    before = model.get_params()
+    with pytest.warns(ConvergenceWarning, match="MVU did not converge"):
+        model.fit(X)
+    assert model.get_params() == before == clone(model).get_params()
+
+
+def test_a_rank_limit_is_kept():
+    X, _, _ = sheet(90)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = MVU(rank=2, max_iter=50).fit(X)
+    assert fitted.kernel_factor_.shape[1] <= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nu": -1.0}, "nu must be"),
+        ({"nu": "large"}, "nu must be a number above 0"),
+        ({"max_edge_error": 0}, "max_edge_error must be"),
+        ({"n_components": 0}, "n_components must be"),
+        ({"n_components": 90}, "unfold to at most"),
+        ({"n_neighbors": 0}, "n_neighbors must be"),
+        ({"connect": "tape"}, "connect must be"),
+        ({"solver": "newton"}, "unknown solver"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        MVU(**options).fit(sheet(90)[0])
+
+
+def test_more_that_makes_no_sense_is_refused():
+    X, _, _ = sheet(30)
+    with pytest.raises(ValueError, match="n_basis must be"):
+        RegMVU(n_basis=0).fit(X)
+    with pytest.raises(ValueError, match="nu must be"):
+        RegMVU(nu="large").fit(X)
+    with pytest.raises(ValueError, match="identical"):
+        MVU().fit(np.ones((10, 2)))
+    with pytest.raises(ValueError, match="the same for all samples"):
+        ColoredMVU().fit(X, np.ones(30, dtype=int))
+    with pytest.raises(ValueError, match="y is None"):
+        ColoredMVU().fit(X)
+
+
+def test_the_estimators_are_found_from_the_top():
+    assert gm.manifold.MVU is MVU

@@ -1,0 +1,96 @@
+"""Unfolding in coordinates where the graph's Laplacian is the identity."""
+
+import numpy as np
+import pytest
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
+from sklearn.datasets import make_swiss_roll
+from sklearn.neighbors import kneighbors_graph
+
+import gramian as gm
+from gramian import problems
+from gramian.objectives import LowRankPlusIdentity
+from gramian.problem import Problem
+
+
+def roll(n, k=6, seed=0):
+    """The edges of a neighbour graph of the Swiss roll, joined by a tree, and their squares."""
+    X, t = make_swiss_roll(n, random_state=seed)
+    tree = minimum_spanning_tree(squareform(pdist(X)))
+    near = (kneighbors_graph(X, k) + tree).tocoo()
+    edges = np.unique(np.sort(np.column_stack([near.row, near.col]), axis=1), axis=0)
+    D = np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1)
+    return edges, D / D.mean(), t
+
+
+def colored(n):
+    labels = np.eye(3)[np.arange(n) % 3]
+    return LowRankPlusIdentity(n, 0.0, labels)
+
+
+@pytest.mark.parametrize("target", [None, colored], ids=["plain", "colored"])
+def test_whitened_coordinates_change_no_value_and_no_gradient(target):
+    edges, D, _ = roll(80)
+    problem = problems.mvu(edges, D, 80, 0.1, None if target is None else target(80))
+    white = problem.objective.whitened()
+    rng = np.random.default_rng(0)
+    Y, direction = rng.standard_normal((2, 79, 3))
+    L = white.factor(Y)
+    assert Problem(white.objective).value(Y) == pytest.approx(problem.value(L))
+    np.testing.assert_allclose(white.factor(white.coordinates(L + 5.0)), L, atol=1e-9)
+    inner = white.objective.gradient_factor(white.objective.image(Y))
+    outer = problem.objective.gradient_factor(problem.objective.image(L))
+    assert np.sum(inner * direction) == pytest.approx(np.sum(outer * white.factor(direction)))
+
+
+@pytest.mark.parametrize("nu", [0.2, 1.0])
+def test_it_reaches_the_optimum_of_another_method(nu):
+    edges, D, _ = roll(60, k=4)
+    problem = problems.mvu(edges, D, 60, nu)
+    result = gm.minimize(problem, "whitened", tol=1e-7, random_state=0)
+    assert result.certificate.relative_gap <= 1e-7
+    other = gm.minimize(problem, "staircase", tol=1e-7)
+    assert result.value == pytest.approx(other.value, rel=3e-7)
+
+
+def test_auto_certifies_the_unfolding_of_many_points():
+    edges, D, t = roll(400)
+    result = gm.minimize(problems.mvu(edges, D, 400, 0.03), tol=1e-3)
+    assert result.certificate.relative_gap <= 1e-3
+    centred = result.factor - result.factor.mean(axis=0)
+    first = centred @ np.linalg.svd(centred, full_matrices=False)[2][0]
+    assert abs(np.corrcoef(first, t)[0, 1]) > 0.9
+
+
+def test_the_bound_of_any_factor_holds_at_many_points():
+    """`certify` takes the whitened bound, also for a factor that no solver has made."""
+    edges, D, _ = roll(520)
+    problem = problems.mvu(edges, D, 520, 0.05)
+    best = gm.minimize(problem, tol=1e-5)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1):
+        L = best.factor + size * rng.standard_normal(best.factor.shape)
+        certificate = gm.certify(problem, L)
+        assert certificate.lower_bound <= best.value
+        assert certificate.gap >= problem.value(L) - best.value
+
+
+def test_it_starts_from_a_factor_and_keeps_what_is_done():
+    edges, D, _ = roll(150)
+    problem = problems.mvu(edges, D, 150, 0.3)
+    first = gm.minimize(problem, "whitened", tol=1e-4)
+    again = gm.minimize(problem, "whitened", tol=1e-4, init=first.factor)
+    assert again.value == pytest.approx(first.value, rel=2e-4)
+    assert again.iterations <= first.iterations
+
+
+def test_problems_without_such_coordinates_are_refused():
+    edges, D, _ = roll(80)
+    apart = np.vstack([edges, edges + 80])
+    cases = [
+        problems.mvu(apart, np.tile(D, 2), 160, 0.1),
+        problems.top_eigen(np.eye(80)),
+    ]
+    for problem in cases:
+        with pytest.raises(ValueError, match="connected graph"):
+            gm.minimize(problem, "whitened")

@@ -1,0 +1,119 @@
+"""Neighbourhood graphs, their Laplacians, and what joins their parts."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial.distance import cdist
+
+from gramian.graph import Graph, joined, neighbor_graph, smoothest
+
+
+def clouds(parts=3, each=20, seed=0):
+    """Groups of points far from each other."""
+    rng = np.random.default_rng(seed)
+    return np.vstack([rng.normal(size=(each, 3)) + 50 * i for i in range(parts)])
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**16), k=st.integers(1, 5))
+def test_an_edge_joins_a_point_with_its_nearest(seed, k):
+    X = np.random.default_rng(seed).normal(size=(30, 3))
+    graph = neighbor_graph(X, k, connect="mst")
+    found = {tuple(edge) for edge in graph.edges}
+    for i, row in enumerate(cdist(X, X)):
+        for j in np.argsort(row)[1 : k + 1]:
+            assert (min(i, j), max(i, j)) in found
+    i, j = graph.edges.T
+    assert np.all(i < j)
+    np.testing.assert_allclose(graph.sq_distances, np.sum((X[i] - X[j]) ** 2, axis=1))
+
+
+def test_sparse_samples_and_approximate_search_give_the_same_graph():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    exact = neighbor_graph(X, 4, connect="mst")
+    sparse = neighbor_graph(sp.csr_array(X), 4, connect="mst")
+    np.testing.assert_array_equal(sparse.edges, exact.edges)
+    np.testing.assert_allclose(sparse.sq_distances, exact.sq_distances)
+    near = neighbor_graph(X, 4, approximate=True, connect="mst")
+    np.testing.assert_array_equal(near.edges, exact.edges)
+
+
+def test_a_graph_in_parts_is_refused_or_joined_by_the_shortest_edges():
+    X = clouds()
+    with pytest.raises(ValueError, match=r"falls into 3 parts of 20, 20, 20 points.*mst"):
+        neighbor_graph(X, 4)
+    graph = neighbor_graph(X, 4, connect="mst")
+    assert graph.n_parts == 1
+    bridges = graph.edges[graph.sq_distances > 400]
+    assert len(bridges) == 2
+    distances = cdist(X[:20], X[20:40])
+    first, second = np.unravel_index(np.argmin(distances), distances.shape)
+    assert [first, second + 20] in bridges.tolist()
+
+
+def test_many_parts_are_joined_with_no_edge_too_many():
+    X = clouds(parts=12, each=6)
+    pairs = neighbor_graph(X, 5, connect="mst")
+    inside = sum(6 * 5 // 2 for _ in range(12))
+    assert pairs.n_parts == 1
+    assert inside + 11 <= len(pairs.edges) <= inside + 2 * 11
+
+
+def test_a_joined_graph_stays_as_it_is():
+    graph = neighbor_graph(clouds(parts=1), 6)
+    assert joined(clouds(parts=1), graph) is graph
+
+
+@pytest.mark.parametrize("normalized", [False, True])
+def test_laplacians_have_their_null_vector_and_are_semidefinite(normalized):
+    graph = neighbor_graph(clouds(parts=1), 4)
+    L = graph.laplacian(graph.weights(), normalized=normalized).toarray()
+    degree = graph.adjacency(graph.weights()).sum(axis=1)
+    null = np.sqrt(degree) if normalized else np.ones(graph.n)
+    np.testing.assert_allclose(L @ null, 0.0, atol=1e-10)
+    assert np.linalg.eigvalsh(L)[0] > -1e-10
+    if normalized:
+        np.testing.assert_allclose(np.diag(L), 1.0)
+
+
+def test_gaussian_weights_fall_with_length_and_have_a_scale_of_their_own():
+    graph = neighbor_graph(clouds(parts=1), 4)
+    weights = graph.weights()
+    order = np.argsort(graph.sq_distances)
+    assert np.all(np.diff(weights[order]) <= 0)
+    scaled = Graph(graph.n, graph.edges, 9.0 * graph.sq_distances)
+    np.testing.assert_allclose(scaled.weights(), weights)
+    np.testing.assert_allclose(graph.weights(2.0), np.exp(-graph.sq_distances / 4))
+    with pytest.raises(ValueError, match="bandwidth must be"):
+        graph.weights(-1.0)
+    with pytest.raises(ValueError, match="expected"):
+        graph.adjacency(np.ones(3))
+
+
+@pytest.mark.parametrize("n", [60, 400])
+def test_the_smoothest_vectors_are_the_lowest_eigenvectors(n):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    L = neighbor_graph(X, 6, connect="mst").laplacian()
+    values, Q = smoothest(L, 8)
+    expected = np.linalg.eigvalsh(L.toarray())[1:9]
+    np.testing.assert_allclose(values, expected, atol=1e-9)
+    np.testing.assert_allclose(L @ Q, Q * values, atol=1e-7)
+    np.testing.assert_allclose(Q.T @ Q, np.eye(8), atol=1e-9)
+    np.testing.assert_allclose(Q.sum(axis=0), 0.0, atol=1e-6)
+    with pytest.raises(ValueError, match="such eigenvectors"):
+        smoothest(L, n)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number"),
+        ({"n_neighbors": 60}, "at most 59 neighbours"),
+        ({"connect": "glue"}, "connect must be one of"),
+    ],
+)
+def test_graphs_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        neighbor_graph(clouds(), **options)
