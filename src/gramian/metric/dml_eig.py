@@ -39,8 +39,9 @@ SMOOTHING = 0.3
 LEARNED, ENOUGH = 0.3, 10
 """The part 1 − ρ of S that is learned, given so many samples for every direction."""
 
-SMALL = 1e-6
-"""Eigenvalues of a start, relative to the largest, that are left out of it."""
+SMALL, BLURRED = 1e-6, 1e-2
+"""Eigenvalues of a start, relative to the largest, that are left out of it: nothing, and what may
+be left of a floor that other pairs made."""
 
 
 class DMLEig(KernelMetricLearner):
@@ -285,7 +286,7 @@ def without_floor(factor: Array | None, floor: float) -> Array | None:
         return None
     values, vectors = np.linalg.eigh(factor @ factor.T)
     values = np.maximum(values - floor * float(np.mean(values)), 0.0)
-    kept = values > SMALL * values[-1]
+    kept = values > (BLURRED if floor > 0 else SMALL) * values[-1]
     if not kept.any():
         return None
     return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))
