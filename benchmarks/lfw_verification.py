@@ -6,22 +6,37 @@ their distances taken alone (Table 6, Figure 2) or weighted by a linear SVM (Tab
 """
 
 import time
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import PCA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
+from benchmarks._lfw import (
+    CELLS,
+    METRICS,
+    MODEL,
+    OURS,
+    PARTS,
+    PLAIN,
+    WHITENED,
+    Outcome,
+    Outcomes,
+    Pairs,
+    Scored,
+    Scores,
+    best_cut,
+    describe,
+    euclidean_scores,
+    faces,
+    outcome,
+    reduced,
+)
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
-from gramian.metric import DMLEig
 
 TITLE = "DML-eig on Labeled Faces in the Wild: verification from pairs"
 PAPER = "DML-eig (Ying, Li 2012), Section 5.2, Tables 6 and 7, Figures 2 and 3"
@@ -30,12 +45,7 @@ NEEDS_DATA = ("lfw",)
 DIMENSIONS, LARGEST = (35, 40, 55, 100), 150
 """Those of Table 6, and one more of Figure 2."""
 QUICK_DIMENSIONS, QUICK_FOLDS, QUICK_OF = (35, 55), 2, 4
-PLAIN, WHITENED, ITML, OURS, MODEL = (
-    "PCA", "PCA whitened", "metric-learn ITML", "DMLEig", "DMLEig(floor=0)"
-)  # fmt: skip
-METRICS = (PLAIN, WHITENED, OURS, MODEL)
-PARTS = 3
-"""Into so many parts the training folds fall, each scored by a metric of the others."""
+ITML = "metric-learn ITML"
 ITML_SECONDS, ITML_SECONDS_QUICK, ITML_LIMIT, ITML_SWEEPS = 100.0, 1.0, 120.0, 20
 INSTALL = 1200.0
 
@@ -43,7 +53,6 @@ Variant = tuple[str, bool]
 """A descriptor, and whether its square root is taken."""
 MAIN = "LBP"
 """Stands where the paper's Table 6 has SIFT."""
-CELLS, PATTERNS = (7, 5), 59
 
 PAPER_TABLE_6 = {
     (method, dimension): row
@@ -59,43 +68,8 @@ PAPER_FUSED, PAPER_LDML = "0.8565 ± 0.0056", "0.7927 ± 0.0060"
 """Table 7: DML-eig with four descriptors; LDML with its own."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One metric on one fold: rates of right answers, the area under its ROC curve, its cost."""
-
-    rate: float
-    train_rate: float
-    area: float
-    seconds: float = 0.0
-    gap: float | None = None
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Of one fold: scores of the training pairs, of the same held out, and of the test pairs."""
-
-    train: np.ndarray
-    held_out: np.ndarray
-    test: np.ndarray
-
-
-Outcomes = dict[tuple[str, int], list[Outcome]]
-"""By metric and dimension, one for each fold."""
-Scored = dict[str, list[Scores]]
-"""By metric, one for each fold."""
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """Two images each, whether they show the same person, and the fold."""
-
-    images: np.ndarray
-    same: np.ndarray
-    fold: np.ndarray
-
-
 def run(ctx: Context) -> Report:
-    images, pairs = _faces(ctx)
+    images, pairs = faces(ctx.arrays("lfw"), QUICK_OF if ctx.quick else 10)
     folds = QUICK_FOLDS if ctx.quick else 10
     dimensions = QUICK_DIMENSIONS if ctx.quick else DIMENSIONS
     fused_at = dimensions[-1]
@@ -103,12 +77,12 @@ def run(ctx: Context) -> Report:
     scored: dict[Variant, Scored] = {}
     seen: dict[Variant, np.ndarray] = {}
     for name, root in _variants(ctx.quick):
-        X = _describe(name, images)
+        X = describe(name, images)
         X = np.sqrt(X) if root else X
         plan = _plan(name, root, dimensions, ctx.quick)
         kwargs = {"X": X, "pairs": pairs, "folds": folds, "plan": plan,
                   "fused_at": fused_at if root else None}  # fmt: skip
-        answer = ctx.in_child("benchmarks.lfw_verification:measure", kwargs, threads=1)
+        answer = ctx.in_child("benchmarks._lfw:measure", kwargs, threads=1)
         if not answer.ok:
             raise RuntimeError(f"{name}: {answer.error}")
         outcomes[name, root], found = answer.value
@@ -157,133 +131,6 @@ def _plan(name: str, root: bool, dimensions: Sequence[int], quick: bool) -> dict
     return dict.fromkeys((*dimensions, *more), METRICS)
 
 
-def _faces(ctx: Context) -> tuple[np.ndarray, Pairs]:
-    """The images that occur in pairs, and the pairs."""
-    arrays = ctx.arrays("lfw")
-    kept = arrays["pairs_fold"] < (QUICK_OF if ctx.quick else 10)
-    used, which = np.unique(arrays["pairs"][kept], return_inverse=True)
-    images = arrays["X"][used].reshape(-1, *arrays["image_shape"])
-    same = arrays["pairs_same"][kept] == 1
-    return images, Pairs(which.reshape(-1, 2), same, arrays["pairs_fold"][kept])
-
-
-def _describe(name: str, images: np.ndarray) -> np.ndarray:
-    """The descriptors of all images, in rows."""
-    if name == "pixels":
-        return images.reshape(len(images), -1).astype(np.float32) / 255
-    try:
-        from skimage.feature import hog, local_binary_pattern
-    except ImportError as error:
-        raise LookupError(
-            "the descriptors need scikit-image: install the 'bench' extra of gramian"
-        ) from error
-    if name == "HOG":
-        found = [hog(image, 9, (8, 8), (2, 2)) for image in images]
-    else:
-        down, across = (
-            np.arange(size) * cells // size
-            for size, cells in zip(images.shape[1:], CELLS, strict=True)
-        )
-        cell = (down[:, None] * CELLS[1] + across) * PATTERNS
-        bins = CELLS[0] * CELLS[1] * PATTERNS
-        codes = (local_binary_pattern(image, 8, 2, "nri_uniform") for image in images)
-        found = [np.bincount((cell + c.astype(int)).ravel(), minlength=bins) for c in codes]
-    return np.asarray(found, dtype=np.float32)
-
-
-def _reduced(X: np.ndarray, pairs: Pairs, train: np.ndarray, order: int) -> np.ndarray:
-    """All images in the principal components of those of the training pairs."""
-    seen = X[np.unique(pairs.images[train])]
-    pca = PCA(order, svd_solver="randomized", iterated_power=4, random_state=0).fit(seen)
-    return pca.transform(X).astype(float)
-
-
-def measure(
-    X: np.ndarray, pairs: Pairs, folds: int, plan: Mapping[int, Sequence[str]], fused_at: int | None
-) -> tuple[Outcomes, Scored]:
-    """Every metric of one descriptor on every fold: what the child process does."""
-    outcomes: Outcomes = {(metric, d): [] for d, metrics in plan.items() for metric in metrics}
-    scored: Scored = {} if fused_at is None else {WHITENED: [], OURS: []}
-    for fold in range(folds):
-        train = pairs.fold != fold
-        Z = _reduced(X, pairs, train, max(plan))
-        held_out = {} if fused_at is None else _held_out(scored, X, pairs, train, fused_at)
-        for metric, d in outcomes:
-            fitted = _Fitted(metric, Z[:, :d], pairs, train)
-            scores = fitted.scores(pairs.images)
-            outcome = _outcome(scores, pairs.same, train, fitted.seconds, fitted.gap)
-            outcomes[metric, d].append(outcome)
-            if d == fused_at and metric in scored:
-                scored[metric].append(Scores(scores[train], held_out[metric], scores[~train]))
-    return outcomes, scored
-
-
-def _held_out(
-    metrics: Iterable[str], X: np.ndarray, pairs: Pairs, train: np.ndarray, order: int
-) -> dict[str, np.ndarray]:
-    """Scores of the training pairs by metrics, and components, that have not seen them."""
-    found = {metric: np.empty(train.size) for metric in metrics}
-    folds = np.unique(pairs.fold[train])
-    for part in range(PARTS):
-        held = train & np.isin(pairs.fold, folds[part::PARTS])
-        rest = train & ~held
-        Z = _reduced(X, pairs, rest, order)
-        for metric, scores in found.items():
-            scores[held] = _Fitted(metric, Z, pairs, rest).scores(pairs.images[held])
-    return {metric: scores[train] for metric, scores in found.items()}
-
-
-class _Fitted:
-    """A metric of some of the pairs; its scores of any."""
-
-    learner: DMLEig | None = None
-    seconds: float = 0.0
-    gap: float | None = None
-
-    def __init__(self, metric: str, Z: np.ndarray, pairs: Pairs, train: np.ndarray) -> None:
-        rows, which = np.unique(pairs.images[train], return_inverse=True)
-        self.Z = Z if metric != WHITENED else Z / Z[rows].std(axis=0)
-        mapped = self.Z[rows]
-        if metric in (OURS, MODEL):
-            self._learn(metric, mapped, which.reshape(-1, 2), pairs.same[train])
-            mapped = self.learner.transform(mapped)
-        self.unit = float(np.sqrt(2 * mapped.var(axis=0).sum()))
-
-    def _learn(self, metric: str, Z: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> None:
-        self.learner = DMLEig(floor=0.0) if metric == MODEL else DMLEig()
-        start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            self.learner.fit_pairs(pairs, same, X=Z)
-        self.seconds = time.perf_counter() - start
-        self.gap = self.learner.certificate_.relative_gap
-
-    def scores(self, pairs: np.ndarray) -> np.ndarray:
-        """Minus the distances, in units of their root mean square over the training images."""
-        if self.learner is None:
-            return euclidean_scores(self.Z, pairs) / self.unit
-        return self.learner.pair_score(pairs, X=self.Z) / self.unit
-
-
-def euclidean_scores(Z: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    return -np.linalg.norm(Z[pairs[:, 0]] - Z[pairs[:, 1]], axis=1)
-
-
-def _outcome(
-    scores: np.ndarray, same: np.ndarray, train: np.ndarray, seconds: float, gap: float | None
-) -> Outcome:
-    cut = best_cut(scores[train], same[train])
-    right = (scores >= cut) == same
-    area = roc_auc_score(same[~train], scores[~train])
-    return Outcome(right[~train].mean(), right[train].mean(), float(area), seconds, gap)
-
-
-def best_cut(scores: np.ndarray, same: np.ndarray) -> float:
-    """The score from which to say "the same", with the fewest errors on as many of each kind."""
-    false, true, cuts = roc_curve(same, scores)
-    return float(cuts[np.argmax(true - false)])
-
-
 def _add_itml(
     ctx: Context, outcomes: dict[Variant, Outcomes], seen: Mapping[Variant, np.ndarray],
     pairs: Pairs, folds: int, dimensions: Sequence[int],
@@ -298,7 +145,7 @@ def _add_itml(
     start, fold = time.perf_counter(), 0
     while fold < folds and time.perf_counter() - start < budget:
         for variant, X in seen.items():
-            Z = _reduced(X, pairs, pairs.fold != fold, max(dimensions))
+            Z = reduced(X, pairs, pairs.fold != fold, max(dimensions))
             for d in dimensions:
                 done = outcomes[variant].setdefault((ITML, d), [])
                 if len(done) == fold:  # not after a failure
@@ -318,7 +165,7 @@ def _itml(ctx: Context, Z: np.ndarray, pairs: Pairs, train: np.ndarray) -> list[
     if not answer.ok:
         return []
     scores = euclidean_scores(Z @ answer.value["components"].T, pairs.images)
-    return [_outcome(scores, pairs.same, train, answer.value["fit_seconds"], None)]
+    return [outcome(scores, pairs.same, train, answer.value["fit_seconds"], None)]
 
 
 def spread(values: Iterable[float]) -> str:
@@ -331,7 +178,7 @@ def spread(values: Iterable[float]) -> str:
 
 def _rates(found: Outcomes, metric: str, dimension: int, most: int | None = None) -> str | None:
     chosen = found.get((metric, dimension))
-    return spread(outcome.rate for outcome in chosen[:most]) if chosen else None
+    return spread(one.rate for one in chosen[:most]) if chosen else None
 
 
 def _table_6(outcomes: Mapping[Variant, Outcomes], dimensions: Sequence[int]) -> Table:
