@@ -114,6 +114,7 @@ MODES = {
 @pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10**6))
+@example(seed=3181)  # flat along a line, where steps of steepest descent zigzag
 def test_bilateral_matches_a_grid(loss, mode, alphas, seed):
     rng = np.random.default_rng(seed)
     Z, c = rng.standard_normal((9, 2)), rng.uniform(0.1, 1.0, 2)

@@ -13,6 +13,8 @@ Array = NDArray[np.floating]
 
 NEWTON_STEPS = 60
 HUGE = 1e30
+DAMPING = 1e-3
+"""Added to the diagonal of a Hessian that is flat along some line, in units of its trace."""
 
 
 def bilateral(
@@ -34,7 +36,7 @@ def bilateral(
         if step is None:
             if restriction.quadratic:
                 return float(s[0]), float(s[1]), -np.inf
-            step = _far_descent(restriction, s, p, lower, upper)
+            step = _far_descent(restriction, s, p, Q, lower, upper)
             if step is None:
                 return float(s[0]), float(s[1]), -np.inf
         moved, value = _backtrack(restriction, s, step, float(p @ step), best)
@@ -110,13 +112,15 @@ def _on_edge(
 
 
 def _far_descent(
-    restriction: Restriction, s: Array, p: Array, lower: Array, upper: Array
+    restriction: Restriction, s: Array, p: Array, Q: Array, lower: Array, upper: Array
 ) -> Array | None:
-    """Where the Newton model has no minimum: doubled projected-gradient steps while f falls.
+    """Where the Newton model has no minimum: a step of a damped one, doubled while f falls.
 
     None if f falls as far as numbers go.
     """
-    unit = np.clip(s - p / max(float(np.max(np.abs(p))), 1e-300), lower, upper) - s
+    damping = DAMPING * float(np.trace(Q)) or float(np.max(np.abs(p)))
+    unit = box_quadratic(Q + damping * np.eye(2), p, lower - s, upper - s)
+    assert unit is not None
     length, value = 1.0, restriction.value(s + unit)
     while length < HUGE:
         further = restriction.value(np.clip(s + 2 * length * unit, lower, upper))

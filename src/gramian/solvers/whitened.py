@@ -72,7 +72,7 @@ def _descent(inner: Problem, Y: Array, settings: Settings) -> Iterator[Step]:
     known: LowerBound | None = None
     vector: NDArray[np.float64] | None = None
     while True:
-        Y = descend(objective, _with_spare(inner, Y, settings), settings, iterations=steps)
+        Y = _kept(descend(objective, _with_spare(inner, Y, settings), settings, iterations=steps))
         image = objective.image(Y)
         gradient = objective.gradient(image)
         value = objective.value(image)
@@ -89,15 +89,19 @@ def _descent(inner: Problem, Y: Array, settings: Settings) -> Iterator[Step]:
 
 
 def _with_spare(inner: Problem, Y: Array, settings: Settings) -> Array:
-    """Y without columns that carry nothing, and with some new ones, small beside it."""
+    """Y and some new columns, small beside it."""
     if Y.shape[1] == 0:
         return starting_factor(inner, replace(settings, rank=min(RANK, inner.order)))
-    values, turn = np.linalg.eigh(Y.T @ Y)
-    kept = Y @ turn[:, values > WEAK * values[-1]]
-    spare = max(SPARE, RANK - kept.shape[1])
+    spare = max(SPARE, RANK - Y.shape[1])
     noise = settings.rng.standard_normal((Y.shape[0], spare))
-    size = 1e-3 * np.sqrt(values[-1]) / np.linalg.norm(noise)
-    return np.ascontiguousarray(np.hstack([kept, size * noise]))
+    size = 1e-3 * np.linalg.norm(Y) / np.linalg.norm(noise)
+    return np.ascontiguousarray(np.hstack([Y, size * noise]))
+
+
+def _kept(Y: Array) -> Array:
+    """Y without columns that carry nothing."""
+    values, turn = np.linalg.eigh(Y.T @ Y)
+    return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
 
 
 def _needed(value: float, Y: Array, settings: Settings) -> float:
