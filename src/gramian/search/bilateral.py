@@ -13,8 +13,9 @@ Array = NDArray[np.floating]
 
 NEWTON_STEPS = 60
 HUGE = 1e30
-DAMPING = 1e-3
-"""Added to the diagonal of a Hessian that is flat along some line, in units of its trace."""
+DAMPING, LONG = 1e-3, 1e3
+"""Added to the diagonal of a Hessian that is flat along some line, in units of its trace, and how
+long a step of it may be."""
 
 
 def bilateral(
@@ -116,11 +117,14 @@ def _far_descent(
 ) -> Array | None:
     """Where the Newton model has no minimum: a step of a damped one, doubled while f falls.
 
-    None if f falls as far as numbers go.
+    Of steepest descent where that is too long to mean anything. None if f falls as far as
+    numbers go.
     """
-    damping = DAMPING * float(np.trace(Q)) or float(np.max(np.abs(p)))
-    unit = box_quadratic(Q + damping * np.eye(2), p, lower - s, upper - s)
-    assert unit is not None
+    steepest = p / max(float(np.max(np.abs(p))), 1e-300)
+    unit = np.clip(s - steepest, lower, upper) - s
+    damped = box_quadratic(Q + DAMPING * np.trace(Q) * np.eye(2), p, lower - s, upper - s)
+    if damped is not None and 0 < np.max(np.abs(damped)) < LONG:
+        unit = damped
     length, value = 1.0, restriction.value(s + unit)
     while length < HUGE:
         further = restriction.value(np.clip(s + 2 * length * unit, lower, upper))
