@@ -56,9 +56,7 @@ LARGE = ("DMLEig", "TripletMetric", "LMNN")
 NOTES = (
     f"(a) The training part of one split of 70 %. Labels: neighbor_metric='euclidean', "
     f"{NEIGHBOURS} neighbours; pairs: those of local_pairs. The difference is the largest entry of "
-    "that of the two matrices M, relative to the largest of M. A fit centres the samples before it "
-    "seeks neighbours: where distances tie, as between the whole numbers of optdigits, rounding "
-    "then picks others.",
+    "that of the two matrices M, relative to the largest of M.",
     f"(b) {CLASSES} classes with means in a subspace of {SUBSPACE} dimensions, of deviation "
     f"{SPREAD:g} in each, and noise that grows from 0.3 to 3 over the features. Pairs are half the "
     "same and half not. Seconds of ours are those of the whole fit in a fresh process with one "

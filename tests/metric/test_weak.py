@@ -295,7 +295,7 @@ BAD_TRIPLETS = {
     "anchor twice": ([[0, 0, 60]], "one point as anchor and as same"),
     "other is anchor": ([[0, 1, 0]], "one point as anchor and as other"),
     "same is other": ([[0, 1, 1]], "one point as same and as other"),
-    "reversed": ([[0, 1, 60], [0, 60, 1]], r"triplets\[900\]|contradictory triplets"),
+    "reversed": ([[0, 1, 60], [0, 60, 1]], "contradictory triplets"),
     "out of range": ([[0, 1, 150]], "has the index 150"),
 }
 

@@ -34,7 +34,7 @@ class MVU(Unfolding):
     n_components : int
         Columns of the embedding: the leading principal axes of the learned kernel.
     n_neighbors : int
-        Neighbours of each sample in the graph.
+        Neighbours of each sample in the graph; all others where they are fewer.
     nu : float or "auto"
         The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
         graph's Laplacian, which stretches the edges by some percent whatever the scale and the

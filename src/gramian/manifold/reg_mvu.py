@@ -27,7 +27,7 @@ class RegMVU(Unfolding):
     n_components : int
         Columns of the embedding: the leading principal axes of the learned kernel.
     n_neighbors : int
-        Neighbours of each sample in the graph.
+        Neighbours of each sample in the graph; all others where they are fewer.
     n_basis : int
         m, the number of waves; fewer where the samples are.
     nu : float or "auto"

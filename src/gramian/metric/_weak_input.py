@@ -17,7 +17,7 @@ from gramian.metric._coordinates import row_keys
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ROLES = {2: ("first", "second"), 3: ("anchor", "same", "other")}
+ROLES = ("anchor", "same", "other")
 NAMES = {2: "pairs", 3: "triplets"}
 
 BLOCK = 4_000_000
@@ -130,9 +130,8 @@ def check_triplets(X: Any, triplets: Indices) -> None:
     for one, two in ((0, 1), (0, 2), (1, 2)):
         equal = np.flatnonzero(triplets[:, one] == triplets[:, two])
         if equal.size:
-            roles = ROLES[3]
             raise ValueError(
-                f"triplets[{equal[0]}] has one point as {roles[one]} and as {roles[two]}: "
+                f"triplets[{equal[0]}] has one point as {ROLES[one]} and as {ROLES[two]}: "
                 "leave it out"
             )
     _refuse_reversed(X.shape[0], triplets)

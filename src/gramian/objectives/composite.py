@@ -41,6 +41,9 @@ PENCIL_ORDER = 500
 """Up to this order a generalised eigenvalue is cheap beside the solve."""
 
 
+EXACT_ORDER = 1500
+"""Up to this order λ_min of a last certificate is computed in full."""
+
 SMALL, WHITENED_ORDER = 10, 20_000
 """Orders between which whitened coordinates are worth a sparse factorisation."""
 
@@ -195,15 +198,23 @@ class Composite(Objective):
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * usual
 
     def costly_bounds(self, image: CompositeImage) -> Iterator[LowerBound]:
-        """The Fenchel dual point shifted along equal weights, by λ_min in whitened coordinates."""
-        white = self.whitened()
+        """The Fenchel dual point shifted along equal weights, by λ_min in whitened coordinates.
+
+        Where `lower_bounds` does not find that shift itself.
+        """
+        white = self.whitened() if self.order > PENCIL_ORDER else None
         if white is None:
             return
         inner = white.objective
         assert isinstance(inner, Composite)
         gradient = inner.gradient(inner.image(white.coordinates(image.factor)))
-        pair = leading_eigenpair(-gradient, tol=1e-9, random_state=0)
-        shift = max(0.0, pair.value + pair.residual)
+        if self.order <= EXACT_ORDER:
+            lowest = scipy.linalg.eigvalsh(gradient.dense(), subset_by_index=[0, 0])[0]
+        else:
+            pair = leading_eigenpair(-gradient, tol=1e-9, random_state=0)
+            lowest = -pair.value - pair.residual
+        # The coordinates are white to rounding only.
+        shift = max(0.0, -float(lowest)) * (1 + 1e-9) + 1e-14 * float(np.abs(image.z).max())
         yield self._dual_point(self.loss.gradient(image.z) + shift)
 
     def rank_bound(self) -> int:

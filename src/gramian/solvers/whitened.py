@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.certificate import DENSE_ORDER, Certificate, certify_image, lowest_eigenvalue
 from gramian.eigen import leading_eigenpair
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
@@ -18,6 +19,7 @@ from gramian.solvers.lbfgs import descend
 from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
+Vector = NDArray[np.float64]
 
 RANK, SPARE = 12, 2
 """Columns at the start, and beyond those that carry something: more than the optimum has, so that
@@ -25,6 +27,9 @@ there is always one free to turn to where ∇F still falls."""
 
 FIRST, MOST = 100, 800
 """Steps of L-BFGS between certificates."""
+
+ROUNDING = 1e-9
+"""What the root of a Laplacian can be off by, relatively."""
 
 WEAK = 1e-6
 """A column whose square is less than this part of the largest carries nothing."""
@@ -54,33 +59,27 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     for step in _descent(inner, Y, settings):
         Y = step.factor
         yield _placed(step, white.factor(Y))
-    status = Status.STALLED
     run = staircase(inner, compress(Y, Y.shape[1]), settings)
     while True:
         try:
             step = next(run)
         except StopIteration as end:
-            status = end.value
-            break
+            status: Status = end.value
+            return status
         yield _placed(step, white.factor(step.factor))
-    return status
 
 
 def _descent(inner: Problem, Y: Array, settings: Settings) -> Iterator[Step]:
     """L-BFGS at a rank above the optimum's, certified now and then, while F falls."""
     objective, last, steps = inner.objective, np.inf, FIRST
     known: LowerBound | None = None
-    vector: NDArray[np.float64] | None = None
+    vector: Vector | None = None
     while True:
         Y = _kept(descend(objective, _with_spare(inner, Y, settings), settings, iterations=steps))
         image = objective.image(Y)
-        gradient = objective.gradient(image)
         value = objective.value(image)
-        pair = leading_eigenpair(
-            -gradient, v0=vector, tol=_needed(value, Y, settings), random_state=0
-        )
-        vector = pair.vector
-        certificate = certify_image(inner, image, bottom=-pair.value - pair.residual, known=known)
+        bottom, vector = _bottom(objective.gradient(image), vector, _needed(value, Y, settings))
+        certificate = certify_image(inner, image, bottom=bottom, known=known)
         known = _better(known, certificate)
         yield Step(Y, value, certificate, {"rank": Y.shape[1]})
         if last - value <= 1e-2 * settings.tol * abs(value):
@@ -102,6 +101,19 @@ def _kept(Y: Array) -> Array:
     """Y without columns that carry nothing."""
     values, turn = np.linalg.eigh(Y.T @ Y)
     return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
+
+
+def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[float, Vector | None]:
+    """A lower bound on λ_min, computed in full where the order allows it, else by Lanczos.
+
+    A little below it, since 𝒜*(1) = I holds to rounding only.
+    """
+    if gradient.order <= DENSE_ORDER:
+        lowest = lowest_eigenvalue(gradient)
+    else:
+        pair = leading_eigenpair(-gradient, v0=vector, tol=tol, random_state=0)
+        lowest, vector = -pair.value - pair.residual, pair.vector
+    return lowest - ROUNDING * abs(lowest), vector
 
 
 def _needed(value: float, Y: Array, settings: Settings) -> float:
