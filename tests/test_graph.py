@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from gramian.graph import Graph, joined, neighbor_graph, smoothest
+from gramian.graph import Graph, joined, neighbor_graph, smoothest, solve_laplacian
 
 
 def clouds(parts=3, each=20, seed=0):
@@ -117,3 +117,18 @@ def test_the_smoothest_vectors_are_the_lowest_eigenvectors(n):
 def test_graphs_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         neighbor_graph(clouds(), **options)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_waves_of_very_many_points_are_those_of_the_factored_laplacian(weighted, monkeypatch):
+    graph = neighbor_graph(np.random.default_rng(0).normal(size=(400, 3)), 6, connect="mst")
+    P = graph.laplacian(graph.weights() if weighted else None)
+    values, vectors = smoothest(P, 5)
+    monkeypatch.setattr("gramian.graph.FACTORED", 300)
+    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
+    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    rough, waves = smoothest(P, 5)
+    np.testing.assert_allclose(rough, values, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(np.sum(waves * vectors, axis=0)), 1.0, atol=1e-2)
+    side = vectors[:, :2] * [1.0, 3.0]
+    np.testing.assert_allclose(solve_laplacian(P, side), side / values[:2], atol=1e-4)

@@ -192,3 +192,69 @@ def test_more_that_makes_no_sense_is_refused():
 
 def test_the_estimators_are_found_from_the_top():
     assert gm.manifold.MVU is MVU
+
+
+def two_sheets():
+    X, along, _ = sheet(80)
+    return np.vstack([X, X[:50] + np.array([0, 0, 40.0])]), np.append(along, along[:50])
+
+
+@pytest.mark.parametrize("learner", [MVU, RegMVU])
+def test_parts_of_a_graph_are_unfolded_by_themselves(learner):
+    X, along = two_sheets()
+    with pytest.raises(ValueError, match=r'2 parts of 80, 50 .*"components"'):
+        learner(connect="error").fit(X)
+    fitted = learner(connect="components").fit(X)
+    first = learner().fit(X[:80])
+    assert len(fitted.parts_) == 2 and fitted.graph_.n_parts == 2
+    np.testing.assert_allclose(fitted.embedding_[:80], first.embedding_)
+    gaps = [part.certificate_.gap for part in fitted.parts_]
+    assert fitted.certificate_.gap == pytest.approx(sum(gaps))
+    assert fitted.certificate_.relative_gap <= fitted.tol
+    assert correlation(fitted.embedding_[80:, 0], along[80:]) > 0.95
+    assert fitted.edge_error_ == max(part.edge_error_ for part in fitted.parts_)
+    np.testing.assert_allclose(fitted.transform(X), fitted.embedding_, atol=1e-12)
+
+
+def test_parts_of_two_points_and_sides_that_do_not_vary():
+    pairs = np.array([[0.0, 0], [1, 0], [50, 0], [50, 2], [90, 0], [90, 3]])
+    fitted = MVU(n_neighbors=1, connect="components").fit(pairs)
+    np.testing.assert_allclose(np.ptp(fitted.embedding_[2:4, 0]), 2.0, rtol=0.1)
+    assert np.all(fitted.embedding_[:, 1] == 0)
+    X, _ = two_sheets()
+    with pytest.raises(ValueError, match="part of the graph"):
+        ColoredMVU(connect="components").fit(X, np.repeat(["a", "b"], [80, 50]))
+
+
+@pytest.mark.parametrize("components", [1, 2, 3])
+def test_the_picture_shows_points_graph_and_spectrum(components, monkeypatch):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, along, _ = sheet(60)
+    fitted = RegMVU(n_components=components).fit(X)
+    for color in (None, along, along > 1, np.array(["a", "b"])[(along > 1).astype(int)]):
+        figure = fitted.plot(color)
+        places, spectrum = figure.axes[:2]
+        kinds = [type(drawn).__name__ for drawn in places.collections]
+        assert any(kind.startswith("Line") for kind in kinds)
+        drawn = [c for c in places.collections if not type(c).__name__.startswith("Line")]
+        assert sum(len(c.get_offsets()) for c in drawn) == 60
+        heights = [bar.get_height() for bar in spectrum.patches]
+        np.testing.assert_allclose(heights, fitted.explained_variance_ratio_[:20])
+        matplotlib.pyplot.close(figure)
+    assert len(fitted.plot(graph=False).axes[0].collections) == 1
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        fitted.plot(along[:5])
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
+    with pytest.raises(ImportError, match=r"gramian\[plot\]"):
+        fitted.plot()
+
+
+def test_very_many_points_start_from_few_waves(monkeypatch):
+    X, along, _ = sheet(200)
+    plain = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
+    monkeypatch.setattr("gramian.manifold.mvu.MANY", 100)
+    lifted = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
+    assert lifted.nu_ == pytest.approx(plain.nu_)
+    assert lifted.certificate_.value == pytest.approx(plain.certificate_.value, rel=2e-4)
+    assert correlation(lifted.embedding_[:, 0], along) > 0.97

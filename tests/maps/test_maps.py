@@ -59,7 +59,7 @@ def make_whitened(rng, n, p):
     path = np.column_stack([np.arange(n - 1), np.arange(1, n)])
     pairs = np.vstack([path, distinct_of(rng, n, p, 2)])
     distances = PairDistances(np.unique(np.sort(pairs, axis=1), axis=0), n)
-    return WhitenedDistances(distances, GroundedRoot(laplacian(distances)))
+    return WhitenedDistances(distances)
 
 
 def laplacian(distances):

@@ -94,3 +94,22 @@ def test_problems_without_such_coordinates_are_refused():
     for problem in cases:
         with pytest.raises(ValueError, match="connected graph"):
             gm.minimize(problem, "whitened")
+
+
+def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
+    edges, D, _ = roll(300)
+    plain = problems.mvu(edges, D, 300, 0.1)
+    best = gm.minimize(plain, "whitened", tol=1e-6, random_state=0)
+    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
+    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    problem = problems.mvu(edges, D, 300, 0.1)
+    inner = problem.objective.whitened().objective
+    kept = inner.map.identity_weights()
+    assert 299 < kept.sum() < len(edges)
+    np.testing.assert_allclose(inner.map.adjoint_matrix(kept), np.eye(299), atol=1e-9)
+    result = gm.minimize(problem, "whitened", tol=1e-4, random_state=0)
+    assert result.certificate.relative_gap <= 1e-4
+    assert result.value == pytest.approx(best.value, rel=2e-4)
+    monkeypatch.setattr("gramian.objectives.composite.PENCIL_ORDER", 10)
+    for factor in (result.factor, np.random.default_rng(0).standard_normal((300, 3))):
+        assert gm.certify(problem, factor).lower_bound <= best.value

@@ -6,14 +6,16 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian import plotting
 from gramian.constraints import whole_number
 from gramian.graph import Graph, neighbor_graph
+from gramian.manifold._parts import fit_parts, transform_parts, widened
 from gramian.problem import Problem
 from gramian.result import Result
 from gramian.solvers import minimize
@@ -39,6 +41,31 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Unfold the samples; their `embedding_`."""
         return self.fit(X, y).embedding_
+
+    def plot(self, color: ArrayLike | None = None, *, graph: bool = True) -> Any:
+        """A figure of the embedding, in two or three dimensions, and the kernel's spectrum.
+
+        Parameters
+        ----------
+        color : labels or numbers of shape (n_samples,), optional
+        graph : bool
+            Draw the neighbourhood graph too.
+        """
+        check_is_fitted(self)
+        edges = self.graph_.edges if graph else None
+        name = type(self).__name__
+        return plotting.unfolding(
+            self.embedding_, self.explained_variance_ratio_, edges, color, name
+        )
+
+    def _fit(self, X: Any, side: Any) -> Any:
+        """Unfold the samples, or each part of their graph by itself."""
+        graph = self._graph(X)
+        if graph.n_parts == 1:
+            self._fit_connected(X, side, graph)
+        else:
+            fit_parts(self, X, side)
+        return self
 
     def _graph(self, X: Any) -> Graph:
         """The graph of the samples with edges of mean square 1; sets `graph_` as they are."""
@@ -83,9 +110,13 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
                 stacklevel=3,
             )
         self.kernel_factor_ = np.sqrt(self._unit) * principal(factor)
+        self._describe(X)
+
+    def _describe(self, X: Any) -> None:
+        """Set what follows from the factor."""
         variances = np.sum(self.kernel_factor_**2, axis=0)
         self.explained_variance_ratio_ = variances / max(float(variances.sum()), 1e-300)
-        self.embedding_ = _widened(self.kernel_factor_, self.n_components)
+        self.embedding_ = widened(self.kernel_factor_, self.n_components)
         self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
         self._n_features_out = self.n_components
         self._neighbours = NearestNeighbors(n_neighbors=min(self.n_neighbors, X.shape[0] - 1))
@@ -100,6 +131,9 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._place(X) if self.graph_.n_parts == 1 else transform_parts(self, X)
+
+    def _place(self, X: Any) -> Array:
         near = self._neighbours.kneighbors(X, return_distance=False)
         weights = barycentric(_dense(X), self.X_fit_, near)
         return np.einsum("ik,ikc->ic", weights, self.embedding_[near])
@@ -149,12 +183,6 @@ def barycentric(X: Array, reference: Any, near: NDArray[np.integer]) -> Array:
         found[known] = np.eye(k)[np.argmin(squares[known], axis=1)]
         weights[rows] = found
     return weights
-
-
-def _widened(factor: Array, columns: int) -> Array:
-    """The leading columns, with zeros where the kernel has fewer."""
-    missing = max(0, columns - factor.shape[1])
-    return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
 
 
 def _dense(X: Any) -> Array:

@@ -56,7 +56,9 @@ class ColoredMVU(MVU):
         X = self._samples(X)
         side = side_information(y)
         check_consistent_length(X, side)
-        return self._unfold(X, side)
+        self._check_penalty()
+        fitted: ColoredMVU = self._fit(X, side)
+        return fitted
 
 
 def side_information(y: ArrayLike) -> Array:

@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.graph import Graph, smoothest
+from gramian.graph import Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding, largest_edge_error
-from gramian.maps import GroundedRoot
 from gramian.objectives import LowRankPlusIdentity
-from gramian.problems.manifold import mvu, positive
+from gramian.problems.manifold import mvu, positive, reg_mvu
 from gramian.result import Result
+from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
+
+MANY, WAVES = 20_000, 20
+"""Points beyond which the solve starts from few waves, and how many."""
 
 LOWER, LOWEST = 0.1, 1e-9
 """The factor of ν from one solve of the continuation to the next, and the least part of it."""
@@ -42,8 +45,10 @@ class MVU(Unfolding):
     max_edge_error : float, optional
         Go on with smaller ν, each solve from the last, until no edge is off by more than this
         part of its squared length.
-    connect : {"mst", "error"}
-        What to do with a graph in several parts: join them by the shortest edges, or refuse.
+    connect : {"mst", "error", "components"}
+        What to do with a graph in several parts: join them by the shortest edges, refuse, or
+        unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
+        inner products between them mean nothing.
     approximate : bool
         Find neighbours approximately.
     rank : int, optional
@@ -61,10 +66,12 @@ class MVU(Unfolding):
         The largest relative error of a squared edge length.
     graph_ : Graph
     nu_ : float
-        The ν used, for edges in units of their mean square.
+        The ν used, for edges in units of their mean square; an array over several parts.
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the kernel can be, for that ν.
+        How far from the optimum the kernel can be, for that ν; of the sum over several parts.
+    parts_ : list of estimators
+        One for each part, where connect="components" and there are several.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
 
@@ -118,21 +125,29 @@ class MVU(Unfolding):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : ignored
         """
-        return self._unfold(self._samples(X), None)
-
-    def _unfold(self, X: Any, side: Array | None) -> Any:
-        """Unfold along all directions, or those of a side information: K = side sideᵀ."""
+        X = self._samples(X)
         self._check_penalty()
-        graph = self._graph(X)
-        self.nu_ = STRETCH / longest_wave(graph, side) if self.nu == "auto" else float(self.nu)
-        result = self._continued(graph, side)
-        self._finish(result, result.factor, X)
-        return self
+        fitted: MVU = self._fit(X, None)
+        return fitted
 
-    def _continued(self, graph: Graph, side: Array | None) -> Result:
+    def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
+        """Unfold along all directions, or those of a side information: K = side sideᵀ."""
+        start = None
+        if side is None:
+            values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
+            longest = 1.0 / float(values[0])
+        else:
+            longest = longest_along(graph, side)
+        self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
+        if side is None and graph.n > MANY:
+            start = self._coarse(graph, waves)
+        result = self._continued(graph, side, start)
+        self._finish(result, result.factor, X)
+
+    def _continued(self, graph: Graph, side: Array | None, start: Array | None) -> Result:
         """Solve, and go on with smaller ν while an edge is off by more than is allowed."""
         target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
-        lowest, start = LOWEST * self.nu_, None
+        lowest = LOWEST * self.nu_
         while True:
             problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
             result = self._minimize(problem, start)
@@ -145,6 +160,12 @@ class MVU(Unfolding):
                 return result
             self.nu_, start = LOWER * self.nu_, result.factor
 
+    def _coarse(self, graph: Graph, waves: Array) -> Array:
+        """A start for very many points: the unfolding by few waves, as in `RegMVU`."""
+        problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
+        coarse: Array = waves @ minimize(problem, random_state=self.random_state).factor
+        return coarse
+
     def _check_penalty(self) -> None:
         if self.nu != "auto":
             if isinstance(self.nu, str):
@@ -155,12 +176,14 @@ class MVU(Unfolding):
             raise ValueError(f"max_edge_error must be above 0 or None, got {error!r}")
 
 
-def longest_wave(graph: Graph, side: Array | None) -> float:
-    """The largest variance that a placement with Σ_e d(e) = 1 has: 1/λ₂ of the Laplacian.
+def longest_along(graph: Graph, side: Array) -> float:
+    """The largest variance along a side information of placements with Σ_e d(e) = 1.
 
-    With a side information, that of the variance along it.
+    λ_max of YᵀP⁺Y, P the Laplacian of the graph; 1/λ₂ of it stands for all directions.
     """
-    if side is None:
-        return 1.0 / float(smoothest(graph.laplacian(), 1)[0][0])
-    centred = GroundedRoot(graph.laplacian()).transposed(side - side.mean(axis=0))
-    return float(np.linalg.norm(centred, 2)) ** 2
+    Y = side - side.mean(axis=0)
+    if np.sum(Y * Y) <= 1e-12 * Y.size:
+        raise ValueError(
+            'y is the same for all samples of a part of the graph: pass connect="mst" to join it'
+        )
+    return float(np.linalg.eigvalsh(Y.T @ solve_laplacian(graph.laplacian(), Y))[-1])

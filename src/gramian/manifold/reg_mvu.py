@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.constraints import whole_number
-from gramian.graph import smoothest
+from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.problems.manifold import positive, reg_mvu
 
@@ -92,9 +92,12 @@ class RegMVU(Unfolding):
         X = self._samples(X)
         if isinstance(self.nu, str) and self.nu != "auto":
             raise ValueError(f'nu must be a number above 0 or "auto", got {self.nu!r}')
-        m = whole_number(self.n_basis, "n_basis")
-        graph = self._graph(X)
-        values, self.basis_ = smoothest(graph.laplacian(), min(m, graph.n - 1))
+        whole_number(self.n_basis, "n_basis")
+        fitted: RegMVU = self._fit(X, None)
+        return fitted
+
+    def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
+        values, self.basis_ = smoothest(graph.laplacian(), min(self.n_basis, graph.n - 1))
         if self.nu == "auto":
             self.nu_ = 1.0 / (STRETCH * float(values[0]))
         else:
@@ -102,4 +105,3 @@ class RegMVU(Unfolding):
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
         result = self._minimize(problem)
         self._finish(result, self.basis_ @ result.factor, X)
-        return self

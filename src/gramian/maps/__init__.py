@@ -5,7 +5,7 @@ from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
 from gramian.maps.mix import Mix, triplet_margins
-from gramian.maps.whitened import GroundedRoot, WhitenedDistances
+from gramian.maps.whitened import GroundedRoot, WhitenedDistances, sparse_root
 
 __all__ = [
     "Congruence",
@@ -15,5 +15,6 @@ __all__ = [
     "Mix",
     "PairDistances",
     "WhitenedDistances",
+    "sparse_root",
     "triplet_margins",
 ]

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
 from gramian.backends import cpu
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
+
+FILL, GROWTH = 6_000_000, 3
+"""Entries of a root that are worth their time, and how many times more the next trial may have."""
+
+WHOLE = 2000
+"""Points whose graph may fill in altogether."""
 
 
 class GroundedRoot:
@@ -64,14 +71,57 @@ class GroundedRoot:
         return coordinates
 
 
-class WhitenedDistances(LinearMap):
-    """𝒜(M) = the distances d(i, j) of RMRᵀ along the edges of a graph, R its grounded root.
+def sparse_root(
+    distances: PairDistances, weights: Floats | float = 1.0
+) -> tuple[GroundedRoot, NDArray[np.float64]]:
+    """The root of the Laplacian of as many edges as its fill allows, and the weights of those.
 
-    The adjoint of equal weights is the identity: 𝒜*(1) = RᵀPR = I.
+    They are a breadth-first tree and others at random, twice as many at each trial: what a tree
+    with few shortcuts leaves of the conditioning does not grow with the graph as its fill does.
+    """
+    n, p = distances.order, distances.size
+    kept = np.ones(p) * np.asarray(weights, dtype=float)
+    if n <= WHOLE:
+        return GroundedRoot(distances.adjoint_sparse(kept)), kept
+    tree = _tree(distances)
+    others = np.random.default_rng(0).permutation(np.flatnonzero(~tree))
+    more = n // 4
+    while True:
+        chosen = tree.copy()
+        chosen[others[:more]] = True
+        kept = np.where(chosen, weights, 0.0)
+        root = GroundedRoot(distances.adjoint_sparse(kept))
+        if more >= others.size or GROWTH * root.C.nnz > FILL:
+            return root, kept
+        more *= 2
+
+
+def _tree(distances: PairDistances) -> NDArray[np.bool_]:
+    """The edges of a breadth-first tree from the point of most neighbours."""
+    n = distances.order
+    low = np.minimum(distances.rows, distances.cols).astype(np.int64)
+    high = np.maximum(distances.rows, distances.cols)
+    graph = sp.csr_array((np.ones(low.size), (low, high)), shape=(n, n))
+    degree = np.bincount(low, minlength=n) + np.bincount(high, minlength=n)
+    found = sp.coo_array(breadth_first_tree(graph, int(np.argmax(degree)), directed=False))
+    i, j = np.minimum(*found.coords).astype(np.int64), np.maximum(*found.coords)
+    first = np.unique(low * n + high, return_index=True)  # a pair may come twice
+    inside = np.zeros(low.size, dtype=bool)
+    inside[first[1][np.searchsorted(first[0], i * n + j)]] = True
+    return inside
+
+
+class WhitenedDistances(LinearMap):
+    """𝒜(M) = the distances d(i, j) of RMRᵀ along the edges of a connected graph.
+
+    R is the grounded root of its Laplacian, or of that of a part of its edges where the whole
+    would fill in (`sparse_root`). With s = 1 on those edges and 0 on the others 𝒜*(s) = RᵀPR = I.
     """
 
-    def __init__(self, distances: PairDistances, root: GroundedRoot) -> None:
-        self.distances, self.root = distances, root
+    def __init__(self, distances: PairDistances) -> None:
+        self.distances = distances
+        self.root, self.kept = sparse_root(distances)
+        root = self.root
         self.order, self.size = root.order, distances.size
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
@@ -96,4 +146,4 @@ class WhitenedDistances(LinearMap):
         return self.distances.of_matrix(self.root @ (self.root @ M).T)
 
     def identity_weights(self) -> NDArray[np.float64]:
-        return np.ones(self.size)
+        return self.kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -203,7 +204,8 @@ class DMLEig(KernelMetricLearner):
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]
-        _refuse_identical(plain, dissimilar)
+        apart = _told_apart(dissimilar, plain)
+        dissimilar, plain = dissimilar[apart], plain[apart]
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         rest = 1.0 - self.floor_
         problem = dml_eig_whitened(
@@ -292,11 +294,18 @@ def without_floor(factor: Array | None, floor: float) -> Array | None:
     return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))
 
 
-def _refuse_identical(plain: Array, dissimilar: Indices) -> None:
-    worst = int(np.argmin(plain))
-    if plain[worst] <= 1e-14 * float(plain.max()):
-        i, j = dissimilar[worst]
-        raise ValueError(
-            f"samples {i} and {j} are identical but of different classes: no metric can tell "
-            "them apart, so the smallest distance is 0 whatever is learned. Remove one of them"
-        )
+def _told_apart(dissimilar: Indices, plain: Array) -> NDArray[np.bool_]:
+    """The dissimilar pairs that any metric can tell apart; the others are named in a warning."""
+    apart: NDArray[np.bool_] = plain > 1e-14 * float(plain.max())
+    if apart.all():
+        return apart
+    i, j = dissimilar[int(np.argmin(plain))]
+    which = f"samples {i} and {j} are identical but of different classes"
+    if not apart.any():
+        raise ValueError(f"{which}, as are all other dissimilar pairs: no metric tells them apart")
+    warnings.warn(
+        f"{which}, as {int((~apart).sum())} of {apart.size} dissimilar pairs are: no metric "
+        "can tell those apart, and they are left out",
+        stacklevel=4,
+    )
+    return apart

@@ -17,7 +17,6 @@ from gramian.losses import Loss
 from gramian.maps import (
     Congruence,
     Entries,
-    GroundedRoot,
     LinearMap,
     PairDistances,
     WhitenedDistances,
@@ -44,8 +43,8 @@ PENCIL_ORDER = 500
 EXACT_ORDER = 1500
 """Up to this order λ_min of a last certificate is computed in full."""
 
-SMALL, WHITENED_ORDER = 10, 20_000
-"""Orders between which whitened coordinates are worth a sparse factorisation."""
+SMALL = 10
+"""Orders above which whitened coordinates are worth a sparse factorisation."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ class Composite(Objective):
 
         None unless F is blind to a shift of all points, which those coordinates leave out.
         """
-        if not isinstance(self.map, PairDistances) or not SMALL < self.order <= WHITENED_ORDER:
+        if not isinstance(self.map, PairDistances) or self.order <= SMALL:
             return None
         return self._whitening
 
@@ -184,8 +183,8 @@ class Composite(Objective):
         connected = connected_components(laplacian, directed=False, return_labels=False) == 1
         if not (connected and self._blind_to_shifts()):
             return None
-        root = GroundedRoot(laplacian)
-        map = WhitenedDistances(self.map, root)
+        map = WhitenedDistances(self.map)
+        root = map.root
         objective = Composite(map, self.loss, Rooted(self.C, root), constant=self.constant)
         return Whitening(objective, root.__matmul__, root.coordinates)
 
@@ -198,7 +197,7 @@ class Composite(Objective):
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * usual
 
     def costly_bounds(self, image: CompositeImage) -> Iterator[LowerBound]:
-        """The Fenchel dual point shifted along equal weights, by λ_min in whitened coordinates.
+        """The dual point shifted along the edges that whiten, by λ_min in their coordinates.
 
         Where `lower_bounds` does not find that shift itself.
         """
@@ -206,7 +205,7 @@ class Composite(Objective):
         if white is None:
             return
         inner = white.objective
-        assert isinstance(inner, Composite)
+        assert isinstance(inner, Composite) and isinstance(inner.map, WhitenedDistances)
         gradient = inner.gradient(inner.image(white.coordinates(image.factor)))
         if self.order <= EXACT_ORDER:
             lowest = scipy.linalg.eigvalsh(gradient.dense(), subset_by_index=[0, 0])[0]
@@ -215,7 +214,7 @@ class Composite(Objective):
             lowest = -pair.value - pair.residual
         # The coordinates are white to rounding only.
         shift = max(0.0, -float(lowest)) * (1 + 1e-9) + 1e-14 * float(np.abs(image.z).max())
-        yield self._dual_point(self.loss.gradient(image.z) + shift)
+        yield self._dual_point(self.loss.gradient(image.z) + shift * inner.map.kept)
 
     def rank_bound(self) -> int:
         """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""

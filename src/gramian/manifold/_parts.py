@@ -1,0 +1,73 @@
+"""Each part of a graph unfolded by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gramian.certificate import Certificate, relative
+
+Array = NDArray[np.floating]
+
+
+def fit_parts(whole: Any, X: Any, side: Any) -> None:
+    """Fit a copy of an estimator to each part of its graph and gather what they found."""
+    labels = whole.graph_.labels
+    members = [np.flatnonzero(labels == part) for part in range(whole.graph_.n_parts)]
+    whole.parts_ = [
+        _part(whole, points.size)._fit(X[points], None if side is None else side[points])
+        for points in members
+    ]
+    ranks = [part.kernel_factor_.shape[1] for part in whole.parts_]
+    whole.kernel_factor_ = np.zeros((X.shape[0], max(ranks)))
+    for points, part in zip(members, whole.parts_, strict=True):
+        whole.kernel_factor_[points] = widened(part.kernel_factor_, max(ranks))
+    whole.certificate_ = together([part.certificate_ for part in whole.parts_])
+    gaps = [part.certificate_.relative_gap for part in whole.parts_]
+    worst = int(np.argmax([np.inf if gap is None else gap for gap in gaps]))
+    whole.result_ = whole.parts_[worst].result_
+    whole.nu_ = np.array([part.nu_ for part in whole.parts_])
+    whole.n_iter_ = max(part.n_iter_ for part in whole.parts_)
+    whole._describe(X)
+
+
+def transform_parts(whole: Any, X: Any) -> Array:
+    """Place each new sample in the part of its nearest one."""
+    nearest = whole._neighbours.kneighbors(X, n_neighbors=1, return_distance=False)[:, 0]
+    parts = whole.graph_.labels[nearest]
+    placed = np.zeros((X.shape[0], whole.n_components))
+    for part in np.unique(parts):
+        of = parts == part
+        placed[of] = widened(whole.parts_[part]._place(X[of]), whole.n_components)
+    return placed
+
+
+def widened(factor: Array, columns: int) -> Array:
+    """The leading columns, with zeros where there are fewer."""
+    missing = max(0, columns - factor.shape[1])
+    return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
+
+
+def together(certificates: list[Certificate]) -> Certificate:
+    """What is proved about the sum of problems that share nothing."""
+    value = sum(c.value for c in certificates)
+    complementarity = sum(c.complementarity for c in certificates)
+    trace = sum(c.trace for c in certificates)
+    lowest = min(c.lambda_min for c in certificates)
+    gaps = [c.gap for c in certificates if c.gap is not None]
+    if len(gaps) < len(certificates):
+        return Certificate(value, lowest, complementarity, None, None, "none", trace)
+    gap = sum(gaps)
+    share = relative(gap, value, value - gap)
+    return Certificate(value, lowest, complementarity, gap, share, "sum over the parts", trace)
+
+
+def _part(whole: Any, size: int) -> Any:
+    return clone(whole).set_params(
+        n_components=min(whole.n_components, size - 1),
+        n_neighbors=min(whole.n_neighbors, size - 1),
+        connect="error",
+    )

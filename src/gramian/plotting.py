@@ -1,0 +1,94 @@
+"""Pictures: the one place that needs matplotlib."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_consistent_length
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+CATEGORIES = 20
+"""Values of whole numbers up to which they are labels, told apart by colour."""
+
+SHOWN = 20
+"""Eigenvalues drawn."""
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or a message that says how to get it."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'gramian[plot]'") from error
+
+
+def unfolding(
+    points: Array, shares: Array, edges: Indices | None, color: ArrayLike | None, title: str
+) -> Any:
+    """A figure of embedded points with their graph, beside the spectrum of their kernel."""
+    solid = points.shape[1] >= 3
+    figure = pyplot().figure(figsize=(10, 4.5), layout="constrained")
+    grid = figure.add_gridspec(1, 2, width_ratios=[3, 1])
+    left = figure.add_subplot(grid[0], projection="3d" if solid else None)
+    right = figure.add_subplot(grid[1])
+    scatter(left, points[:, :3] if solid else flat(points), edges=edges, color=color)
+    left.set_title(title)
+    spectrum(right, shares)
+    return figure
+
+
+def scatter(
+    axes: Any, points: Array, *, edges: Indices | None = None, color: ArrayLike | None = None
+) -> None:
+    """Points in two or three dimensions, coloured by labels or numbers, and lines between them."""
+    if edges is not None:
+        axes.add_collection(_lines(points, edges))
+    size = float(np.clip(2e4 / len(points), 2, 25))
+    where = tuple(points.T)
+    if color is None:
+        axes.scatter(*where, s=size, linewidths=0)
+    elif categorical(values := np.asarray(color)):
+        check_consistent_length(points, values)
+        for k, label in enumerate(np.unique(values)):
+            of = values == label
+            axes.scatter(*points[of].T, s=size, linewidths=0, color=f"C{k % 10}", label=str(label))
+        axes.legend(markerscale=2, frameon=False)
+    else:
+        check_consistent_length(points, values)
+        drawn = axes.scatter(*where, s=size, linewidths=0, c=values)
+        axes.figure.colorbar(drawn, ax=axes)
+    if points.shape[1] == 2:
+        axes.set_aspect("equal", adjustable="datalim")
+
+
+def spectrum(axes: Any, shares: Array) -> None:
+    """The leading eigenvalues of a kernel as shares of its trace."""
+    shown = shares[:SHOWN]
+    axes.bar(np.arange(1, shown.size + 1), shown)
+    axes.set(xlabel="eigenvalue", ylabel="share of the variance", title="spectrum")
+    axes.xaxis.get_major_locator().set_params(integer=True)
+
+
+def categorical(values: NDArray[Any]) -> bool:
+    """Whether values are labels rather than measurements."""
+    if values.dtype.kind in "fc":
+        return False
+    return values.dtype.kind not in "iu" or np.unique(values).size <= CATEGORIES
+
+
+def flat(points: Array) -> Array:
+    """Points in the plane, whatever they were: on a line where they have one coordinate."""
+    missing = max(0, 2 - points.shape[1])
+    return np.pad(points[:, :2], ((0, 0), (0, missing)))
+
+
+def _lines(points: Array, edges: Indices) -> Any:
+    style = {"colors": "0.8", "linewidths": 0.4, "zorder": 0}
+    if points.shape[1] == 3:
+        return import_module("mpl_toolkits.mplot3d.art3d").Line3DCollection(points[edges], **style)
+    return import_module("matplotlib.collections").LineCollection(points[edges], **style)
