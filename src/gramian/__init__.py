@@ -16,7 +16,7 @@ from gramian.solvers import minimize
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = ("checks", "graph", "manifold", "metric", "problems", "spectral")
+_ON_DEMAND = ("checks", "graph", "kernel", "manifold", "metric", "problems", "spectral")
 """Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "certify",
     "checks",
     "graph",
+    "kernel",
     "manifold",
     "metric",
     "minimize",

@@ -63,13 +63,16 @@ class Graph:
 
     def weights(self, bandwidth: float | str = "auto") -> Array:
         """Gaussian weights exp(−D_e/σ²) of the edges; "auto" takes σ² = the median of D_e."""
+        return np.exp(-self.sq_distances / self.square_bandwidth(bandwidth))
+
+    def square_bandwidth(self, bandwidth: float | str = "auto") -> float:
+        """σ²; the mean where the median is 0, and 1 where all edges are of length 0."""
         if bandwidth == "auto":
-            square = float(np.median(self.sq_distances))
-        elif isinstance(bandwidth, (int, float)) and np.isfinite(bandwidth) and bandwidth > 0:
-            square = float(bandwidth) ** 2
-        else:
-            raise ValueError(f'bandwidth must be a number above 0 or "auto", got {bandwidth!r}')
-        return np.exp(-self.sq_distances / square) if square > 0 else np.ones(len(self.edges))
+            D = self.sq_distances
+            return float(np.median(D)) or float(np.mean(D)) or 1.0
+        if isinstance(bandwidth, (int, float)) and np.isfinite(bandwidth) and bandwidth > 0:
+            return float(bandwidth) ** 2
+        raise ValueError(f'bandwidth must be a number above 0 or "auto", got {bandwidth!r}')
 
     def adjacency(self, weights: ArrayLike | None = None) -> sp.csr_array:
         """The symmetric matrix of the weights; of ones unless they are given."""
@@ -85,13 +88,9 @@ class Graph:
     ) -> sp.csr_array:
         """D − W, or I − D^{-1/2} W D^{-1/2}, W the adjacency and D its row sums."""
         W = self.adjacency(weights)
-        degree = np.asarray(W.sum(axis=1)).ravel()
-        if not normalized:
-            return sp.csr_array(sp.diags_array(degree) - W)
-        root = np.zeros(self.n)
-        np.divide(1.0, np.sqrt(degree), out=root, where=degree > 0)
-        scale = sp.diags_array(root)
-        return sp.csr_array(sp.diags_array((degree > 0).astype(float)) - scale @ W @ scale)
+        if normalized:
+            return normalized_laplacian(W)
+        return sp.csr_array(sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W)
 
 
 def neighbor_graph(
@@ -144,35 +143,59 @@ def joined(X: Any, graph: Graph) -> Graph:
     return graph
 
 
-def smoothest(laplacian: Any, m: int, *, random_state: int | None = 0) -> tuple[Array, Array]:
-    """The m smallest eigenvalues of a Laplacian beside the constant's 0, and their eigenvectors.
+def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
+    """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for a lonely point."""
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    root = np.zeros(degree.size)
+    np.divide(1.0, np.sqrt(degree), out=root, where=degree > 0)
+    scale = sp.diags_array(root)
+    return sp.csr_array(sp.diags_array((degree > 0).astype(float)) - scale @ W @ scale)
+
+
+def smoothest(
+    laplacian: Any, m: int, *, constant: bool = False, random_state: int | None = 0
+) -> tuple[Array, Array]:
+    """The m smallest eigenvalues of a Laplacian and their eigenvectors.
+
+    Without the first of them unless `constant`: it is the constant vector of a connected graph's
+    D − W, with the eigenvalue 0.
 
     By shift-and-invert Lanczos, which takes one sparse factorisation; beyond 20,000 points, where
     that fills in, by LOBPCG with a part of the edges for its preconditioner, to a residual of
-    10⁻⁴ of the mean degree or what a hundred steps give. Of a connected graph, whose first
-    eigenvector is left out.
+    10⁻⁴ of the mean degree or what a hundred steps give.
     """
     L = sp.csc_array(laplacian)
     n = L.shape[0]
     m = whole_number(m, "m")
-    if m >= n:
-        raise ValueError(f"a graph of {n} points has {n - 1} such eigenvectors, got m={m}")
+    first = 0 if constant else 1
+    if m + first > n:
+        raise ValueError(f"a graph of {n} points has {n - first} such eigenvectors, got m={m}")
     if m >= n - 2 or n <= 200:
         values, vectors = np.linalg.eigh(L.toarray())
-        return values[1 : m + 1], vectors[:, 1 : m + 1]
+        return values[first : m + first], vectors[:, first : m + first]
     rng = np.random.default_rng(random_state)
-    if n > FACTORED and float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max()):
+    if n > FACTORED and not constant and _sums_to_zero(L):
         return _preconditioned(L, m, rng)
     start = rng.standard_normal(n)
     shift = -SHIFT * float(L.diagonal().mean())
     try:
-        values, vectors = eigsh(L, m + 1, sigma=shift, v0=start)
+        if n > FACTORED:
+            top = 2.0 * float(L.diagonal().max())  # no eigenvalue of a Laplacian is larger
+            turned = sp.csc_array(top * sp.eye_array(n) - L)
+            values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
+            values = top - values
+        else:
+            values, vectors = eigsh(L, m + first, sigma=shift, v0=start)
     except ArpackNoConvergence as stopped:
         raise RuntimeError(
             f"only {stopped.eigenvalues.size} of {m} eigenvectors were found"
         ) from None
-    order = np.argsort(values)[1:]
+    order = np.argsort(values)[first:]
     return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
+
+
+def _sums_to_zero(L: sp.csc_array) -> bool:
+    return float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max())
 
 
 def solve_laplacian(laplacian: Any, B: Array) -> Array:

@@ -92,3 +92,40 @@ def _lines(points: Array, edges: Indices) -> Any:
     if points.shape[1] == 3:
         return import_module("mpl_toolkits.mplot3d.art3d").Line3DCollection(points[edges], **style)
     return import_module("matplotlib.collections").LineCollection(points[edges], **style)
+
+
+def before_and_after(
+    points: Array,
+    labels: tuple[NDArray[Any], NDArray[Any]],
+    titles: tuple[str, str],
+    links: dict[str, Indices],
+) -> Any:
+    """Two pictures of the same points, coloured by two labellings, with links between them."""
+    figure, panels = pyplot().subplots(
+        1, 2, figsize=(10, 4.5), layout="constrained", sharex=True, sharey=True
+    )
+    for axes, values, title in zip(panels, labels, titles, strict=True):
+        _draw_links(axes, points, links)
+        size = float(np.clip(2e4 / len(points), 4, 25))
+        axes.scatter(*points.T, s=size, linewidths=0, color=[f"C{k % 10}" for k in values])
+        kept = [f"{name}s kept {_kept(name, values, pairs):.0%}" for name, pairs in links.items()]
+        axes.set_title(f"{title}\n{', '.join(kept)}")
+    return figure
+
+
+LINK_STYLES = {"must-link": ("-", "0.3"), "cannot-link": (":", "C3")}
+
+
+def _draw_links(axes: Any, points: Array, links: dict[str, Indices]) -> None:
+    lines = import_module("matplotlib.collections").LineCollection
+    for name, pairs in links.items():
+        style, color = LINK_STYLES[name]
+        axes.add_collection(
+            lines(points[pairs], linestyles=style, colors=color, linewidths=0.8, zorder=0)
+        )
+
+
+def _kept(name: str, values: NDArray[Any], pairs: Indices) -> float:
+    same = values[pairs[:, 0]] == values[pairs[:, 1]]
+    kept = same if name == "must-link" else ~same
+    return float(np.mean(kept)) if kept.size else 1.0

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian.metric import KTA, DMLEig, _coordinates
+from gramian.metric import KTA, DMLEig
 
 LEARNERS = (DMLEig, KTA)
 EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS)
@@ -165,6 +165,6 @@ def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
         learner(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, Y)
     with pytest.raises(ValueError, match="the same for all pairs"):
         learner(kernel=lambda A, B: np.ones((len(A), len(B)))).fit(X, Y)
-    monkeypatch.setattr(_coordinates, "memory", lambda: 1e5)
+    monkeypatch.setattr("gramian.memory.memory", lambda: 1e5)
     with pytest.raises(ValueError, match="holds 178 × 178 matrices, which here need"):
         learner(kernel="rbf").fit(X, Y)

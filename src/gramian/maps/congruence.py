@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
+
+WIDEST, ORTHONORMAL = 2000, 1e-11
+"""Columns whose inner products are worth a look, and what they may differ from 0 and 1."""
 
 
 class Congruence(LinearMap):
@@ -55,6 +59,19 @@ class Congruence(LinearMap):
         """ℬ(X M Xᵀ), through the dense m × m matrix."""
         check_matrix(self.order, M)
         return self.base.of_matrix(self.X @ (self.X @ M).T)
+
+    def identity_weights(self) -> NDArray[np.float64] | None:
+        """Those of ℬ where the columns of X are orthonormal, a little more than I to be safe."""
+        weights = self.base.identity_weights() if self._orthonormal else None
+        return None if weights is None else weights / (1.0 - ORTHONORMAL * self.order)
+
+    @cached_property
+    def _orthonormal(self) -> bool:
+        if self.order > min(self.X.shape[0], WIDEST) or self.X.dtype != np.float64:
+            return False
+        gram = self.X.T @ self.X
+        dense = gram.toarray() if sparse.issparse(gram) else gram
+        return bool(np.abs(dense - np.eye(self.order)).max() <= ORTHONORMAL)
 
 
 def _as_data(X: Any) -> Any:

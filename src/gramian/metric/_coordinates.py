@@ -6,7 +6,6 @@ fewer samples than features the problem lives in the span.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.feature_space import kernel_span
+from gramian.memory import check_memory
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.problems.moments import column_means
 
@@ -62,39 +63,6 @@ def _span(X: Any, center: bool) -> Coordinates:
     return Coordinates(rows, basis, centered=center)
 
 
-def kernel_span(
-    K: Array, *, center: bool, eps: float = float(np.finfo(float).eps)
-) -> tuple[Array, Array] | None:
-    """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
-
-    The columns of W are an orthonormal basis of the samples' span, as combinations of them: k(x)W
-    are the coordinates of a new x with the kernel values k(x). None where K is zero.
-    """
-    if center:
-        K = K - K.mean(axis=0)
-        K = K - K.mean(axis=1, keepdims=True)
-    values, U = np.linalg.eigh(0.5 * (K + K.T))
-    kept = values > values[-1] * K.shape[0] * eps
-    if not kept.any():
-        return None
-    sigma, U = np.sqrt(values[kept]), U[:, kept]
-    return U * sigma, U / sigma
-
-
-def linear_span(X: Any, *, center: bool) -> tuple[Array, Array] | None:
-    """`kernel_span` of K = XXᵀ in the basis of the features, where the samples span them all.
-
-    The features are combinations of the samples then, W = X(XᵀX)⁻¹. None where they are not.
-    """
-    n, d = X.shape
-    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    samples = samples - center * samples.mean(axis=0)
-    U, sigma, Vt = np.linalg.svd(samples, full_matrices=False)
-    if d > n or not sigma[-1] > sigma[0] * n * np.finfo(X.dtype).eps:
-        return None
-    return samples, (U / sigma) @ Vt
-
-
 def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
     """Centred samples as a dense array, in their span where that is smaller, and its basis.
 
@@ -112,23 +80,6 @@ def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
     )
     samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
     return samples - samples.mean(axis=0), None
-
-
-def check_memory(need: float, what: str, remedy: str) -> None:
-    """Refuse what would take more than half of the memory, with the numbers."""
-    if need > memory() / 2:
-        raise ValueError(
-            f"{what}, which here need {need / 1e9:.1f} GB of the {memory() / 1e9:.1f} GB of this "
-            f"machine: {remedy}"
-        )
-
-
-def memory() -> float:
-    """Bytes of this machine's memory; unlimited where it cannot be told."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, ValueError, OSError):
-        return np.inf
 
 
 def row_keys(X: Any) -> Array:

@@ -11,21 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.metric._base import MetricLearner
-from gramian.metric._coordinates import (
-    MATRICES,
-    Coordinates,
-    check_memory,
-    coordinates,
-    dense_coordinates,
+from gramian.feature_space import (
+    check_kernel,
     kernel_span,
+    kernel_values,
     linear_span,
+    with_bandwidth,
 )
+from gramian.memory import check_memory
+from gramian.metric._base import MetricLearner
+from gramian.metric._coordinates import MATRICES, Coordinates, coordinates, dense_coordinates
 
 Array = NDArray[np.floating]
 
@@ -113,37 +111,3 @@ class KernelMetricLearner(MetricLearner):
 
     def _most_directions(self, n_samples: int) -> int:
         return super()._most_directions(n_samples) if self.kernel is None else n_samples
-
-
-def check_kernel(kernel: Any) -> None:
-    """Refuse what is neither a kernel of scikit-learn's by name nor a function."""
-    if not callable(kernel) and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
-        raise ValueError(
-            f"kernel must be None, a function of two sample matrices, or one of "
-            f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}, got {kernel!r}"
-        )
-
-
-def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
-    """The parameters, with γ = 1/(d·var X) for a Gaussian that has none."""
-    found = dict(params or {})
-    if kernel == "rbf" and found.get("gamma") is None:
-        mean = X.mean()
-        square = X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)
-        spread = float(square - mean**2)
-        found["gamma"] = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
-    return found
-
-
-def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
-    """k(x, z) for all rows of X and Z."""
-    if callable(kernel):
-        values = np.asarray(kernel(X, Z, **params), dtype=float)
-    else:
-        values = np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=float)
-    if values.shape != (X.shape[0], Z.shape[0]) or not np.all(np.isfinite(values)):
-        raise ValueError(
-            f"the kernel must give {X.shape[0]} × {Z.shape[0]} finite numbers, got "
-            f"{values.shape}" + ("" if np.all(np.isfinite(values)) else " with some not finite")
-        )
-    return values

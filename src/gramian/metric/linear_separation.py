@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.eigen import leading_eigenpair
+from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner
-from gramian.metric._coordinates import MATRICES, Coordinates, check_memory, coordinates
+from gramian.metric._coordinates import MATRICES, Coordinates, coordinates
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
 from gramian.problems.local_metric import pair_scatter

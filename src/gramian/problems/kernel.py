@@ -27,10 +27,15 @@ def npkl(laplacian: Any, must_link: ArrayLike, cannot_link: ArrayLike, lam: floa
     0 for cannot-link pairs. Either list may be empty; a pair that is given twice counts once.
     """
     L = _laplacian(laplacian)
-    lam = positive(lam, "lam")
     entries, T = _targets(must_link, cannot_link, L.order)
+    return npkl_to(L, entries, T, 0.5 * positive(lam, "lam"))
+
+
+def npkl_to(laplacian: Any, entries: Pairs, targets: Array, weights: Array | float) -> Problem:
+    """min tr(ZL) + Σ ω_e (Z_e − T_e)² over Z ⪰ 0: `npkl` with weights, for entries i ≤ j."""
+    L = _laplacian(laplacian)
     return Problem(
-        Composite(Entries(entries, L.order), Squared(T, weight=0.5 * lam), L),
+        Composite(Entries(entries, L.order), Squared(targets, weight=weights), L),
         name="npkl",
         formula="tr(ZL) + λ/2 Σ (Z_ij − T_ij)²",
     )
@@ -44,8 +49,14 @@ def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem
     """
     Q = as_basis(basis)
     entries, t = _targets(must_link, cannot_link, Q.shape[0])
+    return reg_pcp_to(Q, entries, t)
+
+
+def reg_pcp_to(basis: Any, entries: Pairs, targets: Array, weights: Array | float = 1.0) -> Problem:
+    """min Σ ω_e ((QYQᵀ)_e − t_e)² over Y ⪰ 0: `reg_pcp` with weights, for entries i ≤ j."""
+    Q = as_basis(basis)
     return Problem(
-        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(t)),
+        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights)),
         name="reg_pcp",
         formula="Σ_S ((QYQᵀ)_ij − t_ij)²",
     )
@@ -53,6 +64,8 @@ def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem
 
 def _laplacian(laplacian: Any) -> SymmetricMatrix:
     L = as_symmetric(laplacian, "laplacian")
+    if isinstance(L, _SparseLaplacian):
+        return L
     return _SparseLaplacian(L.matrix) if isinstance(L, Sparse) else L
 
 

@@ -1,0 +1,290 @@
+"""What every kernel learned from links offers: clusters, features, new samples, pictures."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.cluster import KMeans
+from sklearn.decomposition import TruncatedSVD
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
+
+from gramian import plotting
+from gramian.constraints import whole_number
+from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
+from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
+from gramian.problem import Problem
+from gramian.result import Result
+from gramian.solvers import minimize
+
+Array = NDArray[np.floating]
+
+AFFINITIES = ("nearest_neighbors", "precomputed", "precomputed_laplacian")
+STARTS = 10
+"""Starts of k-means."""
+
+
+class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self.affinity != "nearest_neighbors"
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        links: Any = None,
+        targets: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Any:
+        """Learn the kernel of the samples from what is known of some pairs.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or the affinities or the Laplacian of the samples, as `affinity` says.
+        y : labels of shape (n_samples,), −1 where unknown, optional
+        must_link, cannot_link : index pairs of shape (p, 2), optional
+        links : sparse matrix of shape (n_samples, n_samples), optional
+            A positive entry is a must-link, a negative one a cannot-link, its size the weight. Or
+            index pairs of shape (p, 2) with these two:
+        targets : numbers in [0, 1], of shape (p,)
+            What the kernel should be: 1 a must-link, 0 a cannot-link.
+        weights : positive numbers of shape (p,), optional
+        """
+        self._check_parameters()
+        X = self._samples(X)
+        given = (y, must_link, cannot_link, links)
+        if all(part is None for part in given):
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; labels "
+                "(-1 where unknown), must_link, cannot_link or links say what the kernel is to keep"
+            )
+        self.links_ = gather(X.shape[0], y, must_link, cannot_link, links, targets, weights)
+        self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
+        self._fit_to(X)
+        return self
+
+    def fit_transform(self, X: Any, y: ArrayLike | None = None, **links: Any) -> Array:
+        """Learn the kernel; its factor, one row for each sample."""
+        factor: Array = self.fit(X, y, **links).kernel_factor_
+        return factor
+
+    def fit_predict(self, X: Any, y: ArrayLike | None = None, **links: Any) -> NDArray[np.integer]:
+        """Learn the kernel; the clusters of the samples."""
+        self.fit(X, y, **links)
+        self._check_clusters()
+        labels: NDArray[np.integer] = self.labels_
+        return labels
+
+    def add_links(
+        self,
+        *,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+        links: Any = None,
+        targets: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+    ) -> Any:
+        """Go on from the fitted kernel with more links between the same samples."""
+        check_is_fitted(self)
+        old = self.links_
+        new = gather(old.n, None, must_link, cannot_link, links, targets, weights)
+        self.links_ = gather(
+            old.n,
+            links=np.vstack([old.pairs, new.pairs]),
+            targets=np.append(old.targets, new.targets),
+            weights=np.append(old.weights, new.weights),
+        )
+        self._learn_from(self.kernel_factor_)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Rows of the factor for samples: a new one's is the mean of its neighbours', weighted.
+
+        The kernel of two samples is the inner product of their rows. Where affinities are
+        precomputed, X has those of the new samples to the samples of the fit.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        if self.affinity == "precomputed":
+            total = np.asarray(X.sum(axis=1)).ravel()
+            scale = 1.0 / np.where(total > 0, total, 1.0)
+            return np.asarray(X @ self.kernel_factor_) * scale[:, None]
+        if self.affinity == "precomputed_laplacian":
+            raise ValueError("a Laplacian says nothing of new samples: use kernel_factor_")
+        distances, near = self._neighbours.kneighbors(X)
+        shares = np.exp(-(distances**2 - distances[:, :1] ** 2) / self._square)
+        shares[_equal_rows(X, self.X_fit_[near[:, 0]])] = np.eye(1, near.shape[1])
+        shares /= shares.sum(axis=1, keepdims=True)
+        return np.einsum("ik,ikc->ic", shares, self.kernel_factor_[near])
+
+    def predict(self, X: Any) -> NDArray[np.integer]:
+        """The clusters of samples, new ones too."""
+        check_is_fitted(self)
+        self._check_clusters()
+        labels: NDArray[np.integer] = self._kmeans.predict(self.transform(X))
+        return labels
+
+    def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
+        """A figure of the clusters before and after the links, which are drawn.
+
+        Before: k-means on the smoothest waves of the graph, which is spectral clustering.
+
+        Parameters
+        ----------
+        at : array of shape (n_samples, 2), optional
+            Where to draw the samples; their two leading principal directions otherwise.
+        most_links : int
+            Links drawn of each kind, spread over all of them.
+        """
+        check_is_fitted(self)
+        self._check_clusters()
+        clusters, count = self.labels_, int(self.n_clusters_ or 1)
+        waves = smoothest(self.laplacian_, count, constant=True)[1]
+        before = self._clustered(waves).labels_
+        places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
+        drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
+        some = {name: pairs[_spread(len(pairs), most_links)] for name, pairs in drawn.items()}
+        titles = ("the graph alone", type(self).__name__)
+        return plotting.before_and_after(places, (before, clusters), titles, some)
+
+    # --- fitting -----------------------------------------------------------------------
+
+    def _fit_to(self, X: Any) -> None:
+        self.laplacian_ = self._laplacian(X)
+        self.X_fit_ = X
+        self._learn_from(None)
+
+    def _learn_from(self, start: Array | None) -> None:
+        """Learn from the links and the Laplacian; set what a fitted kernel has."""
+        result, factor = self._learn(start)
+        self.result_, self.certificate_ = result, result.certificate
+        self.n_iter_ = max(1, result.iterations)
+        if not result.status.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {result.status.sentence} "
+                f"({self.certificate_})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self.kernel_factor_ = principal(factor)
+        self._n_features_out = self.kernel_factor_.shape[1]
+        self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
+        if self.n_clusters_ is not None:
+            self._kmeans = self._clustered(self.kernel_factor_)
+            self.labels_ = self._kmeans.labels_
+
+    def _minimize(self, problem: Problem, init: Array | None) -> Result:
+        return minimize(
+            problem,
+            self.solver,
+            init=init,
+            rank=self.rank,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+
+    def _laplacian(self, X: Any) -> sp.csr_array:
+        if self.affinity == "precomputed_laplacian":
+            return sp.csr_array(X)
+        if self.affinity == "precomputed":
+            return normalized_laplacian(sp.csr_array(X))
+        k = min(whole_number(self.n_neighbors, "n_neighbors"), X.shape[0] - 1)
+        graph = neighbor_graph(X, k, approximate=self.approximate, connect="components")
+        affinities = graph.weights(self.bandwidth)
+        self._square = graph.square_bandwidth(self.bandwidth)
+        self._neighbours = NearestNeighbors(n_neighbors=k).fit(X)
+        return graph.laplacian(affinities, normalized=True)
+
+    def _samples(self, X: Any) -> Any:
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        if self.affinity == "nearest_neighbors":
+            return X
+        if X.shape[0] != X.shape[1]:
+            raise ValueError(f"affinity={self.affinity!r} needs a square matrix, got {X.shape}")
+        X = check_symmetric(X, raise_exception=True, tol=1e-8)
+        if self.affinity == "precomputed" and X.min() < 0:
+            raise ValueError("precomputed affinities must not be negative")
+        return X
+
+    def _number_of_clusters(self, y: ArrayLike | None, n: int) -> int | None:
+        if self.n_clusters is not None:
+            count = whole_number(self.n_clusters, "n_clusters")
+            if count > n:
+                raise ValueError(f"n_clusters={count}, but there are {n} samples")
+            return count
+        if y is None:
+            return None
+        labels = known_labels(y, n)
+        return int(np.unique(labels[labels != UNKNOWN]).size)
+
+    def _clustered(self, rows: Array) -> KMeans:
+        return KMeans(self.n_clusters_, n_init=STARTS, random_state=self.random_state).fit(rows)
+
+    def _check_clusters(self) -> None:
+        if self.n_clusters_ is None:
+            raise ValueError("pass n_clusters, or labels y that say how many classes there are")
+
+    def _check_parameters(self) -> None:
+        if self.affinity not in AFFINITIES:
+            raise ValueError(f"affinity must be one of {AFFINITIES}, got {self.affinity!r}")
+
+    def _places(self) -> Array:
+        if self.affinity != "nearest_neighbors":
+            return smoothest(self.laplacian_, 3, constant=True)[1][:, 1:]
+        if self.X_fit_.shape[1] <= 2:
+            X = self.X_fit_
+            return plotting.flat(np.asarray(X.toarray() if sp.issparse(X) else X))
+        if sp.issparse(self.X_fit_):
+            return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(self.X_fit_))
+        centred = self.X_fit_ - self.X_fit_.mean(axis=0)
+        return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
+
+
+def principal(factor: Array) -> Array:
+    """The factor turned so that its columns are orthogonal and fall in size."""
+    if factor.shape[1] == 0:
+        return np.zeros((factor.shape[0], 1))
+    values, turn = np.linalg.eigh(factor.T @ factor)
+    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
+    kept[0] = True
+    turned = (factor @ turn[:, ::-1])[:, kept]
+    largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
+    return np.ascontiguousarray(turned * np.where(largest < 0, -1.0, 1.0))
+
+
+def violation(links: Links, factor: Array) -> float:
+    """max |Z_ij − T_ij| over the links and the diagonal, whose targets are 1."""
+    i, j = links.pairs.T
+    linked = np.einsum("er,er->e", factor[i], factor[j]) - links.targets
+    own = np.sum(factor * factor, axis=1) - 1.0
+    return float(max(np.abs(linked).max(initial=0.0), np.abs(own).max()))
+
+
+def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:
+    return np.asarray(abs(X - Z).sum(axis=1)).ravel() == 0
+
+
+def _spread(size: int, most: int) -> NDArray[np.integer]:
+    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))

@@ -1,0 +1,253 @@
+"""What is known of pairs: must-link and cannot-link, checked and gathered before any solve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from sklearn.utils.validation import check_array, column_or_1d
+
+from gramian.maps.base import index_columns, refuse_rows
+
+Array = NDArray[np.floating]
+Pairs = NDArray[np.integer]
+
+UNKNOWN = -1
+"""The label of a sample whose class is not known."""
+
+LABELLED, PARTNERS = 300, 20
+"""Labelled samples up to which all pairs of them are linked; beyond, so many of each kind each."""
+
+
+@dataclass(frozen=True)
+class Links:
+    """Pairs i < j of n samples, each once: what their kernel should be, and how much it counts.
+
+    A target of 1 is a must-link, 0 a cannot-link, between them it is soft.
+    """
+
+    n: int
+    pairs: Pairs
+    targets: Array
+    weights: Array
+
+    @property
+    def must(self) -> Pairs:
+        return self.pairs[self.targets == 1]
+
+    @property
+    def cannot(self) -> Pairs:
+        return self.pairs[self.targets == 0]
+
+    @cached_property
+    def groups(self) -> Pairs:
+        """The samples that must-links join, one number for each group."""
+        found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
+        return found
+
+    def with_diagonal(self, merged: bool) -> tuple[Pairs, Array, Array]:
+        """Entries, targets and weights of the penalty, the diagonal included.
+
+        `merged`, the groups stand for their samples: Z = SZ'Sᵀ, S their membership, has the same
+        penalty and every must-link exactly.
+        """
+        place = self.groups if merged else np.arange(self.n)
+        size = int(place.max()) + 1
+        own = np.bincount(place, minlength=size).astype(float)
+        pairs = np.sort(place[self.pairs], axis=1)
+        entries = np.vstack([np.column_stack([np.arange(size)] * 2), pairs])
+        targets = np.append(np.ones(size), self.targets)
+        weights = np.append(own, self.weights)
+        return _added(entries, targets, weights, size)
+
+
+def gather(
+    n: int,
+    y: ArrayLike | None = None,
+    must_link: ArrayLike | None = None,
+    cannot_link: ArrayLike | None = None,
+    links: Any = None,
+    targets: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Links:
+    """All that is known of the pairs of n samples, refused where it contradicts itself."""
+    parts = [
+        _hard(must_link, n, 1.0, "must_link"),
+        _hard(cannot_link, n, 0.0, "cannot_link"),
+        _given(links, targets, weights, n),
+        _from_labels(y, n),
+    ]
+    pairs, wanted, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+    if not len(pairs):
+        raise ValueError(
+            "nothing is known of any pair: pass labels y (-1 where unknown), must_link, "
+            "cannot_link, or links"
+        )
+    found = _once(n, pairs, wanted, counts)
+    _refuse_contradictions(found)
+    return found
+
+
+def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pairs, Array, Array]:
+    table = _pairs(pairs, n, name)
+    return table, np.full(len(table), target), np.ones(len(table))
+
+
+def _pairs(pairs: ArrayLike | None, n: int, name: str) -> Pairs:
+    """Pairs i < j, checked; a pair may come more than once."""
+    if pairs is None or np.size(pairs) == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    table = np.column_stack(index_columns(pairs, n, 2, name))
+    refuse_rows(table, table[:, 0] == table[:, 1], name, "links a sample to itself")
+    return np.sort(table, axis=1).astype(np.intp)
+
+
+def _given(
+    links: Any, targets: ArrayLike | None, weights: ArrayLike | None, n: int
+) -> tuple[Pairs, Array, Array]:
+    """A sparse matrix of signed weights, or pairs with targets and weights."""
+    if links is None:
+        if targets is not None or weights is not None:
+            raise ValueError("targets and weights are of the pairs in links: pass those too")
+        return _hard(None, n, 0.0, "links")
+    if sp.issparse(links):
+        if targets is not None or weights is not None:
+            raise ValueError("a sparse matrix of links has its signs for targets and its weights")
+        return _of_matrix(links, n)
+    table = _pairs(links, n, "links")
+    if targets is None:
+        raise ValueError("links as pairs need targets in [0, 1], one for each")
+    wanted = _column(targets, len(table), "targets")
+    refuse_rows(wanted, (wanted < 0) | (wanted > 1), "targets", "is outside [0, 1]")
+    counts = np.ones(len(table)) if weights is None else _column(weights, len(table), "weights")
+    refuse_rows(counts, counts <= 0, "weights", "is not above 0")
+    return table, wanted, counts
+
+
+def _of_matrix(links: Any, n: int) -> tuple[Pairs, Array, Array]:
+    if links.shape != (n, n):
+        raise ValueError(f"links must be {n} × {n}, one row for each sample, got {links.shape}")
+    matrix = sp.coo_array(links)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    table = np.column_stack(matrix.coords)
+    refuse_rows(table, table[:, 0] == table[:, 1], "links", "links a sample to itself")
+    values = check_array(matrix.data.reshape(-1, 1), dtype=float, input_name="links",
+                         ensure_min_samples=0).ravel()  # fmt: skip
+    return np.sort(table, axis=1).astype(np.intp), (values > 0).astype(float), np.abs(values)
+
+
+def _column(values: ArrayLike, size: int, name: str) -> Array:
+    column = np.asarray(values, dtype=float)
+    if column.shape != (size,):
+        raise ValueError(f"{name} must hold one number for each of {size} pairs, got shape "
+                         f"{column.shape}")  # fmt: skip
+    refuse_rows(column, ~np.isfinite(column), name, "is not finite")
+    return column
+
+
+def _from_labels(y: ArrayLike | None, n: int) -> tuple[Pairs, Array, Array]:
+    """Pairs of labelled samples: all of them, or some of each kind for each where they are many."""
+    if y is None:
+        return _hard(None, n, 0.0, "y")
+    labels = known_labels(y, n)
+    known = np.flatnonzero(labels != UNKNOWN)
+    if known.size <= LABELLED:
+        table: Pairs = known[np.column_stack(np.triu_indices(known.size, k=1))]
+    else:
+        table = _drawn(labels, known)
+    same = labels[table[:, 0]] == labels[table[:, 1]]
+    return table.astype(np.intp), same.astype(float), np.ones(len(table))
+
+
+def known_labels(y: ArrayLike, n: int) -> Pairs:
+    """Labels as 0, 1, …, and −1 where unknown."""
+    given = column_or_1d(y)
+    if given.shape != (n,):
+        raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
+    if given.dtype.kind == "f":
+        check_array(given.reshape(-1, 1), input_name="y")
+        if np.any(given != np.round(given)):
+            raise ValueError("Unknown label type: y must be labels, -1 where unknown, got numbers "
+                             "that are not whole")  # fmt: skip
+    unknown = given == UNKNOWN if given.dtype.kind in "iufb" else np.isin(given, ["-1", ""])
+    labels = np.full(n, UNKNOWN, dtype=np.intp)
+    labels[~unknown] = np.unique(given[~unknown], return_inverse=True)[1]
+    return labels
+
+
+def _drawn(labels: Pairs, known: Pairs) -> Pairs:
+    """For each labelled sample some partners of its class and some of others, at random."""
+    rng = np.random.default_rng(0)
+    order = known[np.argsort(labels[known], kind="stable")]
+    sizes = np.bincount(labels[order])
+    start = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    size, place = np.repeat(sizes, sizes), np.arange(order.size)
+    shape = (order.size, PARTNERS)
+    near = start[:, None] + rng.integers(0, 2**31, shape) % size[:, None]
+    others = np.maximum(order.size - size, 1)
+    far = (start + size)[:, None] + rng.integers(0, 2**31, shape) % others[:, None]
+    partners = np.hstack([near, far % order.size])
+    table = order[np.stack([np.repeat(place, 2 * PARTNERS), partners.ravel()], axis=1)]
+    table = np.sort(table[table[:, 0] != table[:, 1]], axis=1)
+    return np.unique(table, axis=0)
+
+
+def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
+    """Each pair once: a repetition counts once, with its largest weight."""
+    keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
+    order = np.lexsort((-weights, keys))
+    _, first = np.unique(keys[order], return_index=True)
+    chosen = order[first]
+    kept = targets[chosen][np.searchsorted(keys[chosen], keys)]
+    other = np.flatnonzero(kept != targets)
+    if other.size:
+        i, j = pairs[other[0]]
+        raise ValueError(
+            f"samples {i} and {j} are linked in two ways, with targets {kept[other[0]]:g} and "
+            f"{targets[other[0]]:g} (1 is must-link, 0 cannot-link)"
+        )
+    return Links(n, pairs[chosen], targets[chosen], weights[chosen])
+
+
+def _refuse_contradictions(links: Links) -> None:
+    """No chain of must-links may join a cannot-linked pair."""
+    i, j = links.cannot.T
+    broken = np.flatnonzero(links.groups[i] == links.groups[j])
+    if broken.size:
+        i, j = links.cannot[broken[0]]
+        chain = " ~ ".join(map(str, _chain(links, int(i), int(j))))
+        raise ValueError(
+            f"contradictory links: {i} and {j} must not be linked, but must-links join them "
+            f"({chain}); {broken.size} cannot-link(s) are contradicted so"
+        )
+
+
+def _chain(links: Links, start: int, end: int) -> list[int]:
+    """A shortest chain of must-links between two samples."""
+    before = breadth_first_order(_graph(links.must, links.n), start, directed=False)[1]
+    chain = [end]
+    while chain[-1] != start:
+        chain.append(int(before[chain[-1]]))
+    return chain[::-1]
+
+
+def _graph(pairs: Pairs, n: int) -> sp.csr_array:
+    return sp.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
+
+
+def _added(entries: Pairs, targets: Array, weights: Array, size: int) -> tuple[Pairs, Array, Array]:
+    """Entries that are the same become one: weights add up, targets become their mean.
+
+    Σ ω_e (z − t_e)² is Ω (z − t̄)² and a constant.
+    """
+    keys = entries[:, 0].astype(np.int64) * size + entries[:, 1]
+    once, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    total: Array = np.bincount(place, weights, minlength=once.size).astype(float)
+    mean = np.bincount(place, weights * targets, minlength=once.size) / total
+    return entries[first], mean, total

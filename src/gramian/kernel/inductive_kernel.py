@@ -1,0 +1,222 @@
+"""A kernel learned near another, which has values for new samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
+from gramian.kernel._base import principal
+from gramian.kernel._links import UNKNOWN, known_labels
+from gramian.memory import check_memory
+from gramian.problems.manifold import positive
+from gramian.problems.spectral import quadratic
+from gramian.solvers import minimize
+
+Array = NDArray[np.floating]
+
+MATRICES = 5
+"""Matrices of the samples' number squared that a fit holds at once."""
+
+
+class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A kernel K that stays near a given one N and draws samples of a class together.
+
+    Solves min tr(N⁻¹KN⁻¹K) + τ tr(N⁻¹K) + λ tr(TK) over K ⪰ 0 (LRO eqs. 8–10): tr(TK) is the mean
+    squared distance of samples of one class less that of samples of different ones, T the
+    Laplacian of their scores, in which samples without a label have no part. With K = ΦWΦᵀ for the
+    samples Φ in the feature space of N it is ‖W‖² + τ tr W + λ tr(ΦᵀTΦW) over W ⪰ 0, so the kernel
+    of any two samples is φ(x)ᵀWφ(z). With τ = 0 all directions that help are kept (supervised);
+    a larger τ keeps the leading ones, in the space that all samples, labelled or not, span.
+
+    Parameters
+    ----------
+    kernel : str or callable
+        N: a kernel known to `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two
+        sample matrices.
+    kernel_params : dict, optional
+        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+    tau : float
+        τ ≥ 0. With lam="auto" a direction is kept where it helps more than τ/2 of the best one.
+    lam : float or "auto"
+        λ. "auto" makes the largest eigenvalue of W 1 − τ/2.
+    n_components : int, optional
+        The largest rank of the kernel; the certificate then says what the limit can cost.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    kernel_factor_ : array of shape (n_samples, rank)
+        K of the samples of the fit is its product with its transpose.
+    dual_components_ : array of shape (n_samples, rank)
+        `transform` is N(x, X) times these.
+    lam_ : float
+    X_fit_, kernel_params_ :
+        The samples of the fit and the parameters used.
+    result_ : Result
+    certificate_ : Certificate
+        How far from the optimum the kernel can be.
+    n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str | Callable[..., Array] = "rbf",
+        kernel_params: dict[str, Any] | None = None,
+        tau: float = 0.0,
+        lam: float | str = "auto",
+        n_components: int | None = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.tau = tau
+        self.lam = lam
+        self.n_components = n_components
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = ["float64"]
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> InductiveKernel:
+        """Learn the kernel.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,), −1 where unknown
+        """
+        if y is None:
+            raise ValueError(
+                "InductiveKernel requires y to be passed, but the target y is None: it has the "
+                "labels, -1 where unknown"
+            )
+        self._check_parameters()
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
+        labels = known_labels(y, X.shape[0])
+        Phi, W = self._span(X)
+        scatter = scores(Phi, labels)
+        self.lam_ = self._weight(scatter)
+        tau = float(self.tau)
+        problem = quadratic(1.0, None, 0.5 * (tau * np.eye(len(scatter)) + self.lam_ * scatter))
+        self.result_ = minimize(
+            problem,
+            self.solver,
+            rank=self.n_components,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+        self._finish(Phi, W)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features whose inner products are the learned kernel."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        values = kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
+        found: Array = values @ self.dual_components_
+        return found
+
+    def kernel_of(self, X: Any, Z: Any = None) -> Array:
+        """The learned kernel of the rows of X with those of Z, X itself unless it is given."""
+        left = self.transform(X)
+        return left @ (left if Z is None else self.transform(Z)).T
+
+    def _span(self, X: Any) -> tuple[Array, Array]:
+        n = X.shape[0]
+        check_memory(
+            8 * MATRICES * n * n,
+            f"InductiveKernel holds {n} × {n} matrices",
+            "fit to a part of the samples: the kernel has values for the others",
+        )
+        self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
+        self.X_fit_ = X
+        found = kernel_span(kernel_values(self.kernel, self.kernel_params_, X, X), center=False)
+        if found is None:
+            raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
+        return found
+
+    def _weight(self, scatter: Array) -> float:
+        if self.lam != "auto":
+            return positive(float(self.lam), "lam")
+        lowest = float(np.linalg.eigvalsh(scatter)[0])
+        return 2.0 / -lowest if lowest < 0 else 1.0
+
+    def _finish(self, Phi: Array, W: Array) -> None:
+        self.certificate_ = self.result_.certificate
+        self.n_iter_ = max(1, self.result_.iterations)
+        if not self.result_.status.converged:
+            warnings.warn(
+                f"InductiveKernel did not converge: {self.result_.status.sentence} "
+                f"({self.certificate_})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        factor = self.result_.factor
+        if factor.shape[1] == 0:
+            raise ValueError(
+                "the learned kernel is 0: no direction draws classes apart by more than tau; "
+                "lower tau, or look whether the labels have to do with the samples"
+            )
+        factor = principal(factor)
+        self.kernel_factor_ = Phi @ factor
+        self.dual_components_ = W @ factor
+        self._n_features_out = factor.shape[1]
+
+    def _check_parameters(self) -> None:
+        check_kernel(self.kernel)
+        if not (isinstance(self.tau, Real) and 0 <= self.tau < np.inf):
+            raise ValueError(f"tau must be a number of at least 0, got {self.tau!r}")
+        if isinstance(self.lam, str) and self.lam != "auto":
+            raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
+
+
+def scores(Phi: Array, labels: NDArray[np.integer]) -> Array:
+    """ΦᵀTΦ: mean scatter of pairs of one class less that of pairs of different classes."""
+    known = labels != UNKNOWN
+    rows, classes = Phi[known], labels[known]
+    sizes = np.bincount(classes).astype(float)
+    l, same = float(classes.size), float(np.sum(sizes * (sizes - 1)))
+    different = l * (l - 1) - same
+    if same == 0 or different == 0:
+        raise ValueError(
+            f"{int(l)} labelled sample(s) of {sizes.size} class(es): InductiveKernel needs at "
+            "least two of one class and one of another"
+        )
+    sums = np.zeros((sizes.size, Phi.shape[1]))
+    np.add.at(sums, classes, rows)
+    weighted = rows * np.sqrt(sizes[classes])[:, None]
+    within = weighted.T @ weighted - sums.T @ sums
+    total = sums.sum(axis=0)
+    overall = l * (rows.T @ rows) - np.outer(total, total)
+    return 2 * within / same - 2 * (overall - within) / different

@@ -1,0 +1,136 @@
+"""k-means in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
+
+from gramian.constraints import whole_number
+from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
+from gramian.memory import check_memory
+
+Array = NDArray[np.floating]
+
+MATRICES = 4
+"""Matrices of the samples' number squared that a fit with a kernel holds at once."""
+
+
+class KernelKMeans(ClusterMixin, BaseEstimator):
+    """k-means on the samples as a kernel sees them.
+
+    With K = ΦΦᵀ, found by an eigenvalue decomposition, it is scikit-learn's k-means on the rows of
+    Φ, with its seeding and its starts. With the linear kernel X itself is Φ: the factor of a
+    learned kernel needs no more.
+
+    Parameters
+    ----------
+    n_clusters : int
+    kernel : str or callable
+        "linear", "precomputed" (X is then K in `fit`, and the kernel of new samples with those of
+        the fit in `predict`), another kernel known to `sklearn.metrics.pairwise.pairwise_kernels`,
+        or a function of two sample matrices.
+    kernel_params : dict, optional
+        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+    n_init : int
+        Starts, of which the best is kept.
+    random_state :
+        As in `sklearn.cluster.KMeans`.
+
+    Attributes
+    ----------
+    labels_ : array of shape (n_samples,)
+    inertia_ : float
+        The sum of squared distances to the centres, in feature space.
+    n_iter_, n_features_in_, feature_names_in_ :
+        As in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 8,
+        kernel: str | Callable[..., Array] = "linear",
+        kernel_params: dict[str, Any] | None = None,
+        n_init: int = 10,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.kernel_params = kernel_params
+        self.n_init = n_init
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> KernelKMeans:
+        """Find the clusters of the samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or K where precomputed
+        y : ignored
+        """
+        count = whole_number(self.n_clusters, "n_clusters")
+        X = self._samples(X, reset=True)
+        if count > X.shape[0]:
+            raise ValueError(f"n_clusters={count}, but there are {X.shape[0]} samples")
+        starts = whole_number(self.n_init, "n_init")
+        self._kmeans = KMeans(count, n_init=starts, random_state=self.random_state)
+        self._kmeans.fit(X if self.kernel == "linear" else self._features(X))
+        self.labels_ = self._kmeans.labels_
+        self.inertia_ = float(self._kmeans.inertia_)
+        self.n_iter_ = self._kmeans.n_iter_
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.integer]:
+        """The clusters of samples, new ones too."""
+        check_is_fitted(self)
+        X = self._samples(X, reset=False)
+        if self.kernel != "linear":
+            X = self._kernel(X) @ self._basis
+        labels: NDArray[np.integer] = self._kmeans.predict(X)
+        return labels
+
+    def _samples(self, X: Any, *, reset: bool) -> Any:
+        sparse = False if self.kernel == "precomputed" else "csr"
+        X = validate_data(
+            self, X, accept_sparse=sparse, dtype=[np.float64, np.float32], reset=reset
+        )
+        if self.kernel == "precomputed" and reset:
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(f"a precomputed kernel must be square, got {X.shape}")
+            X = check_symmetric(X, raise_exception=True, tol=1e-8)
+        return X
+
+    def _features(self, X: Any) -> Array:
+        """Φ, and the basis that gives it for new samples."""
+        n = X.shape[0]
+        check_memory(
+            8 * MATRICES * n * n,
+            f"KernelKMeans holds {n} × {n} matrices",
+            "map the samples first, for example with gramian.spectral.LowRankKernel",
+        )
+        if self.kernel != "precomputed":
+            check_kernel(self.kernel)
+            self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
+            self.X_fit_ = X
+        found = kernel_span(self._kernel(X), center=False)
+        if found is None:
+            raise ValueError("the kernel is 0 for all pairs of samples: there are no clusters")
+        Phi, self._basis = found
+        return Phi
+
+    def _kernel(self, X: Any) -> Array:
+        if self.kernel == "precomputed":
+            return np.asarray(X, dtype=float)
+        return kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)

@@ -1,0 +1,96 @@
+"""Pairwise constraint propagation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.kernel._base import violation
+from gramian.kernel.npkl import NPKL
+from gramian.problems.manifold import positive
+from gramian.result import Result
+
+Array = NDArray[np.floating]
+
+FIRST, RISE, LAST = 1.0, 10.0, 1e8
+"""λ of the first solve, from one to the next, and of the last."""
+
+
+class PCP(NPKL):
+    """The smoothest kernel along the graph that keeps all links exactly.
+
+    Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
+    (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
+    the other constraints are penalties as in `NPKL`, with λ raised from solve to solve until none
+    is off by more than `max_violation`. Penalties make the problem easier: the certificate's lower
+    bound for the last λ is one for the constrained problem too.
+
+    Parameters
+    ----------
+    max_violation : float
+        The largest |Z_ij − T_ij| that ends the continuation.
+    n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
+        As in `NPKL`.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`, for each λ.
+
+    Attributes
+    ----------
+    lam_ : float
+        The last λ.
+    smoothness_ : float
+        tr(ZL).
+    kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :
+        As in `NPKL`.
+    result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
+        As in `NPKL`, for the last λ.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int | None = None,
+        max_violation: float = 1e-2,
+        affinity: str = "nearest_neighbors",
+        n_neighbors: int = 10,
+        bandwidth: float | str = "auto",
+        approximate: bool = False,
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.max_violation = max_violation
+        self.affinity = affinity
+        self.n_neighbors = n_neighbors
+        self.bandwidth = bandwidth
+        self.approximate = approximate
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def _check_parameters(self) -> None:
+        super(NPKL, self)._check_parameters()
+        positive(self.max_violation, "max_violation")
+
+    def _learn(self, start: Array | None) -> tuple[Result, Array]:
+        if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):
+            raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
+        self.lam_ = FIRST
+        while True:
+            result, factor = self._penalised(self.lam_, start, merge=True)
+            if violation(self.links_, factor) <= self.max_violation or self.lam_ >= LAST:
+                break
+            self.lam_, start = RISE * self.lam_, factor
+        self.smoothness_ = float(np.sum(factor * (self.laplacian_ @ factor)))
+        return result, factor

@@ -1,0 +1,267 @@
+"""Kernels from links: what they reach, what they cluster, how they go on, what they refuse."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.cluster import SpectralClustering
+from sklearn.datasets import load_iris, make_circles, make_moons
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import kneighbors_graph
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import gramian as gm
+from gramian import problems
+from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from tests.conic import _Model
+
+LINKED = pytest.mark.parametrize("learner", [NPKL, RegPCP, PCP])
+
+X, Y = make_moons(160, noise=0.1, random_state=0)
+RNG = np.random.default_rng(0)
+KNOWN = np.where(np.isin(np.arange(160), RNG.choice(160, 12, replace=False)), Y, -1)
+
+
+@parametrize_with_checks(
+    [NPKL(), RegPCP(), PCP(), InductiveKernel(), KernelKMeans(), KernelKMeans(kernel="rbf")]
+)
+def test_estimator(estimator, check):
+    check(estimator)
+
+
+@LINKED
+def test_few_labels_make_clusters_of_classes(learner):
+    fitted = learner(random_state=0).fit(X, KNOWN)
+    assert adjusted_rand_score(fitted.labels_, Y) > 0.9
+    assert fitted.certificate_.relative_gap <= fitted.tol
+    alone = SpectralClustering(2, affinity="nearest_neighbors", random_state=0).fit_predict(X)
+    assert adjusted_rand_score(fitted.labels_, Y) >= adjusted_rand_score(alone, Y)
+    values = np.sum(fitted.kernel_factor_**2, axis=0)
+    assert np.all(np.diff(values) <= 1e-9 * values[0])
+
+
+def test_npkl_is_the_problem_of_its_formula():
+    fitted = NPKL(lam=3.0).fit(X, KNOWN)
+    problem = problems.npkl(fitted.laplacian_, fitted.links_.must, fitted.links_.cannot, 3.0)
+    assert problem.value(fitted.kernel_factor_) == pytest.approx(fitted.certificate_.value)
+
+
+def pcp_optimum(L, links):
+    """min tr(ZL) with the diagonal and the links kept, by Clarabel."""
+    clarabel = pytest.importorskip("clarabel")
+    n = L.shape[0]
+    model = _Model(n)
+    i, j = np.vstack([np.column_stack([np.arange(n)] * 2), links.pairs]).T
+    rows = model.of_M(lambda M: M[i, j])
+    targets = np.append(np.ones(n), links.targets)
+    model.nonnegative(rows, -targets)
+    model.nonnegative(-rows, targets)
+    model.add_linear(model.of_M(lambda M: np.sum(L * M)[None])[0])
+    return model.minimum(clarabel)
+
+
+def test_pcp_reaches_the_optimum_of_a_conic_solver():
+    few = np.linspace(0, 159, 24).astype(int)
+    known = np.where(np.arange(24) % 3 == 0, Y[few], -1)
+    fitted = PCP(n_neighbors=5, max_violation=1e-4, tol=1e-7).fit(X[few], known)
+    assert fitted.constraint_violation_ <= 1e-4
+    expected = pcp_optimum(fitted.laplacian_.toarray(), fitted.links_)
+    assert fitted.smoothness_ == pytest.approx(expected, rel=1e-2)
+    assert fitted.certificate_.lower_bound <= expected * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("merge", [False, True])
+def test_links_pull_together_and_apart(merge):
+    must, cannot = [[0, 1], [1, 2]], [[0, 3], [4, 5]]
+    fitted = NPKL(merge=merge, lam=100.0).fit(X, must_link=must, cannot_link=cannot)
+    K = fitted.kernel_factor_ @ fitted.kernel_factor_.T
+    assert K[0, 1] > 0.9 and K[1, 2] > 0.9 and K[0, 3] < 0.1 and K[4, 5] < 0.1
+    if merge:
+        np.testing.assert_allclose(fitted.kernel_factor_[0], fitted.kernel_factor_[2])
+    with pytest.raises(ValueError, match="pass n_clusters"):
+        fitted.predict(X)
+
+
+@LINKED
+def test_more_links_go_on_from_the_fit(learner):
+    fitted = learner(n_clusters=2, random_state=0, tol=1e-6).fit(X, KNOWN)
+    more = {"must_link": [[0, 1]] if Y[0] == Y[1] else None,
+            "cannot_link": [[0, 1]] if Y[0] != Y[1] else None}  # fmt: skip
+    fitted.add_links(**more)
+    links = fitted.links_
+    fresh = learner(n_clusters=2, random_state=0, tol=1e-6).fit(
+        X, links=links.pairs, targets=links.targets
+    )
+    assert fitted.certificate_.relative_gap <= 1e-6
+    assert fitted.certificate_.value == pytest.approx(fresh.certificate_.value, rel=1e-5, abs=1e-9)
+    i, j = links.must[0]
+    with pytest.raises(ValueError, match="two ways"):
+        fitted.add_links(cannot_link=[[i, j]])
+
+
+@LINKED
+def test_new_samples_find_their_clusters(learner):
+    fitted = learner(random_state=0).fit(X, KNOWN)
+    new, truth = make_moons(100, noise=0.1, random_state=7)
+    assert adjusted_rand_score(fitted.predict(new), truth) > 0.8
+    np.testing.assert_allclose(fitted.transform(X), fitted.kernel_factor_)
+    np.testing.assert_array_equal(fitted.predict(X), fitted.labels_)
+    assert fitted.get_feature_names_out().size == fitted.kernel_factor_.shape[1]
+
+
+def test_affinities_laplacians_frames_and_sparse_samples_do_as_well():
+    fitted = NPKL(random_state=0, tol=1e-6).fit(X, KNOWN)
+    given = NPKL(random_state=0, tol=1e-6, affinity="precomputed_laplacian")
+    given.fit(fitted.laplacian_, KNOWN)
+    assert given.certificate_.value == pytest.approx(fitted.certificate_.value)
+    with pytest.raises(ValueError, match="nothing of new samples"):
+        given.transform(fitted.laplacian_)
+    W = kneighbors_graph(X, 10)
+    W = W.maximum(W.T)
+    own = NPKL(random_state=0, affinity="precomputed").fit(W, KNOWN)
+    assert adjusted_rand_score(own.labels_, Y) > 0.9
+    assert own.predict(W[:5]).shape == (5,)
+    for form in (sp.csr_array, pd.DataFrame):
+        other = NPKL(random_state=0, tol=1e-6).fit(form(X), KNOWN)
+        assert other.certificate_.value == pytest.approx(fitted.certificate_.value, rel=1e-5)
+    with pytest.raises(ValueError, match="square"):
+        NPKL(affinity="precomputed").fit(X, KNOWN)
+    with pytest.raises(ValueError, match="negative"):
+        NPKL(affinity="precomputed").fit(-W, KNOWN)
+    with pytest.raises(ValueError, match="ymmetric"):
+        NPKL(affinity="precomputed").fit(kneighbors_graph(X, 3), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"affinity": "what"}, "affinity must be one of"),
+        ({"lam": 0.0}, "lam must be"),
+        ({"n_clusters": 0}, "n_clusters must be"),
+        ({"n_clusters": 500}, "n_clusters=500, but"),
+        ({"n_neighbors": 0}, "n_neighbors must be"),
+        ({"bandwidth": -1.0}, "bandwidth must be"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NPKL(**parameters).fit(X, KNOWN)
+
+
+def test_soft_targets_are_for_penalties():
+    links = {"links": [[0, 1], [2, 3]], "targets": [0.5, 1.0]}
+    fitted = NPKL(lam=1000.0).fit(X, **links)
+    assert fitted.kernel_factor_[0] @ fitted.kernel_factor_[1] == pytest.approx(0.5, abs=0.05)
+    with pytest.raises(ValueError, match="soft targets"):
+        PCP().fit(X, **links)
+
+
+def test_the_picture_shows_clusters_and_links():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    figure = NPKL(random_state=0).fit(X, KNOWN).plot()
+    before, after = figure.axes
+    assert "the graph alone" in before.get_title() and "must-links kept 100%" in after.get_title()
+    assert sum(len(c.get_offsets()) for c in after.collections[2:]) == 160
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a matrix of so few features has no more directions
+        for kind in ("precomputed_laplacian",):
+            fitted = NPKL(random_state=0, affinity=kind)
+            fitted.fit(NPKL().fit(X, KNOWN).laplacian_, KNOWN).plot(X)
+    matplotlib.pyplot.close("all")
+
+
+# --- kernels with values for new samples ---------------------------------------------
+
+
+def test_the_inductive_kernel_is_its_formula():
+    few, y = X[:40], Y[:40]
+    fitted = InductiveKernel(kernel="rbf", kernel_params={"gamma": 2.0}, tau=0.3, lam=1.5)
+    fitted.fit(few, y)
+    N = np.exp(-2.0 * np.sum((few[:, None] - few) ** 2, axis=2)) + 1e-9 * np.eye(40)
+    inverse = np.linalg.inv(N)
+    same = y[:, None] == y
+    np.fill_diagonal(same, False)
+    different = y[:, None] != y
+    S = same / same.sum() - different / different.sum()
+    T = 2 * (np.diag(S.sum(axis=1)) - S)
+    K = fitted.kernel_factor_ @ fitted.kernel_factor_.T
+    value = (np.trace(inverse @ K @ inverse @ K) + 0.3 * np.trace(inverse @ K)
+             + 1.5 * np.trace(T @ K))  # fmt: skip
+    assert fitted.certificate_.value == pytest.approx(value, rel=1e-3)
+    np.testing.assert_allclose(fitted.kernel_of(few), K, atol=1e-6)
+
+
+@pytest.mark.parametrize("tau", [0.0, 0.5])
+def test_the_inductive_kernel_sees_rings_that_no_line_parts(tau):
+    rings, y = make_circles(200, factor=0.5, noise=0.08, random_state=0)
+    known = np.where(np.arange(200) < 60, y, -1)
+    fitted = InductiveKernel(tau=tau).fit(rings[:150], known[:150])
+    assert fitted.certificate_.relative_gap <= 1e-6
+    features = fitted.transform(rings)
+    means = np.array([features[:150][known[:150] == c].mean(axis=0) for c in (0, 1)])
+    nearest = np.argmin(np.sum((features[150:, None] - means) ** 2, axis=2), axis=1)
+    assert np.mean(nearest == y[150:]) > 0.9
+    assert fitted.kernel_of(rings[150:], rings[:3]).shape == (50, 3)
+
+
+def test_tau_keeps_fewer_directions_and_n_components_limits_them():
+    data, y = load_iris(return_X_y=True)
+    ranks = [InductiveKernel(tau=tau).fit(data, y)._n_features_out for tau in (0.0, 0.2, 1.9)]
+    assert ranks[0] >= ranks[1] > ranks[2] == 1
+    assert InductiveKernel(n_components=1).fit(data, y).transform(data).shape == (150, 1)
+    with pytest.raises(ValueError, match="lower tau"):
+        InductiveKernel(tau=5.0).fit(data, y)
+
+
+def test_the_inductive_kernel_works_in_a_pipeline():
+    data, y = load_iris(return_X_y=True)
+    pipe = make_pipeline(InductiveKernel(), SVC(kernel="linear"))
+    search = GridSearchCV(pipe, {"inductivekernel__tau": [0.0, 0.1]}, cv=3).fit(data, y)
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.zeros(160, dtype=int), "1 class"),
+        (np.full(160, -1), "0 labelled"),
+        (np.append([0, 1], np.full(158, -1)), "at least two of one class"),
+    ],
+)
+def test_labels_that_say_too_little_are_refused(y, message):
+    with pytest.raises(ValueError, match=message):
+        InductiveKernel().fit(X, y)
+
+
+def test_kernel_k_means_is_k_means_in_feature_space():
+    rings, y = make_circles(150, factor=0.3, noise=0.05, random_state=0)
+    plain = KernelKMeans(n_clusters=2, random_state=0).fit(rings)
+    assert adjusted_rand_score(plain.labels_, y) < 0.2
+    factor = NPKL(random_state=0).fit_transform(rings, np.where(np.arange(150) < 8, y, -1))
+    assert adjusted_rand_score(KernelKMeans(n_clusters=2).fit_predict(factor), y) > 0.9
+    K = factor @ factor.T
+    given = KernelKMeans(n_clusters=2, kernel="precomputed", random_state=0).fit(K)
+    assert adjusted_rand_score(given.labels_, y) > 0.9
+    centres = [K[:, given.labels_ == c].mean(axis=1) for c in (0, 1)]
+    own = sum(
+        np.trace(K[np.ix_(of, of)]) - K[np.ix_(of, of)].sum() / of.sum()
+        for of in (given.labels_ == 0, given.labels_ == 1)
+    )
+    assert given.inertia_ == pytest.approx(own, rel=1e-6) and len(centres) == 2
+    np.testing.assert_array_equal(given.predict(K[:9]), given.labels_[:9])
+    rbf = KernelKMeans(n_clusters=2, kernel="rbf", random_state=0).fit(rings)
+    np.testing.assert_array_equal(rbf.predict(rings), rbf.labels_)
+    with pytest.raises(ValueError, match="must be square"):
+        KernelKMeans(kernel="precomputed").fit(rings)
+    with pytest.raises(ValueError, match="kernel must be"):
+        KernelKMeans(n_clusters=2, kernel="what").fit(rings)
+
+
+def test_the_family_is_found_from_the_package():
+    assert gm.kernel.NPKL is NPKL
