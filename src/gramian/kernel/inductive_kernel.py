@@ -136,7 +136,8 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             random_state=self.random_state,
             progress=self.progress,
         )
-        self._finish(Phi, W)
+        size = tau + self.lam_ * float(np.linalg.norm(scatter))
+        self._finish(Phi, W, 1e-12 * size)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -172,7 +173,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         lowest = float(np.linalg.eigvalsh(scatter)[0])
         return 2.0 / -lowest if lowest < 0 else 1.0
 
-    def _finish(self, Phi: Array, W: Array) -> None:
+    def _finish(self, Phi: Array, W: Array, rounding: float) -> None:
         self.certificate_ = self.result_.certificate
         self.n_iter_ = max(1, self.result_.iterations)
         if not self.result_.status.converged:
@@ -183,7 +184,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 stacklevel=3,
             )
         factor = self.result_.factor
-        if factor.shape[1] == 0:
+        if np.sum(factor * factor) <= rounding:
             raise ValueError(
                 "the learned kernel is 0: no direction draws classes apart by more than tau; "
                 "lower tau, or look whether the labels have to do with the samples"
