@@ -16,7 +16,16 @@ from gramian.solvers import minimize
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = ("checks", "graph", "kernel", "manifold", "metric", "problems", "spectral")
+_ON_DEMAND = (
+    "checks",
+    "completion",
+    "graph",
+    "kernel",
+    "manifold",
+    "metric",
+    "problems",
+    "spectral",
+)
 """Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
 
 __all__ = [
@@ -30,6 +39,7 @@ __all__ = [
     "Status",
     "certify",
     "checks",
+    "completion",
     "graph",
     "kernel",
     "manifold",

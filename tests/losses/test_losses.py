@@ -12,17 +12,29 @@ from gramian.losses import (
     FilledSoftMin,
     Logistic,
     Loss,
+    Signed,
     SmoothedHinge,
     SoftMin,
     Squared,
     SquaredHinge,
+    SquaredWithOffsets,
 )
+from gramian.problems.completion import _ScaledHinge
 
 SIZE = 8
 CENTRE = np.linspace(-1.0, 2.0, SIZE)
 WEIGHT = np.linspace(0.0, 3.0, SIZE)  # one weight is zero
 
+SIGNS = np.where(np.arange(SIZE) % 3 == 0, -1.0, 1.0)
+ROWS, COLS = np.array([0, 0, 0, 1, 1, 2, 2, 2]), np.array([0, 1, 2, 0, 3, 1, 2, 3])
+
 LOSSES = {
+    "offsets": SquaredWithOffsets(CENTRE, ROWS, COLS, (3, 4), ridge=0.5),
+    "offsets-scaled": SquaredWithOffsets(
+        CENTRE, ROWS, COLS, (3, 4), ridge=2.0, scale=np.linspace(0.5, 2.0, SIZE)
+    ),
+    "signed": Signed(Logistic(CENTRE), SIGNS),
+    "scaled-hinge": Signed(_ScaledHinge(1.0, mu=2.0, scale=np.linspace(0.5, 2.0, SIZE)), SIGNS),
     "squared": Squared(CENTRE),
     "squared-weighted": Squared(CENTRE, weight=WEIGHT),
     "squared-hinge": SquaredHinge(),

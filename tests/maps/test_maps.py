@@ -8,6 +8,7 @@ from scipy import sparse
 
 from gramian.backends import cpu
 from gramian.maps import (
+    BlockEntries,
     Congruence,
     Entries,
     GroundedRoot,
@@ -62,6 +63,11 @@ def make_whitened(rng, n, p):
     return WhitenedDistances(distances)
 
 
+def make_block_entries(rng, n, p):
+    rows, cols = np.sort(rng.integers(0, 2, p)), rng.integers(0, n - 2, p)
+    return BlockEntries(rows, cols, (2, n - 2))
+
+
 def laplacian(distances):
     return distances.adjoint_sparse(np.ones(distances.size))
 
@@ -74,6 +80,7 @@ MAKERS = [
     make_congruence,
     make_sparse_congruence,
     make_whitened,
+    make_block_entries,
 ]
 EVERY_MAP = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__[5:])
 

@@ -3,6 +3,7 @@
 For factors U, V of shape (n, r) with rows u_i, v_i, and pairs e = (i, j):
 
     gather_entries     z_e = ½ (u_i·v_j + u_j·v_i)
+    gather_products    z_e = u_i·v_j
     gather_distances   z_e = (u_i − u_j)·(v_i − v_j)
     scatter_entries    Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V
     scatter_distances  Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V        (a Laplacian times V)
@@ -126,6 +127,21 @@ def gather_distances(
 ) -> NDArray[np.float64]:
     """(u_i − u_j)·(v_i − v_j) for every pair; half the work when `V is U`."""
     return _gather("gather_distances", _distances_of_block, U, V, rows, cols, compiled)
+
+
+def gather_products(
+    U: Floats, V: Floats, rows: Indices, cols: Indices, *, compiled: bool | None = None
+) -> NDArray[np.float64]:
+    """u_i·v_j for every pair of a row of U and a row of V."""
+    U, V = _as_factor(U), _as_factor(V)
+    z = np.empty(rows.size)
+    if _use_compiled(compiled, rows.size * U.shape[1]):
+        far = _lie_far(V, cols)
+        _launch("gather_entries", rows.size, U, V, True, far, rows, cols, z)
+    else:
+        for block in _blocks(rows.size, U.shape[1]):
+            z[block] = _row_dots(U.take(rows[block], axis=0), V.take(cols[block], axis=0))
+    return z
 
 
 def scatter_entries(

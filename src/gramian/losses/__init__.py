@@ -3,6 +3,8 @@
 from gramian.losses.base import Loss, Separable
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
+from gramian.losses.offsets import SquaredWithOffsets
+from gramian.losses.signed import Signed
 from gramian.losses.soft_min import FilledSoftMin, SoftMin
 from gramian.losses.squared import Squared
 
@@ -11,8 +13,10 @@ __all__ = [
     "Logistic",
     "Loss",
     "Separable",
+    "Signed",
     "SmoothedHinge",
     "SoftMin",
     "Squared",
     "SquaredHinge",
+    "SquaredWithOffsets",
 ]

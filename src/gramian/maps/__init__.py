@@ -1,6 +1,7 @@
 """Linear maps 𝒜 from symmetric matrices to vectors: all a loss ever sees of M."""
 
 from gramian.maps.base import LinearMap
+from gramian.maps.block_entries import BlockEntries
 from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
@@ -8,6 +9,7 @@ from gramian.maps.mix import Mix, triplet_margins
 from gramian.maps.whitened import GroundedRoot, WhitenedDistances, sparse_root
 
 __all__ = [
+    "BlockEntries",
     "Congruence",
     "Entries",
     "GroundedRoot",

@@ -56,6 +56,10 @@ class LinearMap(ABC):
         """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one L and many D and w."""
         return lambda D: self.bilinear(L, D), lambda w: self.adjoint(w, L)
 
+    def vector_product(self, w: Floats) -> Callable[[Floats], Floats] | None:
+        """v ↦ 𝒜*(w)v for one w and many vectors v, None where there is no quicker way."""
+        return None
+
     def identity_weights(self) -> NDArray[np.float64] | None:
         """A w with 𝒜*(w) = I, None where there is none or none is known."""
         return None

@@ -132,6 +132,8 @@ class Objective(ABC):
     constant: float
     thin: bool = False
     """Whether it multiplies factors by sparse matrices and small ones only."""
+    wide: bool = False
+    """Whether its optimum is of high rank as a rule, though the order is far higher."""
 
     @property
     def modulus(self) -> float:

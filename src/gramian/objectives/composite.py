@@ -15,6 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from gramian.eigen import leading_eigenpair
 from gramian.losses import Loss
 from gramian.maps import (
+    BlockEntries,
     Congruence,
     Entries,
     LinearMap,
@@ -67,6 +68,7 @@ class Composite(Objective):
         self.order = map.order
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)
+        self.wide = isinstance(map, BlockEntries)
         self.thin = not isinstance(map, Congruence) and not isinstance(self.C, Dense)
 
     def image(self, L: Array) -> CompositeImage:
@@ -88,10 +90,9 @@ class Composite(Objective):
                 return self.map.adjoint(w, V) + self.C @ V
             # A Krylov method asks for one vector many times: one sparse matrix for all of them.
             if not fused:
-                fused.append(self._sparse_gradient(w))
-            if fused[0] is not None:
-                return fused[0] @ V
-            return self.map.adjoint(w, V[:, None])[:, 0] + self.C @ V
+                fused.append(self._vector_gradient(w))
+            quick: Array = fused[0](V)
+            return quick
 
         return SymmetricOperator(
             self.order, product, lambda: self.map.adjoint_matrix(w) + self.C.dense()
@@ -284,11 +285,15 @@ class Composite(Objective):
     def _dual_point(self, w: Array) -> LowerBound:
         return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
 
-    def _sparse_gradient(self, w: Array) -> Any:
-        """𝒜*(w) + C as one sparse matrix where both are sparse, else None."""
-        if not (isinstance(self.map, Entries | PairDistances) and isinstance(self.C, Sparse)):
-            return None
-        return self.map.adjoint_sparse(w) + self.C.matrix
+    def _vector_gradient(self, w: Array) -> Callable[[Array], Array]:
+        """v ↦ (𝒜*(w) + C)v, as one sparse matrix where both are sparse."""
+        if isinstance(self.map, Entries | PairDistances) and isinstance(self.C, Sparse):
+            matrix = self.map.adjoint_sparse(w) + self.C.matrix
+            return lambda v: matrix @ v
+        quick = self.map.vector_product(w)
+        if quick is not None:
+            return lambda v: quick(v) + self.C @ v
+        return lambda v: self.map.adjoint(w, v[:, None])[:, 0] + self.C @ v
 
 
 def _inner(U: Array, V: Array) -> float:

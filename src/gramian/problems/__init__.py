@@ -1,5 +1,6 @@
 """The problems of the papers, from formula to `Problem`."""
 
+from gramian.problems.completion import mmmf, mmmf_eig, nuclear_completion
 from gramian.problems.kernel import npkl, reg_pcp
 from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
 from gramian.problems.manifold import mvu, reg_mvu
@@ -12,8 +13,11 @@ __all__ = [
     "linear_separation",
     "lmnn",
     "lmnn_eig",
+    "mmmf",
+    "mmmf_eig",
     "mvu",
     "npkl",
+    "nuclear_completion",
     "quadratic",
     "reg_mvu",
     "reg_pcp",

@@ -18,6 +18,7 @@ from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS, scaled
 from gramian.solvers.ground import EXACT_ORDER
+from gramian.solvers.growing import growing
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
 from gramian.solvers.staircase import staircase
@@ -25,6 +26,9 @@ from gramian.solvers.staircase import staircase
 Array = NDArray[np.floating]
 
 LARGE = 10_000
+WIDE = 500
+"""Rows and columns together beyond which a matrix is completed by L-BFGS with many columns."""
+
 UNFOLDED = 20
 """Points beyond which a graph is unfolded in whitened coordinates."""
 
@@ -58,6 +62,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return white.whitened(problem, factor, settings)
+    if problem.objective.wide and problem.order > WIDE and problem.domain.trace is None:
+        return growing(problem, factor, settings)
     if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
     return staircase(problem, factor, settings)

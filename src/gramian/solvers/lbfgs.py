@@ -36,6 +36,7 @@ def descend(
     iterations: int,
     tol: float = 0.0,
     trace: float | None = None,
+    memory: int = MEMORY,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
@@ -72,7 +73,7 @@ def descend(
         options={
             "maxiter": iterations,
             "maxfun": 4 * iterations,
-            "maxcor": MEMORY,
+            "maxcor": memory,
             "ftol": 0.0,
             "gtol": tol * first,
         },

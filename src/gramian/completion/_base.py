@@ -1,0 +1,291 @@
+"""What completions of ratings share: choosing λ, ids, predictions, recommendations."""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gramian.completion._path import falling
+from gramian.completion._ratings import Ratings, gather, is_frame
+from gramian.constraints import whole_number
+from gramian.problem import Problem
+from gramian.problems.manifold import positive
+from gramian.result import Result
+from gramian.solvers import minimize
+
+Array = NDArray[np.floating]
+
+HELD_OUT, LEAST = 0.1, 50
+"""The share of the ratings held out to choose λ, and how many it takes to do that."""
+
+PATH_RANK, PATH_STEPS = 24, 12
+"""The path is solved roughly, at a rank that tells one λ from another."""
+
+
+class Completion(BaseEstimator):
+    """A matrix of low rank beside offsets, learned from some entries."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @abstractmethod
+    def _problem(self, ratings: Ratings, lam: float) -> Problem:
+        """The convex problem for one λ; sets `mean_`."""
+
+    @abstractmethod
+    def _guess(self, ratings: Ratings) -> float:
+        """A λ of the right size."""
+
+    @abstractmethod
+    def _error(self, test: Ratings) -> float:
+        """The error of the entries held out."""
+
+    @abstractmethod
+    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
+        """Set the offsets that belong to a factor."""
+
+    @abstractmethod
+    def _set_bounds(self, values: Array) -> None:
+        """Set where predictions are cut off."""
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+        if isinstance(self.lam, str):
+            if self.lam != "auto":
+                raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
+        else:
+            positive(self.lam, "lam")
+        positive(self.bias_ridge, "bias_ridge")
+        power = self.weight_power
+        if not (isinstance(power, Real) and 0 <= float(power) <= 1):
+            raise ValueError(f"weight_power must be between 0 and 1, got {power!r}")
+
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Complete the matrix.
+
+        Parameters
+        ----------
+        X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
+            The known entries, rows and columns called whatever they are called; of a sparse
+            matrix those that are stored, of an array those that are not NaN.
+        y : ignored
+        """
+        self._check_parameters()
+        ratings = self._ratings(X)
+        start = None
+        if self.lam != "auto":
+            self.lam_ = float(self.lam)
+        elif ratings.values.size < LEAST:
+            self.lam_ = self._guess(ratings)
+        else:
+            start = self._choose(ratings)
+        problem = self._problem(ratings, self.lam_)
+        self.result_ = self._minimize(problem, start)
+        self._finish(ratings, problem)
+        return self
+
+    def _ratings(self, X: Any) -> Ratings:
+        if isinstance(X, tuple) or is_frame(X):
+            return gather(X, duplicates=self.duplicates)
+        X = validate_data(
+            self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan",
+        )  # fmt: skip
+        return gather(X, duplicates=self.duplicates)
+
+    def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
+        m, n = ratings.shape
+        return (
+            powers(np.bincount(ratings.rows, minlength=m), self.weight_power),
+            powers(np.bincount(ratings.cols, minlength=n), self.weight_power),
+        )
+
+    def _choose(self, ratings: Ratings) -> Array:
+        """Set λ by the path, and give the factor of its best solve to start from."""
+        rng = check_random_state(self.random_state)
+        held = rng.random(ratings.values.size) < HELD_OUT
+        train, test = ratings.part(~held), ratings.part(held)
+        found: dict[float, Array] = {}
+        last: list[Array] = []
+
+        def error_of(lam: float) -> float:
+            problem = self._problem(train, lam)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                result = minimize(
+                    problem,
+                    "lbfgs",
+                    init=last[-1] if last else None,
+                    rank=min(PATH_RANK, problem.order, self.rank or PATH_RANK),
+                    max_iter=1,
+                    chunk=PATH_STEPS,
+                    random_state=self.random_state,
+                )
+            last.append(result.factor)
+            found[lam] = result.factor
+            self._unpack(train, problem, result)
+            return self._error(test)
+
+        self._set_bounds(ratings.values)
+        self.path_ = falling(self._guess(train), error_of)
+        self.lam_ = self.path_.best
+        return found[self.lam_]
+
+    def _minimize(self, problem: Problem, init: Array | None) -> Result:
+        return minimize(
+            problem,
+            self.solver,
+            init=init,
+            rank=self.rank,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            random_state=self.random_state,
+            progress=self.progress,
+        )
+
+    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+        self.certificate_ = self.result_.certificate
+        self.n_iter_ = max(1, self.result_.iterations)
+        if not self.result_.status.converged:
+            warnings.warn(
+                f"{type(self).__name__} did not converge: {self.result_.status.sentence} "
+                f"({self.certificate_})",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        self._set_bounds(ratings.values)
+        self._unpack(ratings, problem, self.result_)
+        self._rows, self._cols = ratings.row_ids, ratings.col_ids
+        self.row_ids_, self.col_ids_ = ratings.row_ids.names, ratings.col_ids.names
+        self._known = ratings.matrix
+        self._n_features_out = self.col_factors_.shape[1]
+
+    def _unpack(self, ratings: Ratings, problem: Problem, result: Result) -> None:
+        """Factors and offsets from M, in the units of the entries."""
+        m, n = ratings.shape
+        rows, cols = self._scales(ratings)
+        L = balanced(result.factor, m)
+        self.row_factors_ = L[:m] / np.sqrt(rows)[:, None]
+        self.col_factors_ = L[m:] / np.sqrt(cols)[:, None]
+        self.row_biases_: Array = np.zeros(m)
+        self.col_biases_: Array = np.zeros(n)
+        if self.biases:
+            self._set_biases(ratings, problem, L)
+
+    def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
+        """The entries of pairs of a row and a column.
+
+        An unknown row or column counts with the mean and the offset of the other.
+
+        Parameters
+        ----------
+        pairs : array of shape (k, 2), a frame of two columns, or (rows, cols)
+        return_known : bool
+            Also return whether the row and the column of each pair were both in the fit.
+        """
+        check_is_fitted(self)
+        rows, cols = _columns(pairs)
+        i, j = self._rows.find(rows), self._cols.find(cols)
+        values = self._values(i, j)
+        return (values, (i >= 0) & (j >= 0)) if return_known else values
+
+    def recommend(
+        self, row: Any, n: int = 10, *, exclude_seen: bool = True
+    ) -> tuple[NDArray[Any], Array]:
+        """The columns of the largest predicted entries of a row, and those entries."""
+        check_is_fitted(self)
+        i = int(self._rows.find([row])[0])
+        if i < 0:
+            raise ValueError(f"row {row!r} is not in the fit: fold it in with transform")
+        j = np.arange(len(self.col_ids_))
+        values = self._values(np.full(j.size, i), j, cut=False)
+        if exclude_seen:
+            values[self._known[[i]].indices] = -np.inf
+        order = _leading(values, whole_number(n, "n"))
+        order = order[np.isfinite(values[order])]
+        return self.col_ids_[order], self._cut(values[order])
+
+    def similar_items(self, col: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
+        """The columns whose factors point the same way, and the cosines."""
+        check_is_fitted(self)
+        j = int(self._cols.find([col])[0])
+        if j < 0:
+            raise ValueError(f"column {col!r} is not in the fit")
+        lengths = np.linalg.norm(self.col_factors_, axis=1)
+        cosines = self.col_factors_ @ self.col_factors_[j]
+        cosines = cosines / np.maximum(lengths * lengths[j], 1e-300)
+        cosines[j] = -np.inf
+        order = _leading(cosines, min(whole_number(n, "n"), cosines.size - 1))
+        return self.col_ids_[order], cosines[order]
+
+    def _values(self, i: Any, j: Any, *, cut: bool = True) -> Array:
+        """Predicted entries by index, −1 for what is not known."""
+        known = (i >= 0) & (j >= 0)
+        values = np.full(len(i), self.mean_)
+        values += np.where(i >= 0, self.row_biases_[i], 0.0)
+        values += np.where(j >= 0, self.col_biases_[j], 0.0)
+        step = max(1, 4_000_000 // max(1, self.col_factors_.shape[1]))
+        of = np.flatnonzero(known)
+        for start in range(0, of.size, step):
+            part = of[start : start + step]
+            values[part] += np.einsum(
+                "er,er->e", self.row_factors_[i[part]], self.col_factors_[j[part]]
+            )
+        return self._cut(values) if cut else values
+
+    def _cut(self, values: Array) -> Array:
+        return values if self.bounds_ is None else np.clip(values, *self.bounds_)
+
+
+def powers(counts: NDArray[np.integer], power: float) -> Array:
+    """(count/mean count)^α, an empty row or column counted as one entry."""
+    return np.asarray((np.maximum(counts, 1) / max(float(counts.mean()), 1e-300)) ** power)
+
+
+def balanced(factor: Array, m: int) -> Array:
+    """[P; Q] turned so that the columns of P and of Q are orthogonal, falling and as long."""
+    if factor.shape[1] == 0:
+        return np.zeros((factor.shape[0], 1))
+    left, S = np.linalg.qr(factor[:m])
+    right, T = np.linalg.qr(factor[m:])
+    U, values, Vt = np.linalg.svd(S @ T.T)
+    kept = values > 1e-10 * max(float(values[0]), 1e-300)
+    kept[0] = True
+    root = np.sqrt(values[kept])
+    return np.vstack([(left @ U)[:, : kept.size][:, kept] * root, (right @ Vt.T)[:, kept] * root])
+
+
+def _columns(pairs: Any) -> tuple[Any, Any]:
+    if hasattr(pairs, "iloc"):
+        if pairs.shape[1] != 2:
+            raise ValueError(f"pairs must have two columns, row and column, got {pairs.shape[1]}")
+        return pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy()
+    if isinstance(pairs, tuple) and len(pairs) == 2:
+        rows, cols = np.atleast_1d(np.asarray(pairs[0])), np.atleast_1d(np.asarray(pairs[1]))
+        if rows.shape != cols.shape or rows.ndim != 1:
+            raise ValueError(f"as many rows as columns are needed, got {rows.shape}, {cols.shape}")
+        return rows, cols
+    table = np.asarray(pairs)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
+    return table[:, 0], table[:, 1]
+
+
+def _leading(values: Array, n: int) -> NDArray[np.integer]:
+    """The places of the n largest, largest first."""
+    n = min(n, values.size)
+    some = np.argpartition(-values, n - 1)[:n]
+    return some[np.argsort(-values[some], kind="stable")]

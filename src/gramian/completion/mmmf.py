@@ -1,0 +1,182 @@
+"""Maximum-margin matrix factorisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import relative
+from gramian.completion._base import Completion
+from gramian.completion._ratings import Ratings
+from gramian.losses import SquaredWithOffsets
+from gramian.problem import Problem
+from gramian.problems.completion import mmmf
+from gramian.problems.manifold import positive
+
+Array = NDArray[np.floating]
+
+MOST_LEVELS = 50
+GUESS = 0.6
+"""λ in units of √entries per row + √entries per column, about what signs at random need."""
+
+
+class MMMF(Completion):
+    """Predict signs or ordered levels of missing entries with a margin.
+
+    Solves min Σ_e h_μ(m_e − Y_e X_e) + λ‖A^½XB^½‖_* (DML-eig eq. 27; the weighted trace norm), h_μ
+    the hinge smoothed within μ of its corner. Two levels are the signs ±1. With more, each entry
+    is to lie on the right side of every threshold midway between two levels, by half their
+    distance (the all-threshold loss of Srebro's extension, the thresholds fixed). Offsets of rows
+    and columns come from a ridge regression beforehand and move the margins, which leaves the
+    problem convex and its certificate true. `gramian.problems.mmmf_eig` is the eigenvalue form.
+
+    Parameters
+    ----------
+    lam : float or "auto"
+        λ; "auto" as in `NuclearCompletion`, by the error of the levels held out.
+    mu : float
+        μ, in margins.
+    biases, bias_ridge, weight_power, rank, duplicates :
+        As in `NuclearCompletion`.
+    solver, tol, max_iter, time_limit, random_state, progress :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The levels, ascending.
+    hinge_gap_ : float
+        How far the sum of hinges themselves, without smoothing, can be above its optimum, as a
+        part of it.
+    row_factors_, col_factors_, row_biases_, col_biases_, mean_, row_ids_, col_ids_, lam_, path_ :
+        As in `NuclearCompletion`, for the scores, in units of the margin.
+    result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
+        As in `NuclearCompletion`.
+    """
+
+    def __init__(
+        self,
+        *,
+        lam: float | str = "auto",
+        mu: float = 0.2,
+        biases: bool = True,
+        bias_ridge: float = 5.0,
+        weight_power: float = 0.5,
+        rank: int | None = None,
+        duplicates: str = "error",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+    ) -> None:
+        self.lam = lam
+        self.mu = mu
+        self.biases = biases
+        self.bias_ridge = bias_ridge
+        self.weight_power = weight_power
+        self.rank = rank
+        self.duplicates = duplicates
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+
+    def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
+        """The levels of pairs of a row and a column; see `NuclearCompletion.predict`."""
+        scores, known = super().predict(pairs, return_known=True)
+        levels = self._levels(scores)
+        return (levels, known) if return_known else levels
+
+    def decision_function(self, pairs: Any) -> Array:
+        """The scores of pairs: their sides of the thresholds are the levels."""
+        scores: Array = super().predict(pairs)
+        return scores
+
+    def _levels(self, scores: Array) -> NDArray[Any]:
+        found: NDArray[Any] = self.classes_[np.searchsorted(self._thresholds(), scores)]
+        return found
+
+    def _thresholds(self) -> Array:
+        """Between the levels, in margins: levels k − (K − 1)/2 times 2, so their half gap is 1."""
+        K = self.classes_.size
+        return 2.0 * np.arange(1, K) - K
+
+    def _problem(self, ratings: Ratings, lam: float) -> Problem:
+        places = np.searchsorted(self.classes_, ratings.values)
+        thresholds = self._thresholds()
+        self._fit_biases(ratings, 2.0 * places - (self.classes_.size - 1.0))
+        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
+        signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
+        margins = 1.0 - signs * (offset[:, None] - thresholds)
+        repeat = thresholds.size
+        rows, cols = self._scales(ratings)
+        return mmmf(
+            np.repeat(ratings.rows, repeat),
+            np.repeat(ratings.cols, repeat),
+            signs.ravel(),
+            ratings.shape,
+            lam,
+            margin=margins.ravel(),
+            mu=self.mu,
+            row_scale=rows,
+            col_scale=cols,
+        )
+
+    def _ratings(self, X: Any) -> Ratings:
+        ratings = super()._ratings(X)
+        self.classes_ = np.unique(ratings.values)
+        K = self.classes_.size
+        if not 1 < K <= MOST_LEVELS:
+            raise ValueError(
+                f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {K} different "
+                "values: NuclearCompletion predicts numbers"
+            )
+        return ratings
+
+    def _fit_biases(self, ratings: Ratings, scores: Array) -> None:
+        m, n = ratings.shape
+        self.mean_ = 0.0
+        self._row_offsets: Array = np.zeros(m)
+        self._col_offsets: Array = np.zeros(n)
+        if self.biases:
+            self.mean_ = float(np.mean(scores))
+            fit = SquaredWithOffsets(
+                scores - self.mean_, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge
+            )
+            self._row_offsets, self._col_offsets = fit.offsets(0.0 * scores)
+
+    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
+        self.row_biases_, self.col_biases_ = self._row_offsets, self._col_offsets
+
+    def _guess(self, ratings: Ratings) -> float:
+        m, n = (np.unique(index).size for index in (ratings.rows, ratings.cols))
+        size = ratings.values.size * (self.classes_.size - 1.0)
+        return GUESS * float(np.sqrt(size / m) + np.sqrt(size / n))
+
+    def _error(self, test: Ratings) -> float:
+        """The mean number of levels that a prediction is off by."""
+        found = self._levels(self._values(test.rows, test.cols))
+        steps = np.searchsorted(self.classes_, found) - np.searchsorted(self.classes_, test.values)
+        return float(np.mean(np.abs(steps)))
+
+    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+        super()._finish(ratings, problem)
+        objective: Any = problem.objective
+        sharp = objective.loss.smoothed(1e-12)
+        image = objective.image(self.result_.factor)
+        value = sharp.value(image.z) + image.linear
+        lower = self.certificate_.lower_bound
+        self.hinge_gap_ = relative(value - lower, value, lower)
+
+    def _set_bounds(self, values: Array) -> None:
+        self.bounds_ = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        positive(self.mu, "mu")

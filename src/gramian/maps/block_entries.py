@@ -1,0 +1,97 @@
+"""Entries of the off-diagonal block of a Gram matrix: the products of two sets of factors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from gramian.backends import cpu
+from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
+from gramian.maps.triangle import triangle
+
+
+class BlockEntries(LinearMap):
+    """𝒜(K)_e = K_{i, m+j} for entries e = (i, j) of an m × n matrix, sorted by row.
+
+    K is of order m + n, its factor [P; Q], and the block is PQᵀ (BiS §IV-B). The adjoint is
+    ½[0 G; Gᵀ 0] with G the sparse m × n matrix of the weights: the two blocks are kept apart and
+    nothing of order (m + n)² is formed.
+    """
+
+    def __init__(self, rows: ArrayLike, cols: ArrayLike, shape: tuple[int, int]) -> None:
+        self.rows, self.cols = cpu.index_array(rows), cpu.index_array(cols)
+        self.shape = shape
+        m, n = shape
+        self.order, self.size = m + n, self.rows.size
+        if self.size == 0 or self.cols.shape != self.rows.shape:
+            raise ValueError("rows and cols must be as many, and at least one")
+        if self.rows[0] < 0 or np.any(np.diff(self.rows) < 0) or self.rows[-1] >= m:
+            raise ValueError(f"rows must be sorted and within 0..{m - 1}")
+        if self.cols.min() < 0 or self.cols.max() >= n:
+            raise ValueError(f"cols must be within 0..{n - 1}")
+
+    def matrix(self, w: Floats) -> sparse.csr_array:
+        """G, sharing the index arrays of the map."""
+        return sparse.csr_array((w, self.cols, self._starts), shape=self.shape)
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        check_factors(self.order, U, V)
+        m = self.shape[0]
+        z = cpu.gather_products(U[:m], V[m:], self.rows, self.cols)
+        if V is U:
+            return z
+        return 0.5 * (z + cpu.gather_products(V[:m], U[m:], self.rows, self.cols))
+
+    def columns(self, W: Floats) -> NDArray[np.float64]:
+        check_factors(self.order, W)
+        a, b, scale = triangle(W.shape[1])
+        left, right = W[self.rows], W[self.shape[0] + self.cols]
+        products = left[:, a] * right[:, b]
+        products += left[:, b] * right[:, a]
+        return products * (0.5 * scale)
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        check_weights(self.size, w)
+        check_factors(self.order, V)
+        m = self.shape[0]
+        half = 0.5 * np.asarray(w, dtype=float)
+        out = np.empty_like(V)
+        out[:m] = cpu.sparse_product(self.matrix(half), np.ascontiguousarray(V[m:]))
+        out[m:] = cpu.sparse_product(self._turned(half), np.ascontiguousarray(V[:m]))
+        return out
+
+    def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
+        """v ↦ 𝒜*(w)v, for one w and many v."""
+        G = self.matrix(0.5 * np.asarray(w, dtype=float))
+        turned, m = G.T, self.shape[0]
+        return lambda v: np.concatenate([G @ v[m:], turned @ v[:m]])
+
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        check_weights(self.size, w)
+        G = 0.5 * self.matrix(np.asarray(w, dtype=float)).toarray()
+        m, n = self.shape
+        return np.block([[np.zeros((m, m)), G], [G.T, np.zeros((n, n))]])
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        check_matrix(self.order, M)
+        return M[self.rows, self.shape[0] + self.cols].astype(np.float64, copy=False)
+
+    @cached_property
+    def _starts(self) -> cpu.Indices:
+        counts = np.bincount(self.rows, minlength=self.shape[0])
+        return cpu.index_array(np.concatenate([[0], np.cumsum(counts)]))
+
+    @cached_property
+    def _pattern(self) -> tuple[Any, Any, Any]:
+        """Gᵀ's row starts, its column indices, and which entry each of them is."""
+        numbered = self.matrix(np.arange(self.size, dtype=np.int32)).tocsc()
+        return numbered.indptr, numbered.indices, numbered.data
+
+    def _turned(self, w: Floats) -> sparse.csr_array:
+        starts, indices, entry = self._pattern
+        return sparse.csr_array((w[entry], indices, starts), shape=self.shape[::-1])

@@ -1,0 +1,156 @@
+"""Completing a matrix from some of its entries: BiS §IV-B, with weights and offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.domains import Spectrahedron
+from gramian.losses import FilledSoftMin, Signed, SmoothedHinge, Squared, SquaredWithOffsets
+from gramian.losses.base import Loss
+from gramian.maps import BlockEntries, Entries, Mix
+from gramian.maps.base import refuse_rows
+from gramian.objectives import Composite
+from gramian.problem import Problem
+from gramian.problems.manifold import positive
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+
+def nuclear_completion(
+    rows: ArrayLike,
+    cols: ArrayLike,
+    values: ArrayLike,
+    shape: tuple[int, int],
+    lam: float,
+    *,
+    row_scale: Array | float = 1.0,
+    col_scale: Array | float = 1.0,
+    ridge: float | None = None,
+) -> Problem:
+    """min ½ Σ_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
+
+    Through the block embedding (BiS eq. 33; ‖X‖_* = ½ min tr Z over Z = [·, X; Xᵀ, ·] ⪰ 0): M ⪰ 0
+    of order m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some
+    entries of M and λ/2 tr M. Sorted by row.
+
+    Parameters
+    ----------
+    row_scale, col_scale : numbers above 0, or one for each row and column
+        The diagonals of A and B: the weighted trace norm.
+    ridge : float, optional
+        κ of the offsets b and c; without it there are none.
+    """
+    m, n = int(shape[0]), int(shape[1])
+    i, j = np.asarray(rows), np.asarray(cols)
+    R = np.asarray(values, dtype=float)
+    refuse_rows(R, ~np.isfinite(R), "values", "is not finite")
+    map = BlockEntries(i, j, (m, n))
+    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
+    scale = (a[i] * b[j]) ** -0.5
+    if ridge is None:
+        loss: Loss = Squared(R / scale, weight=0.5 * scale * scale)
+    else:
+        kappa = positive(ridge, "ridge")
+        loss = SquaredWithOffsets(R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale)
+    return Problem(
+        Composite(map, loss, 0.5 * positive(lam, "lam")),
+        name="nuclear_completion",
+        formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
+    )
+
+
+def mmmf(
+    rows: ArrayLike,
+    cols: ArrayLike,
+    signs: ArrayLike,
+    shape: tuple[int, int],
+    lam: float,
+    *,
+    margin: Array | float = 1.0,
+    mu: float = 0.1,
+    row_scale: Array | float = 1.0,
+    col_scale: Array | float = 1.0,
+) -> Problem:
+    """min Σ_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
+
+    The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
+    come more than once, with other signs and margins. Sorted by row.
+    """
+    m, n = int(shape[0]), int(shape[1])
+    map = BlockEntries(rows, cols, (m, n))
+    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
+    scale = (a[map.rows] * b[map.cols]) ** -0.5
+    loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale), signs)
+    return Problem(
+        Composite(map, loss, 0.5 * positive(lam, "lam")),
+        name="mmmf",
+        formula="Σ h_μ(m − Y_ij X_ij) + λ ‖A^½XB^½‖_*",
+    )
+
+
+def mmmf_eig(
+    rows: ArrayLike,
+    cols: ArrayLike,
+    signs: ArrayLike,
+    shape: tuple[int, int],
+    gamma: float,
+    mu: float,
+) -> Problem:
+    """min μ ln Σ_S exp(−(ξ_e + Y_e M_e)/μ) with γ tr M + 1ᵀξ = 1: DML-eig Theorem 8 and eq. (28).
+
+    The slack is filled in exactly for every M, so that one number carries it: the variable is of
+    order m + n + 1 and its last diagonal entry is 1ᵀξ/γ, which makes the domain tr = 1/γ. The
+    optimum t of the max–min is 1/F for the least F of γ tr M + Σ max(0, 1 − Y_e X_e).
+    """
+    m, n = int(shape[0]), int(shape[1])
+    gamma = positive(gamma, "gamma")
+    i, j, y = np.asarray(rows), np.asarray(cols), np.asarray(signs, dtype=float)
+    last = m + n
+    pairs = np.vstack([np.column_stack([i, m + j]), [[last, last]]])
+    map = Mix(Entries(pairs, last + 1), sp.diags_array(np.append(y, 1.0), format="csr"))
+    return Problem(
+        Composite(map, FilledSoftMin(mu=mu, rate=gamma)),
+        Spectrahedron(1.0 / gamma),
+        name="mmmf_eig",
+        formula="μ ln Σ exp(−(ξ_e + Y_e M_e)/μ)",
+    )
+
+
+class _ScaledHinge(SmoothedHinge):
+    """g(z) = Σ_e h_μ(m_e − s_e z_e)."""
+
+    def __init__(self, margin: ArrayLike, *, mu: float, scale: Array) -> None:
+        super().__init__(np.broadcast_to(np.asarray(margin, dtype=float), scale.shape), mu=mu)
+        self.scale = scale
+        self.smoothness = self.smoothness * float(scale.max()) ** 2
+
+    def value(self, z: Array) -> float:
+        return super().value(self.scale * z)
+
+    def gradient(self, z: Array) -> Array:
+        return self.scale * super().gradient(self.scale * z)
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        return super().curvature(self.scale * z, self.scale[:, None] * directions)
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        bend = super().hessian(self.scale * z)
+        return lambda d: self.scale * bend(self.scale * d)
+
+    def conjugate(self, w: Array) -> float:
+        return super().conjugate(w / self.scale)
+
+    def smoothed(self, mu: float) -> _ScaledHinge:
+        return _ScaledHinge(self.centre, mu=mu, scale=self.scale)
+
+
+def _scale(value: Array | float, size: int, name: str) -> Array:
+    scale = np.broadcast_to(np.asarray(value, dtype=float), (size,))
+    if not np.all(np.isfinite(scale) & (scale > 0)):
+        raise ValueError(f"{name} must be above 0 and finite")
+    return scale

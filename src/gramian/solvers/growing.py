@@ -1,0 +1,124 @@
+"""L-BFGS at a rank above the optimum's: the quick way where that rank is high."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import DENSE_ORDER, Certificate, certify_image, lowest_eigenvalue
+from gramian.eigen import leading_eigenpair
+from gramian.objectives import LowerBound
+from gramian.problem import Problem
+from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
+from gramian.solvers.lbfgs import MEMORY, descend
+from gramian.solvers.staircase import staircase
+
+Array = NDArray[np.floating]
+Vector = NDArray[np.float64]
+
+RANK, SPARE = 12, 2
+"""Columns at the start, and beyond those that carry something: more than the optimum has, so that
+there is always one free to turn to where ∇F still falls."""
+
+STEPS = (10, 80)
+"""Steps of L-BFGS between the first certificates, and between the last."""
+
+FEW_PAIRS = 6
+"""Pairs kept where the factor is wide, and more of them would cost as much as the objective."""
+
+ROUNDING = 1e-9
+"""What a matrix that should be the identity can be off by, relatively."""
+
+WEAK = 1e-6
+"""A column whose square is less than this part of the largest carries nothing."""
+
+
+def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """L-BFGS with columns to spare, twice as many while all of them carry something.
+
+    The staircase ends what it leaves.
+    """
+    for step in descent(problem, factor, settings, STEPS, doubling=True):
+        factor = step.factor
+        yield step
+    return (yield from staircase(problem, compress(factor, factor.shape[1]), settings))
+
+
+def descent(
+    problem: Problem,
+    Y: Array,
+    settings: Settings,
+    steps: tuple[int, int],
+    *,
+    doubling: bool = False,
+) -> Iterator[Step]:
+    """L-BFGS at a rank above the optimum's, certified now and then, while F falls.
+
+    Where the rank may be high, `doubling` gives twice the columns while all of them carry.
+    """
+    objective, last = problem.objective, np.inf
+    known: LowerBound | None = None
+    vector: Vector | None = None
+    count, most = steps
+    memory = FEW_PAIRS if doubling else MEMORY
+    full = False
+    while True:
+        wide = _with_spare(problem, Y, settings, full)
+        Y = _kept(descend(objective, wide, settings, iterations=count, memory=memory))
+        full = doubling and Y.shape[1] == wide.shape[1] < problem.order
+        image = objective.image(Y)
+        value = objective.value(image)
+        bottom, vector = _bottom(objective.gradient(image), vector, _needed(value, Y, settings))
+        certificate = certify_image(problem, image, bottom=bottom, known=known)
+        known = _better(known, certificate)
+        yield Step(Y, value, certificate, {"rank": Y.shape[1]})
+        if last - value <= 1e-2 * settings.tol * abs(value) and not full:
+            return
+        last, count = value, count if full else min(2 * count, most)
+
+
+def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
+    """Y and some new columns, small beside it."""
+    if Y.shape[1] == 0:
+        return starting_factor(problem, replace(settings, rank=min(RANK, problem.order)))
+    spare = max(SPARE, RANK - Y.shape[1], Y.shape[1] if full else 0)
+    spare = min(spare, problem.order - Y.shape[1])
+    noise = settings.rng.standard_normal((Y.shape[0], spare))
+    size = 1e-3 * np.linalg.norm(Y) / max(float(np.linalg.norm(noise)), 1e-300)
+    return np.ascontiguousarray(np.hstack([Y, size * noise]))
+
+
+def _kept(Y: Array) -> Array:
+    """Y without columns that carry nothing."""
+    values, turn = np.linalg.eigh(Y.T @ Y)
+    return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
+
+
+def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[float, Vector | None]:
+    """A lower bound on λ_min, computed in full where the order allows it, else by Lanczos.
+
+    A little below it, since 𝒜*(1) = I holds to rounding only.
+    """
+    if gradient.order <= DENSE_ORDER:
+        lowest = lowest_eigenvalue(gradient)
+    else:
+        pair = leading_eigenpair(-gradient, v0=vector, tol=tol, random_state=0)
+        lowest, vector = -pair.value - pair.residual, pair.vector
+    return lowest - ROUNDING * abs(lowest), vector
+
+
+def _needed(value: float, Y: Array, settings: Settings) -> float:
+    """The residual of λ_min that does not show in the gap, as a part of ‖∇F‖."""
+    allowed = 0.1 * settings.tol * abs(value) / max(float(np.sum(Y * Y)), 1e-300)
+    return float(np.clip(allowed, 1e-10, 1e-4))
+
+
+def _better(known: LowerBound | None, certificate: Certificate) -> LowerBound | None:
+    if certificate.gap is None:
+        return known
+    found = LowerBound(certificate.lower_bound, certificate.method)
+    return found if known is None or found.value > known.value else known
