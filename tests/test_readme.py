@@ -20,7 +20,7 @@ def without_run_figures(text: str) -> str:
 
 def test_snippets_print_what_the_readme_says():
     scope: dict = {}
-    assert len(snippets()) == 4
+    assert len(snippets()) == 6
     for code, said in snippets():
         printed = StringIO()
         with redirect_stdout(printed):
