@@ -3,7 +3,8 @@
 The underscore keeps this file out of the list of benchmarks.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,10 @@ from scipy.sparse import csgraph
 from scipy.sparse.linalg import eigsh
 from sklearn.datasets import make_swiss_roll
 from sklearn.neighbors import kneighbors_graph
+
+import gramian as gm
+from gramian.losses import Squared
+from gramian.objectives import Composite
 
 # --- RegMVU on a Swiss roll, SQLP thesis §3.4 ----------------------------------------
 
@@ -98,3 +103,30 @@ def random_pairs(y: np.ndarray, same: bool, count: int, rng: np.random.Generator
         for i, k in zip(rows, places, strict=True)
     ]
     return np.column_stack([rows, cols])
+
+
+def with_trace(problem: gm.Problem, lam: float) -> gm.Problem:
+    """NPKL whose linear term bounds the trace, which Frank–Wolfe needs; F is the same.
+
+    (z − 1)² on the diagonal is (z − 1 − s)² + 2s(z − 1) − s², and the linear part is a trace. s is
+    such that F(0), which F* cannot exceed, bounds it as well as it can.
+    """
+    F, n = problem.objective, problem.order
+    shift = float(np.sqrt(2 * problem.value(np.zeros((n, 0))) / (lam * n)))
+    target = F.loss.centre + shift * (F.map.rows == F.map.cols)
+    C = F.C.matrix + lam * shift * sp.eye_array(n)
+    constant = -lam * n * (shift * (1 + shift) - 0.5 * shift**2)
+    objective = Composite(F.map, Squared(target, weight=0.5 * lam), C=C, constant=constant)
+    return replace(problem, objective=objective)
+
+
+def until_small_change(least: float) -> Callable[[gm.State], bool]:
+    """A callback that stops once the objective changes by less than this, relative to itself."""
+    last = np.inf
+
+    def small(state: gm.State) -> bool:
+        nonlocal last
+        previous, last = last, state.value
+        return bool(abs(previous - state.value) < least * abs(previous))
+
+    return small
