@@ -50,18 +50,31 @@ class GroundedRoot:
         self.place = lu.perm_r
         self.n = laplacian.shape[0]
         self.order = self.n - 1
+        self._last: tuple[Floats, Floats] | None = None
 
     def __matmul__(self, Y: Floats) -> Floats:
-        """RY."""
-        L = np.zeros((self.n, Y.shape[1]))
-        L[1:] = cpu.triangular_solve(self.C, Y, transposed=True)[self.place]
-        return L
+        """RY, found again where the last Y comes again, as it does within one evaluation."""
+        if self._last is None or not np.array_equal(self._last[0], Y):
+            L = np.zeros((self.n, Y.shape[1]))
+            L[1:] = cpu.triangular_solve(self.C, Y, transposed=True)[self.place]
+            self._last = (Y.copy(), L)
+        return self._last[1]
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
         B = np.empty((self.order, V.shape[1]))
         B[self.place] = V[1:]
         return cpu.triangular_solve(self.C, B)
+
+    def congruence(self, *matrices: Any) -> Callable[[Floats], Floats]:
+        """v ↦ Rᵀ(Σ matrices)Rv for a vector v."""
+
+        def product(v: Floats) -> Floats:
+            placed = (self @ v[:, None])[:, 0]
+            total = sum(matrix @ placed for matrix in matrices)
+            return self.transposed(np.asarray(total)[:, None])[:, 0]
+
+        return product
 
     def coordinates(self, L: Floats) -> Floats:
         """Y with RY = L less its first row."""

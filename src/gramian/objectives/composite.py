@@ -290,6 +290,8 @@ class Composite(Objective):
         if isinstance(self.map, Entries | PairDistances) and isinstance(self.C, Sparse):
             matrix = self.map.adjoint_sparse(w) + self.C.matrix
             return lambda v: matrix @ v
+        if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
+            return self.map.root.congruence(self.map.distances.adjoint_sparse(w), self.C.matrix)
         quick = self.map.vector_product(w)
         if quick is not None:
             return lambda v: quick(v) + self.C @ v

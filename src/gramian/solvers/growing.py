@@ -14,7 +14,7 @@ from gramian.eigen import leading_eigenpair
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
-from gramian.solvers.lbfgs import MEMORY, descend
+from gramian.solvers.lbfgs import descend
 from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
@@ -27,8 +27,8 @@ there is always one free to turn to where ∇F still falls."""
 STEPS = (10, 80)
 """Steps of L-BFGS between the first certificates, and between the last."""
 
-FEW_PAIRS = 6
-"""Pairs kept where the factor is wide, and more of them would cost as much as the objective."""
+PAIRS = 6
+"""Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
 
 ROUNDING = 1e-9
 """What a matrix that should be the identity can be off by, relatively."""
@@ -64,11 +64,10 @@ def descent(
     known: LowerBound | None = None
     vector: Vector | None = None
     count, most = steps
-    memory = FEW_PAIRS if doubling else MEMORY
     full = False
     while True:
         wide = _with_spare(problem, Y, settings, full)
-        Y = _kept(descend(objective, wide, settings, iterations=count, memory=memory))
+        Y = _kept(descend(objective, wide, settings, iterations=count, memory=PAIRS))
         full = doubling and Y.shape[1] == wide.shape[1] < problem.order
         image = objective.image(Y)
         value = objective.value(image)
