@@ -1,0 +1,337 @@
+"""Clusters from must-link and cannot-link pairs: what links are worth, by method and number.
+
+2,000 images of USPS and four smaller sets; random pairs, half must-link and half cannot-link.
+NPKL, NPKL with must-linked samples merged, PCP, RegPCP and RegPCP with 15 waves, which is what
+older solvers could afford, beside spectral clustering and k-means without links and COP-k-means.
+Measured: accuracy under the best matching of clusters and classes, the adjusted Rand index, NMI,
+the share of the links that the clusters break, and seconds.
+"""
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans, SpectralClustering
+from sklearn.datasets import load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks._models import random_pairs
+from benchmarks.harness.context import Context
+from benchmarks.harness.report import Report, Table
+from gramian.graph import neighbor_graph
+from gramian.kernel import NPKL, PCP, RegPCP
+
+TITLE = "Clustering with must-link and cannot-link pairs: accuracy against their number"
+PAPER = "SQLP (Wu 2011), Sections 3.1.2 and 3.4, for PCP and RegPCP; BiS eq. (4) for NPKL"
+NEEDS_DATA = ("usps", "segment", "optdigits")
+
+MAIN, LARGEST = "usps", 2000
+"""The set of the picture, and the samples of a set at most."""
+COUNTS, COUNTS_QUICK = (50, 100, 200, 500, 1000, 2000), (50, 500)
+SHARES, SHARES_QUICK = (0.1, 0.5), (0.5,)
+"""Links of the other sets, as a share of the samples."""
+OTHERS, OTHERS_QUICK = ("iris", "wine", "segment", "optdigits"), ("iris",)
+BUNDLED = {"iris": load_iris, "wine": load_wine}
+SCALED = ("iris", "wine", "segment")
+NEIGHBOURS = 10
+LIMIT, LIMIT_QUICK = 15.0, 5.0
+"""Seconds of a solve at most; PCP has one for each λ."""
+
+FEW_WAVES = 15
+OURS: dict[str, Any] = {
+    "NPKL": NPKL,
+    "NPKL, merged": lambda **options: NPKL(merge=True, **options),
+    "PCP": PCP,
+    "RegPCP": RegPCP,
+    f"RegPCP, m = {FEW_WAVES}": lambda **options: RegPCP(n_basis=FEW_WAVES, **options),
+}
+UNLINKED = ("k-means", "spectral clustering")
+COP = "COP-k-means"
+COP_DIMENSIONS, COP_STARTS, COP_ITERATIONS, COP_SECONDS = 20, 2, 50, 4.0
+COP_TIMEOUT = 90.0
+
+NOTES = (
+    "All but k-means and COP-k-means see the same graph: 10 nearest neighbours, symmetric, weights "
+    "exp(−d²/σ²), σ² the median of d² over the edges; it is made before the clock runs. iris, wine "
+    f"and segment are standardised; of usps, segment and optdigits {LARGEST} random samples are "
+    "taken. The graph of segment falls into several parts, where spectral clustering fails.",
+    "Means over draws of the links; the links are right, and scores count all samples, linked or "
+    "not. All take the true number of classes, and the best of 10 starts of k-means, but for "
+    "COP-k-means. One thread; seconds include that k-means.",
+    f"COP-k-means is that of the package htcopkmeans 1.5, plain Python: on the {COP_DIMENSIONS} "
+    f"leading principal directions where there are more features, {COP_ITERATIONS} steps at most, "
+    f"the best of up to {COP_STARTS} starts, none after {COP_SECONDS:g} s. A dash: no start found "
+    "clusters that keep all links, or none in time.",
+    "Gap: the largest certified relative gap of the draws; for PCP that of its last λ. Off: the "
+    "largest |Z_ij − T_ij| over links and diagonal, the mean of the draws.",
+)
+
+
+@dataclass
+class Scores:
+    """One method with one number of links, by draw."""
+
+    accuracy: list[float] = field(default_factory=list)
+    rand: list[float] = field(default_factory=list)
+    mutual: list[float] = field(default_factory=list)
+    broken: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    gap: list[float] = field(default_factory=list)
+    off: list[float] = field(default_factory=list)
+    failures: int = 0
+
+    def add(self, y: np.ndarray, labels: np.ndarray, pairs: Any, seconds: float) -> None:
+        """Judge the clusters of one draw."""
+        self.accuracy.append(100 * matched(y, labels))
+        self.rand.append(float(adjusted_rand_score(y, labels)))
+        self.mutual.append(float(normalized_mutual_info_score(y, labels)))
+        apart, together = (labels[p[:, 0]] != labels[p[:, 1]] for p in pairs)
+        wrong = np.concatenate([apart, ~together])
+        self.broken.append(100 * float(np.mean(wrong)) if wrong.size else np.nan)
+        self.seconds.append(seconds)
+
+
+Found = dict[tuple[str, int], Scores]
+"""By method and number of links."""
+
+
+def matched(y: np.ndarray, labels: np.ndarray) -> float:
+    """The share of samples in the cluster matched with their class, by the best matching."""
+    table = contingency_matrix(y, labels)
+    rows, columns = linear_sum_assignment(-table)
+    return float(table[rows, columns].sum() / y.size)
+
+
+def drawn(y: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Must-link and cannot-link pairs, half of the count each."""
+    rng = np.random.default_rng(seed)
+    return random_pairs(y, True, count // 2, rng), random_pairs(y, False, count // 2, rng)
+
+
+def run(ctx: Context) -> Report:
+    """The images by number of links, then the other sets."""
+    counts = COUNTS_QUICK if ctx.quick else COUNTS
+    X, y = _samples(ctx, MAIN)
+    found = _cluster(ctx, MAIN, X, y, counts)
+    _draw(ctx, found, counts)
+    tables = [
+        _by_count(found, counts, "accuracy", f"{MAIN}: accuracy % by the number of links"),
+        _by_count(found, counts, "mutual", f"{MAIN}: NMI by the number of links"),
+        _by_count(found, counts, "rand", f"{MAIN}: adjusted Rand index by the number of links"),
+        _by_count(found, counts, "broken", f"{MAIN}: % of the links that the clusters break"),
+        _by_count(found, counts, "seconds", f"{MAIN}: seconds"),
+        _certificates(found, counts),
+    ]
+    others = {}
+    for name in OTHERS_QUICK if ctx.quick else OTHERS:
+        X, y = _samples(ctx, name)
+        numbers = [2 * round(share * y.size / 2) for share in _shares(ctx)]
+        others[name] = (y.size, numbers, _cluster(ctx, name, X, y, numbers))
+    notes = (*NOTES, f"{ctx.repeat} draw(s) of the links.", _verdict(found, counts))
+    return ctx.report([*tables, *_other_sets(others)], notes)
+
+
+def _shares(ctx: Context) -> tuple[float, ...]:
+    return SHARES_QUICK if ctx.quick else SHARES
+
+
+def _samples(ctx: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+    else:
+        data = ctx.load(name)
+        chosen = np.random.default_rng(0).permutation(data.y.size)[:LARGEST]
+        X, y = data.X[chosen], data.y[chosen]
+    return (StandardScaler().fit_transform(X) if name in SCALED else X), y
+
+
+def _cluster(ctx: Context, name: str, X: np.ndarray, y: np.ndarray, counts: Any) -> Found:
+    """Ours and scikit-learn's in one process, the peer in its own."""
+    kwargs = {
+        "X": X,
+        "y": y,
+        "counts": list(counts),
+        "draws": ctx.repeat,
+        "limit": LIMIT_QUICK if ctx.quick else LIMIT,
+    }
+    child = ctx.in_child("benchmarks.constrained_clustering:measure", kwargs, threads=1)
+    if not child.ok:
+        raise RuntimeError(f"{name}: {child.error}")
+    found: Found = child.value
+    for count in counts:
+        found[COP, count] = _cop_kmeans(ctx, X, y, count)
+    return found
+
+
+def _cop_kmeans(ctx: Context, X: np.ndarray, y: np.ndarray, count: int) -> Scores:
+    few = min(COP_DIMENSIONS, X.shape[1])
+    reduced = PCA(few, random_state=0).fit_transform(X)
+    scores = Scores()
+    for draw in range(ctx.repeat):
+        must, cannot = drawn(y, count, draw)
+        kwargs = {
+            "X": reduced,
+            "must_link": must,
+            "cannot_link": cannot,
+            "k": int(np.unique(y).size),
+            "starts": COP_STARTS,
+            "max_iter": COP_ITERATIONS,
+            "seconds": COP_SECONDS,
+            "seed": draw,
+        }
+        answer = ctx.peer("cop_kmeans", kwargs, COP_TIMEOUT, threads=1)
+        if answer.ok and answer.value["found"]:
+            labels = answer.value["labels"]
+            scores.add(y, labels, (must, cannot), answer.value["fit_seconds"])
+        else:
+            scores.failures += 1
+    return scores
+
+
+# --- in a process of its own ---------------------------------------------------------
+
+
+def measure(X: np.ndarray, y: np.ndarray, counts: list[int], draws: int, limit: float) -> Found:
+    """All methods but the peer, on every number and draw of links."""
+    graph = neighbor_graph(X, min(NEIGHBOURS, len(X) - 1), connect="components")
+    affinities = graph.adjacency(graph.weights())
+    found = {(label, 0): _without_links(label, X, affinities, y, draws) for label in UNLINKED}
+    for label in OURS:
+        for count in counts:
+            found[label, count] = _with_links(label, affinities, y, count, draws, limit)
+    return found
+
+
+def _without_links(
+    label: str, X: np.ndarray, affinities: sp.csr_array, y: np.ndarray, draws: int
+) -> Scores:
+    k, scores = int(np.unique(y).size), Scores()
+    for seed in range(draws):
+        start = time.perf_counter()
+        if label == "k-means":
+            labels = KMeans(k, n_init=10, random_state=seed).fit(X).labels_
+        else:
+            model = SpectralClustering(k, affinity="precomputed", random_state=seed)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of a graph in several parts
+                labels = model.fit(sp.csr_matrix(affinities)).labels_
+        none = np.empty((0, 2), dtype=int)
+        scores.add(y, labels, (none, none), time.perf_counter() - start)
+    return scores
+
+
+def _with_links(
+    label: str, affinities: sp.csr_array, y: np.ndarray, count: int, draws: int, limit: float
+) -> Scores:
+    scores = Scores()
+    for draw in range(draws):
+        must, cannot = drawn(y, count, draw)
+        model = OURS[label](
+            n_clusters=int(np.unique(y).size),
+            affinity="precomputed",
+            time_limit=limit,
+            random_state=draw,
+        )
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(affinities, must_link=must, cannot_link=cannot)
+        scores.add(y, model.labels_, (must, cannot), time.perf_counter() - start)
+        gap = model.certificate_.relative_gap
+        scores.gap.append(np.inf if gap is None else gap)
+        scores.off.append(model.constraint_violation_)
+    return scores
+
+
+# --- tables --------------------------------------------------------------------------
+
+
+def _by_count(found: Found, counts: Any, what: str, caption: str) -> Table:
+    table = Table(caption, ["method", *(f"{count} links" for count in counts)])
+    for label in UNLINKED:
+        if what != "broken":
+            table.add(label, *[_mean(getattr(found[label, 0], what))] * len(counts))
+    for label in (COP, *OURS):
+        table.add(label, *(_mean(getattr(found[label, count], what)) for count in counts))
+    return table
+
+
+def _mean(values: list[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _certificates(found: Found, counts: Any) -> Table:
+    columns = ["method", *(f"gap, {c}" for c in counts), *(f"off, {c}" for c in counts)]
+    table = Table(f"{MAIN}: certified gaps, and how far the kernel is from its targets", columns)
+    for label in OURS:
+        gaps = (max(found[label, count].gap) for count in counts)
+        table.add(label, *gaps, *(_mean(found[label, count].off) for count in counts))
+    return table
+
+
+def _other_sets(others: dict[str, tuple[int, list[int], Found]]) -> list[Table]:
+    """One table for each measure, sets by links in rows."""
+    methods = (*UNLINKED, COP, *OURS)
+    tables = []
+    for what, title in (
+        ("accuracy", "accuracy %"),
+        ("rand", "adjusted Rand index"),
+        ("mutual", "NMI"),
+        ("seconds", "seconds"),
+        ("gap", "certified relative gap, mean of the draws"),
+    ):
+        table = Table(f"Other sets: {title}", ["set", "n", "links", *methods])
+        for name, (n, counts, found) in others.items():
+            for count in counts:
+                cells = (found[label, 0 if label in UNLINKED else count] for label in methods)
+                table.add(name, n, count, *(_mean(getattr(cell, what)) for cell in cells))
+        tables.append(table)
+    return tables
+
+
+def _verdict(found: Found, counts: Any) -> str:
+    """Who is best with how many links, and from when on links beat their absence."""
+    best = {
+        count: max(
+            (label for label in (COP, *OURS) if found[label, count].accuracy),
+            key=lambda label, count=count: np.mean(found[label, count].accuracy),
+        )
+        for count in counts
+    }
+    shown = ", ".join(f"{label} with {count}" for count, label in best.items())
+    spectral = np.mean(found["spectral clustering", 0].accuracy)
+    parts = []
+    for label in (COP, *OURS):
+        above = [c for c in counts if (_mean(found[label, c].accuracy) or 0) > spectral]
+        parts.append(f"{label} {'never' if not above else 'with ' + ', '.join(map(str, above))}")
+    return (
+        f"{MAIN}, most accurate of those with links: {shown}. More accurate than spectral "
+        f"clustering without links: {'; '.join(parts)}."
+    )
+
+
+def _draw(ctx: Context, found: Found, counts: Any) -> None:
+    caption = f"{MAIN}, {LARGEST} images: accuracy and NMI against the number of links"
+    with ctx.figure("links", caption, nrows=1, ncols=2, figsize=(12, 5)) as (fig, axes):
+        for ax, what in zip(axes, ("accuracy", "mutual"), strict=True):
+            for label, style in zip(UNLINKED, (":", "--"), strict=True):
+                level = _mean(getattr(found[label, 0], what))
+                ax.axhline(level, color="black", linestyle=style, label=label)
+            for label in (COP, *OURS):
+                cells = [(c, getattr(found[label, c], what)) for c in counts]
+                cells = [(c, values) for c, values in cells if values]
+                means, spread = ([f(values) for _, values in cells] for f in (np.mean, np.std))
+                ax.errorbar([c for c, _ in cells], means, spread, marker="o", label=label)
+            ax.set(xlabel="links", xscale="log")
+            ax.grid(alpha=0.3)
+        axes[0].set_ylabel("accuracy %")
+        axes[1].set_ylabel("NMI")
+        fig.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=4)
