@@ -29,8 +29,8 @@ class RegPCP(LinkedKernel):
     ----------
     n_basis : int or "auto"
         m, the number of waves; fewer where the samples are. "auto" takes √(2p) for p links, at
-        least the number of clusters and at most 50: more waves than the links can hold would
-        follow them and nothing else.
+        least the number of clusters and at most 50 or a quarter of the samples: more waves than
+        the links can hold would follow them and nothing else.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress :
@@ -102,4 +102,5 @@ class RegPCP(LinkedKernel):
         if not isinstance(self.n_basis, str):
             return self.n_basis
         enough = int(np.sqrt(2 * len(self.links_.pairs)))
-        return int(np.clip(enough, self.n_clusters_ or 2, MOST_WAVES))
+        most = min(MOST_WAVES, self.links_.n // 4)
+        return max(min(enough, most), self.n_clusters_ or 2)
