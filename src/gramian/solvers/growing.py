@@ -30,6 +30,9 @@ STEPS = (10, 80)
 PAIRS = 6
 """Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
 
+FAST = 0.7
+"""The part of its last gap that a certificate must be within to go on where F is flat."""
+
 ROUNDING = 1e-9
 """What a matrix that should be the identity can be off by, relatively."""
 
@@ -56,11 +59,11 @@ def descent(
     *,
     doubling: bool = False,
 ) -> Iterator[Step]:
-    """L-BFGS at a rank above the optimum's, certified now and then, while F falls.
+    """L-BFGS at a rank above the optimum's, certified now and then, while F or the gap falls.
 
     Where the rank may be high, `doubling` gives twice the columns while all of them carry.
     """
-    objective, last = problem.objective, np.inf
+    objective, last, last_gap = problem.objective, np.inf, np.inf
     known: LowerBound | None = None
     vector: Vector | None = None
     count, most = steps
@@ -75,9 +78,11 @@ def descent(
         certificate = certify_image(problem, image, bottom=bottom, known=known)
         known = _better(known, certificate)
         yield Step(Y, value, certificate, {"rank": Y.shape[1]})
-        if last - value <= 1e-2 * settings.tol * abs(value) and not full:
+        gap = np.inf if certificate.gap is None else certificate.gap
+        still = last - value <= 1e-2 * settings.tol * abs(value)
+        if still and not full and not gap < FAST * last_gap:
             return
-        last, count = value, count if full else min(2 * count, most)
+        last, last_gap, count = value, gap, count if full else min(2 * count, most)
 
 
 def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
