@@ -39,9 +39,9 @@ NEVER = 10**9
 
 LEAST_LIMIT, LIMIT_A9A, LIMIT_QUICK, POINTS_A9A = 8.0, 20.0, 5.0, 32_561
 """Seconds of a run: the least, those on a9a with a share for smaller sets, and the quick ones."""
-PATIENCE, MOST = 22.0, 420.0
+PATIENCE, MOST = 22.0, 600.0
 """On the last set BiS gets this many times the seconds of `auto`, and these at most."""
-AUTO_LIMIT, LAMBDA_LIMIT = 120.0, 30.0
+FW_LIMIT, AUTO_LIMIT, LAMBDA_LIMIT = 180.0, 120.0, 30.0
 
 FW, AUTO, CERTIFIED, BIS = "FW", "auto", f"auto, gap {TOL:g}", "BiS"
 METHODS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -93,7 +93,9 @@ NOTES = (
     "timed apart.",
     f"Rand index %: mean ± deviation of {REPETITIONS} k-means, each from one random start, on the "
     "rows of the factor where the run ended, goal or not; one draw of the pairs. The paper's "
-    "deviations may be over draws too.",
+    "deviations may be over draws too. A run that its time ended has another kernel, which may "
+    "do better: that is early stopping, not the method. A verdict is a dash where a run ended "
+    "too early to tell.",
     "The paper's graph, bandwidth and λ are not printed; ours are as in npkl_a9a, where λ = 1 "
     "leaves many links unheeded: the table by λ says what more weight does. Its machine and "
     "language differ, so compare ratios. Fig. 1, the two rules for γ, is bis_gamma.",
@@ -170,7 +172,7 @@ def run(ctx: Context) -> Report:
     ]
     limits = ", ".join(f"{name} {_limit(ctx, model):.0f}" for name, model in models.items())
     note = (
-        f"Seconds a run may take: {limits}; FW twice that, auto {AUTO_LIMIT:.0f}, and BiS on "
+        f"Seconds a run may take: {limits}; FW {FW_LIMIT:.0f}, auto {AUTO_LIMIT:.0f}, BiS on "
         f"{names[-1]} {PATIENCE:g} times those of '{CERTIFIED}', {MOST:.0f} at most."
     )
     return ctx.report(tables, (*NOTES, note))
@@ -180,7 +182,7 @@ def _measured(ctx: Context, model: Model, last: bool) -> Runs:
     """FW first, then the others towards its objective."""
     limit = _limit(ctx, model)
     kwargs: dict[str, Any] = {"model": model}
-    runs = {FW: _child(ctx, "frank_wolfe", kwargs | {"limit": 2 * limit})}
+    runs = {FW: _child(ctx, "frank_wolfe", kwargs | {"limit": FW_LIMIT})}
     kwargs["target"] = runs[FW].best
     runs[CERTIFIED] = _child(ctx, "certified", {"model": model})
     patience = min(max(PATIENCE * runs[CERTIFIED].seconds, limit), MOST)
@@ -374,7 +376,8 @@ def _verdicts(found: dict[str, Runs]) -> Table:
     ratio = (bis.seconds if reached is None else reached) / auto.seconds
     shown = f"> {ratio:.3g}" if reached is None else ratio
     claim = f"{last}: BiS takes at least {SPEEDUP:g} times as long as auto to its certified gap"
-    table.add(claim, shown, bool(ratio >= SPEEDUP))
+    undecided = reached is None and ratio < SPEEDUP
+    table.add(claim, shown, None if undecided else bool(ratio >= SPEEDUP))
     for name, runs in found.items():
         difference = float(np.mean(runs[CERTIFIED].rand) - np.mean(runs[BIS].rand))
         table.add(f"{name}: Rand index of auto less that of BiS", difference, difference >= 0)

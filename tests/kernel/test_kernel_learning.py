@@ -272,3 +272,14 @@ def test_kernel_k_means_is_k_means_in_feature_space():
 
 def test_the_family_is_found_from_the_package():
     assert gm.kernel.NPKL is NPKL
+
+
+def test_a_limit_of_rank_cuts_the_best_kernel():
+    data, y = load_iris(return_X_y=True)
+    whole, cut = InductiveKernel().fit(data, y), InductiveKernel(n_components=1).fit(data, y)
+    np.testing.assert_allclose(cut.kernel_factor_, whole.kernel_factor_[:, :1])
+    other = InductiveKernel(n_components=1, solver="lbfgs").fit(data, y)
+    assert cut.certificate_.value <= other.certificate_.value + 1e-9
+    assert cut.certificate_.lower_bound <= whole.certificate_.value
+    with pytest.raises(ValueError, match="n_components must be"):
+        InductiveKernel(n_components=0).fit(data, y)

@@ -13,10 +13,13 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian.certificate import certify
+from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
 from gramian.kernel._base import principal
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
+from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.problems.spectral import quadratic
 from gramian.solvers import minimize
@@ -49,7 +52,8 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     lam : float or "auto"
         λ. "auto" makes the largest eigenvalue of W 1 − τ/2.
     n_components : int, optional
-        The largest rank of the kernel; the certificate then says what the limit can cost.
+        The largest rank of the kernel; the certificate then says what the limit can cost. The
+        best kernel of a rank is the leading part of the best of all: `auto` cuts that.
     solver, tol, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`.
 
@@ -63,6 +67,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     X_fit_, kernel_params_ :
         The samples of the fit and the parameters used.
     result_ : Result
+        The solve, before a cut.
     certificate_ : Certificate
         How far from the optimum the kernel can be.
     n_features_in_, feature_names_in_, n_iter_ :
@@ -129,7 +134,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.result_ = minimize(
             problem,
             self.solver,
-            rank=self.n_components,
+            rank=None if self.solver == "auto" else self.n_components,
             tol=self.tol,
             max_iter=self.max_iter,
             time_limit=self.time_limit,
@@ -137,7 +142,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             progress=self.progress,
         )
         size = tau + self.lam_ * float(np.linalg.norm(scatter))
-        self._finish(Phi, W, 1e-12 * size)
+        self._finish(problem, Phi, W, 1e-12 * size)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -173,7 +178,7 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         lowest = float(np.linalg.eigvalsh(scatter)[0])
         return 2.0 / -lowest if lowest < 0 else 1.0
 
-    def _finish(self, Phi: Array, W: Array, rounding: float) -> None:
+    def _finish(self, problem: Problem, Phi: Array, W: Array, rounding: float) -> None:
         self.certificate_ = self.result_.certificate
         self.n_iter_ = max(1, self.result_.iterations)
         if not self.result_.status.converged:
@@ -189,7 +194,9 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 "the learned kernel is 0: no direction draws classes apart by more than tau; "
                 "lower tau, or look whether the labels have to do with the samples"
             )
-        factor = principal(factor)
+        factor = principal(factor)[:, : self.n_components]
+        if factor.shape[1] < self.result_.rank:
+            self.certificate_ = certify(problem, factor)
         self.kernel_factor_ = Phi @ factor
         self.dual_components_ = W @ factor
         self._n_features_out = factor.shape[1]
@@ -198,6 +205,8 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         check_kernel(self.kernel)
         if not (isinstance(self.tau, Real) and 0 <= self.tau < np.inf):
             raise ValueError(f"tau must be a number of at least 0, got {self.tau!r}")
+        if self.n_components is not None:
+            whole_number(self.n_components, "n_components")
         if isinstance(self.lam, str) and self.lam != "auto":
             raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
 
