@@ -13,6 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
 
 from gramian import plotting
@@ -138,7 +139,7 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The clusters of samples, new ones too."""
         check_is_fitted(self)
         self._check_clusters()
-        labels: NDArray[np.integer] = self._kmeans.predict(self.transform(X))
+        labels: NDArray[np.integer] = self._kmeans.predict(normalize(self.transform(X)))
         return labels
 
     def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
@@ -240,7 +241,9 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         return int(np.unique(labels[labels != UNKNOWN]).size)
 
     def _clustered(self, rows: Array) -> KMeans:
-        return KMeans(self.n_clusters_, n_init=STARTS, random_state=self.random_state).fit(rows)
+        """k-means on the unit sphere, where the kernel is to place the samples (thesis eq. 3.6)."""
+        means = KMeans(self.n_clusters_, n_init=STARTS, random_state=self.random_state)
+        return means.fit(normalize(rows))
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:

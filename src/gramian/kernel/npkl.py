@@ -21,7 +21,8 @@ class NPKL(LinkedKernel):
 
     Solves min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0 (BiS eq. 4): L the normalised Laplacian of
     a neighbourhood graph, and the sum over the links and the diagonal, T_ij = 1 for i = j and
-    must-links, 0 for cannot-links. k-means on the rows of the kernel's factor gives clusters.
+    must-links, 0 for cannot-links. k-means on the rows of the kernel's factor, at unit length,
+    gives clusters.
 
     Parameters
     ----------
