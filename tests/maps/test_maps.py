@@ -301,3 +301,29 @@ def test_a_graph_in_two_parts_has_no_root():
     distances = PairDistances(np.array([[0, 1], [2, 3]]), 4)
     with pytest.raises(ValueError, match="not connected"):
         GroundedRoot(laplacian(distances))
+
+
+@EVERY_MAP
+def test_products_with_many_vectors_are_the_adjoint(make):
+    rng = np.random.default_rng(7)
+    linear_map = make(rng, 8, 15)
+    w, v = rng.standard_normal(linear_map.size), rng.standard_normal(linear_map.order)
+    product = linear_map.vector_product(w)
+    if product is None:
+        assert not isinstance(linear_map, BlockEntries)
+    else:
+        np.testing.assert_allclose(product(v), linear_map.adjoint(w, v[:, None])[:, 0], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.0 + 1e-6])
+def test_weights_of_the_identity_pass_through_an_orthonormal_basis(scale):
+    rng = np.random.default_rng(8)
+    Q = scale * np.linalg.qr(rng.standard_normal((9, 4)))[0]
+    pairs = np.vstack([np.column_stack([np.arange(9)] * 2), [[0, 3], [2, 5]]])
+    weights = Congruence(Entries(pairs, 9), Q).identity_weights()
+    if scale != 1.0:
+        assert weights is None
+        return
+    image = Congruence(Entries(pairs, 9), Q).adjoint_matrix(weights)
+    np.testing.assert_allclose(image, np.eye(4), atol=1e-9)
+    assert np.linalg.eigvalsh(image)[0] >= 1.0

@@ -113,3 +113,14 @@ def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
     monkeypatch.setattr("gramian.objectives.composite.PENCIL_ORDER", 10)
     for factor in (result.factor, np.random.default_rng(0).standard_normal((300, 3))):
         assert gm.certify(problem, factor).lower_bound <= best.value
+
+
+@pytest.mark.parametrize("target", [None, colored], ids=["plain", "colored"])
+def test_products_of_the_gradient_with_a_vector_are_those_of_the_matrix(target):
+    edges, D, _ = roll(60)
+    problem = problems.mvu(edges, D, 60, 0.1, None if target is None else target(60))
+    inner = problem.objective.whitened().objective
+    rng = np.random.default_rng(0)
+    gradient = inner.gradient(inner.image(rng.standard_normal((59, 3))))
+    for v in rng.standard_normal((2, 59)):
+        np.testing.assert_allclose(gradient @ v, gradient.dense() @ v, atol=1e-9)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather, is_frame
 from gramian.constraints import whole_number
+from gramian.fitting import settle, solve
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.result import Result
@@ -84,6 +85,7 @@ class Completion(BaseEstimator):
         """
         self._check_parameters()
         ratings = self._ratings(X)
+        self.__dict__.pop("path_", None)  # that of another fit
         start = None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
@@ -144,28 +146,10 @@ class Completion(BaseEstimator):
         return found[self.lam_]
 
     def _minimize(self, problem: Problem, init: Array | None) -> Result:
-        return minimize(
-            problem,
-            self.solver,
-            init=init,
-            rank=self.rank,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
+        return solve(self, problem, init, rank=self.rank)
 
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
-        self.certificate_ = self.result_.certificate
-        self.n_iter_ = max(1, self.result_.iterations)
-        if not self.result_.status.converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {self.result_.status.sentence} "
-                f"({self.certificate_})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        settle(self, self.result_)
         self._set_bounds(ratings.values)
         self._unpack(ratings, problem, self.result_)
         self._rows, self._cols = ratings.row_ids, ratings.col_ids

@@ -19,7 +19,7 @@ from gramian.problems.completion import nuclear_completion
 Array = NDArray[np.floating]
 
 GUESS = 0.72
-"""λ in units of σ(√rating per row + √ratings per column), about what noise of size σ needs."""
+"""λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
 
 
 class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):

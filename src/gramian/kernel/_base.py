@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,18 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
 
 from gramian import plotting
 from gramian.constraints import whole_number
+from gramian.fitting import settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
 from gramian.problem import Problem
 from gramian.result import Result
-from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
@@ -175,34 +173,17 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
         result, factor = self._learn(start)
-        self.result_, self.certificate_ = result, result.certificate
-        self.n_iter_ = max(1, result.iterations)
-        if not result.status.converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {result.status.sentence} "
-                f"({self.certificate_})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        settle(self, result)
         self.kernel_factor_ = principal(factor)
         self._n_features_out = self.kernel_factor_.shape[1]
         self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
+        self.__dict__.pop("labels_", None)  # those of another fit
         if self.n_clusters_ is not None:
             self._kmeans = self._clustered(self.kernel_factor_)
             self.labels_ = self._kmeans.labels_
 
     def _minimize(self, problem: Problem, init: Array | None) -> Result:
-        return minimize(
-            problem,
-            self.solver,
-            init=init,
-            rank=self.rank,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
+        return solve(self, problem, init, rank=self.rank)
 
     def _laplacian(self, X: Any) -> sp.csr_array:
         if self.affinity == "precomputed_laplacian":

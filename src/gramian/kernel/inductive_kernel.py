@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from numbers import Real
 from typing import Any
@@ -10,19 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.certificate import certify
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
+from gramian.fitting import settle, solve
 from gramian.kernel._base import principal
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.problems.spectral import quadratic
-from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
@@ -131,16 +129,8 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.lam_ = self._weight(scatter)
         tau = float(self.tau)
         problem = quadratic(1.0, None, 0.5 * (tau * np.eye(len(scatter)) + self.lam_ * scatter))
-        self.result_ = minimize(
-            problem,
-            self.solver,
-            rank=None if self.solver == "auto" else self.n_components,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
+        limit = None if self.solver == "auto" else self.n_components
+        settle(self, solve(self, problem, rank=limit))
         size = tau + self.lam_ * float(np.linalg.norm(scatter))
         self._finish(problem, Phi, W, 1e-12 * size)
         return self
@@ -179,15 +169,6 @@ class InductiveKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return 2.0 / -lowest if lowest < 0 else 1.0
 
     def _finish(self, problem: Problem, Phi: Array, W: Array, rounding: float) -> None:
-        self.certificate_ = self.result_.certificate
-        self.n_iter_ = max(1, self.result_.iterations)
-        if not self.result_.status.converged:
-            warnings.warn(
-                f"InductiveKernel did not converge: {self.result_.status.sentence} "
-                f"({self.certificate_})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         factor = self.result_.factor
         if np.sum(factor * factor) <= rounding:
             raise ValueError(

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import plotting
 from gramian.constraints import whole_number
+from gramian.fitting import settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._parts import fit_parts, transform_parts, widened
 from gramian.problem import Problem
 from gramian.result import Result
-from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
@@ -61,6 +59,7 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _fit(self, X: Any, side: Any) -> Any:
         """Unfold the samples, or each part of their graph by itself."""
         graph = self._graph(X)
+        self.__dict__.pop("parts_", None)  # those of another fit
         if graph.n_parts == 1:
             self._fit_connected(X, side, graph)
         else:
@@ -86,29 +85,11 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         )
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
-        return minimize(
-            problem,
-            self.solver,
-            init=init,
-            rank=self.rank,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            time_limit=self.time_limit,
-            random_state=self.random_state,
-            progress=self.progress,
-        )
+        return solve(self, problem, init, rank=self.rank)
 
     def _finish(self, result: Result, factor: Array, X: Any) -> None:
         """Set what a fitted unfolding has, in the units of the samples."""
-        self.result_, self.certificate_ = result, result.certificate
-        self.n_iter_ = max(1, result.iterations)
-        if not result.status.converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {result.status.sentence} "
-                f"({self.certificate_})",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        settle(self, result)
         self.kernel_factor_ = np.sqrt(self._unit) * principal(factor)
         self._describe(X)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.constraints import plainly
+from gramian.fitting import settle
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import check_triplets, split_pairs, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
@@ -135,16 +134,7 @@ class MetricLearner(Verification, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
     ) -> None:
         """Set what a fitted metric has, and warn where the run did not converge."""
-        self.result_ = result
-        self.certificate_ = result.certificate
-        self.n_iter_ = max(1, result.iterations)
-        if not result.status.converged:
-            warnings.warn(
-                f"{type(self).__name__} did not converge: {result.status.sentence} "
-                f"({self.certificate_})",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        settle(self, result, stacklevel=5)
         factor = principal_columns(factor, gram @ factor)
         factor = factor if basis is None else basis @ factor
         directions = np.ascontiguousarray(factor.T[: self.n_components])

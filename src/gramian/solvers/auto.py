@@ -44,9 +44,11 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
 
     Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
     moderate order start by projected gradient, which high ranks do not slow down, and go on with
-    the staircase where that is not enough. Everything else climbs the staircase. Under a rank
-    limit the split's answer is cut to that rank and refined there, as is a start that is given;
-    without either it is BILGO. With a fixed trace the staircase's answer is cut.
+    the staircase where that is not enough. Graphs are unfolded in whitened coordinates, and large
+    matrices completed by L-BFGS with a doubling number of columns. Everything else climbs the
+    staircase. Under a rank limit the split's answer is cut to that rank and refined there, as is a
+    start that is given; without either it is BILGO. With a fixed trace the staircase's answer is
+    cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if limited and problem.domain.trace is not None:

@@ -1,0 +1,46 @@
+"""What every estimator does with a problem: solve it as its parameters say."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from gramian.problem import Problem
+from gramian.result import Result
+from gramian.solvers import minimize
+
+Array = NDArray[np.floating]
+
+
+def solve(
+    estimator: Any, problem: Problem, init: Array | None = None, *, rank: int | None = None
+) -> Result:
+    """`minimize` with the solver, tolerance and limits of an estimator."""
+    return minimize(
+        problem,
+        estimator.solver,
+        init=init,
+        rank=rank,
+        tol=estimator.tol,
+        max_iter=estimator.max_iter,
+        time_limit=estimator.time_limit,
+        random_state=estimator.random_state,
+        progress=estimator.progress,
+    )
+
+
+def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
+    """Set `result_`, `certificate_` and `n_iter_`, and warn where the run did not converge."""
+    estimator.result_, estimator.certificate_ = result, result.certificate
+    estimator.n_iter_ = max(1, result.iterations)
+    if not result.status.converged:
+        warnings.warn(
+            f"{type(estimator).__name__} did not converge: {result.status.sentence} "
+            f"({result.certificate})",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
