@@ -1,4 +1,4 @@
-"""What every estimator does with a problem: solve it as its parameters say."""
+"""What estimators share: solving as their parameters say, telling the outcome, turning a factor."""
 
 from __future__ import annotations
 
@@ -44,3 +44,15 @@ def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
+
+
+def principal(factor: Array) -> Array:
+    """The factor turned so that its columns are orthogonal and fall in size."""
+    if factor.shape[1] == 0:
+        return np.zeros((factor.shape[0], 1))
+    values, turn = np.linalg.eigh(factor.T @ factor)
+    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
+    kept[0] = True
+    turned = (factor @ turn[:, ::-1])[:, kept]
+    largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
+    return np.ascontiguousarray(turned * np.where(largest < 0, -1.0, 1.0))

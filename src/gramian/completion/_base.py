@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from numbers import Real
 from typing import Any
 
@@ -32,7 +32,7 @@ PATH_RANK, PATH_STEPS = 24, 12
 """The path is solved roughly, at a rank that tells one λ from another."""
 
 
-class Completion(BaseEstimator):
+class Completion(BaseEstimator, ABC):
     """A matrix of low rank beside offsets, learned from some entries."""
 
     def __sklearn_tags__(self) -> Any:

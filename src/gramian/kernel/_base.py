@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_symmetr
 
 from gramian import plotting
 from gramian.constraints import whole_number
-from gramian.fitting import settle, solve
+from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
 from gramian.problem import Problem
@@ -244,18 +244,6 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(self.X_fit_))
         centred = self.X_fit_ - self.X_fit_.mean(axis=0)
         return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
-
-
-def principal(factor: Array) -> Array:
-    """The factor turned so that its columns are orthogonal and fall in size."""
-    if factor.shape[1] == 0:
-        return np.zeros((factor.shape[0], 1))
-    values, turn = np.linalg.eigh(factor.T @ factor)
-    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
-    kept[0] = True
-    turned = (factor @ turn[:, ::-1])[:, kept]
-    largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
-    return np.ascontiguousarray(turned * np.where(largest < 0, -1.0, 1.0))
 
 
 def violation(links: Links, factor: Array) -> float:

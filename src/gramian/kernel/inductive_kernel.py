@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.certificate import certify
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
-from gramian.fitting import settle, solve
-from gramian.kernel._base import principal
+from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
 from gramian.problem import Problem

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import plotting
 from gramian.constraints import whole_number
-from gramian.fitting import settle, solve
+from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._parts import fit_parts, transform_parts, widened
 from gramian.problem import Problem
@@ -90,7 +90,7 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
     def _finish(self, result: Result, factor: Array, X: Any) -> None:
         """Set what a fitted unfolding has, in the units of the samples."""
         settle(self, result)
-        self.kernel_factor_ = np.sqrt(self._unit) * principal(factor)
+        self.kernel_factor_ = np.sqrt(self._unit) * principal(factor - factor.mean(axis=0))
         self._describe(X)
 
     def _describe(self, X: Any) -> None:
@@ -118,19 +118,6 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         near = self._neighbours.kneighbors(X, return_distance=False)
         weights = barycentric(_dense(X), self.X_fit_, near)
         return np.einsum("ik,ikc->ic", weights, self.embedding_[near])
-
-
-def principal(factor: Array) -> Array:
-    """The factor centred and turned so that its columns are orthogonal and fall in size."""
-    centred = factor - factor.mean(axis=0)
-    if centred.shape[1] == 0:
-        return centred
-    values, turn = np.linalg.eigh(centred.T @ centred)
-    turned = centred @ turn[:, ::-1]
-    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
-    turned = turned[:, kept]
-    largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
-    return turned * np.where(largest < 0, -1.0, 1.0)
 
 
 def largest_edge_error(graph: Graph, factor: Array) -> float:
