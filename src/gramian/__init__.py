@@ -12,13 +12,15 @@ from gramian.certificate import Certificate, certify
 from gramian.domains import PSDCone, Spectrahedron
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
-from gramian.solvers import minimize
+from gramian.solvers import checkpoints, minimize
+from gramian.storage import StoredFileError
 
 __version__ = "0.1.0"
 
 _ON_DEMAND = (
     "checks",
     "completion",
+    "datasets",
     "graph",
     "kernel",
     "manifold",
@@ -37,11 +39,15 @@ __all__ = [
     "Spectrahedron",
     "State",
     "Status",
+    "StoredFileError",
     "certify",
+    "checkpoints",
     "checks",
     "completion",
+    "datasets",
     "graph",
     "kernel",
+    "load",
     "manifold",
     "metric",
     "minimize",
@@ -54,6 +60,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return import_module(f"gramian.{name}")
+    if name == "load":
+        return import_module("gramian.persistence").load
     raise AttributeError(f"module 'gramian' has no attribute {name!r}")
 
 

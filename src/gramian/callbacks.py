@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -43,24 +44,59 @@ class State:
 Callback = Callable[[State], Any]
 
 
-class ProgressBar:
-    """A bar with iteration, objective, certified gap and rank, for ``progress=True``."""
+SURE = 1.0
+"""How far the logarithm of the gap has to have fallen to tell the time left from."""
 
-    def __init__(self, total: int | None, label: str) -> None:
+
+class ProgressBar:
+    """One line with iteration, objective, certified gap, rank and time left, in notebooks too.
+
+    The time left is told where it can be: by the iterations or the seconds allowed, and by the
+    rate at which the gap has fallen to the tolerance so far, whichever ends the run first.
+    """
+
+    def __init__(
+        self, label: str, tol: float, max_iter: int | None = None, seconds: float = np.inf
+    ) -> None:
         try:
             from tqdm.auto import tqdm
         except ImportError as missing:
             raise ImportError(
                 "progress=True needs tqdm: install gramian[progress], or leave progress off"
             ) from missing
-        self._bar = tqdm(total=total, desc=label, unit="it")
+        self._bar = tqdm(desc=label, bar_format="{desc}: {n_fmt} steps, {elapsed}{postfix}")
+        self._tol, self._max_iter, self._seconds = tol, max_iter, seconds
+        self._started = time.perf_counter()
+        self._first: tuple[float, float] | None = None
 
     def __call__(self, state: State) -> None:
-        shown = {"F": f"{state.value:.6g}", "rank": int(state.record["rank"])}
+        shown = {"F": f"{state.value:.6g}"}
         if "gap" in state.record:
             shown["gap"] = f"{state.record['gap']:.1e}"
+        shown["rank"] = f"{int(state.record['rank'])}"
+        left = self._left(state)
+        if np.isfinite(left):
+            shown["left"] = f"{left:.0f} s"
         self._bar.set_postfix(shown, refresh=False)
         self._bar.update(state.iteration - self._bar.n)
+
+    def _left(self, state: State) -> float:
+        """Seconds until something ends the run, infinite where nothing tells."""
+        passed = time.perf_counter() - self._started
+        left = [max(0.0, self._seconds - passed)]
+        if self._max_iter is not None and state.iteration:
+            left.append(passed * (self._max_iter / state.iteration - 1))
+        gap = state.record.get("gap", 0.0)
+        relative = gap / max(abs(state.value), abs(state.value - gap), 1e-300)
+        if relative > 0 and self._first is None:
+            self._first = passed, np.log(relative)
+        elif relative > 0 and self._first is not None and self._tol > 0:
+            since, log_first = self._first
+            fallen = log_first - np.log(relative)
+            still = np.log(relative / self._tol)
+            if fallen > SURE and still > 0:
+                left.append((passed - since) * still / fallen)
+        return float(min(left))
 
     def close(self) -> None:
         self._bar.close()

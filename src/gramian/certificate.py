@@ -13,11 +13,13 @@ from numpy.typing import ArrayLike
 from gramian.eigen import leading_eigenpair
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.problem import Problem, as_factor
+from gramian.storage import storable
 
 DENSE_ORDER = 1500
 """Up to this order λ_min comes from a full eigenvalue computation, which cannot miss it."""
 
 
+@storable
 @dataclass(frozen=True)
 class Certificate:
     """What is proved about a point M of a problem with minimum F*.

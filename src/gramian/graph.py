@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_array
 
 from gramian.constraints import nearest_others, whole_number
 from gramian.maps import PairDistances, sparse_root
+from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -34,6 +35,7 @@ SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
 
 
+@storable
 @dataclass(frozen=True)
 class Graph:
     """Edges between n points, each once with i < j, and their squared lengths.

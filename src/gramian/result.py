@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
+from gramian.storage import storable
 
 Array = NDArray[np.floating]
 
 
+@storable
 class Status(Enum):
     """How a run ended, with a sentence for people."""
 
@@ -38,6 +40,7 @@ class Status(Enum):
         return self in (Status.CONVERGED, Status.LOCAL)
 
 
+@storable
 @dataclass
 class History:
     """The trace of a run: one record an iteration, columns by name.
@@ -67,6 +70,7 @@ class History:
         return len(self.records)
 
 
+@storable
 @dataclass(frozen=True)
 class Result:
     """The outcome of `gramian.minimize`."""

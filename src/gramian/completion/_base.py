@@ -18,6 +18,7 @@ from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather, is_frame
 from gramian.constraints import whole_number
 from gramian.fitting import settle, solve
+from gramian.persistence import Saved
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.result import Result
@@ -32,7 +33,7 @@ PATH_RANK, PATH_STEPS = 24, 12
 """The path is solved roughly, at a rank that tells one λ from another."""
 
 
-class Completion(BaseEstimator, ABC):
+class Completion(Saved, BaseEstimator, ABC):
     """A matrix of low rank beside offsets, learned from some entries."""
 
     def __sklearn_tags__(self) -> Any:

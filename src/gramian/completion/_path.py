@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import plotting
+from gramian.storage import storable
 
 Array = NDArray[np.floating]
 
@@ -20,6 +21,7 @@ CLOSE = 1e-3
 """Errors that differ less than this part say nothing about which λ is better."""
 
 
+@storable
 @dataclass(frozen=True)
 class Path:
     """λ, falling, and the RMSE of the ratings held out for each.

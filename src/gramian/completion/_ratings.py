@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from gramian.storage import storable
+
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
@@ -20,11 +22,12 @@ COMPARED = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of names that are ordered together."""
 
 
+@storable
+@dataclass(frozen=True)
 class Ids:
     """The names of rows or columns, any that can be compared for equality."""
 
-    def __init__(self, given: NDArray[Any]) -> None:
-        self.names = given
+    names: NDArray[Any]
 
     @classmethod
     def of(cls, given: NDArray[Any]) -> tuple[Ids, Indices]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
@@ -19,6 +20,7 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
+from gramian.persistence import Saved
 from gramian.problem import Problem
 from gramian.result import Result
 
@@ -29,8 +31,10 @@ STARTS = 10
 """Starts of k-means."""
 
 
-class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LinkedKernel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+
+    _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -137,8 +141,8 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         """The clusters of samples, new ones too."""
         check_is_fitted(self)
         self._check_clusters()
-        labels: NDArray[np.integer] = self._kmeans.predict(normalize(self.transform(X)))
-        return labels
+        rows = normalize(self.transform(X))
+        return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers_))
 
     def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
         """A figure of the clusters before and after the links, which are drawn.
@@ -168,7 +172,13 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def _fit_to(self, X: Any) -> None:
         self.laplacian_ = self._laplacian(X)
         self.X_fit_ = X
+        self._remake()
         self._learn_from(None)
+
+    def _remake(self) -> None:
+        if self.affinity == "nearest_neighbors":
+            k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+            self._neighbours = NearestNeighbors(n_neighbors=k).fit(self.X_fit_)
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
@@ -179,8 +189,8 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
         self.__dict__.pop("labels_", None)  # those of another fit
         if self.n_clusters_ is not None:
-            self._kmeans = self._clustered(self.kernel_factor_)
-            self.labels_ = self._kmeans.labels_
+            means = self._clustered(self.kernel_factor_)
+            self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
 
     def _minimize(self, problem: Problem, init: Array | None) -> Result:
         return solve(self, problem, init, rank=self.rank)
@@ -194,7 +204,6 @@ class LinkedKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         graph = neighbor_graph(X, k, approximate=self.approximate, connect="components")
         affinities = graph.weights(self.bandwidth)
         self._square = graph.square_bandwidth(self.bandwidth)
-        self._neighbours = NearestNeighbors(n_neighbors=k).fit(X)
         return graph.laplacian(affinities, normalized=True)
 
     def _samples(self, X: Any) -> Any:

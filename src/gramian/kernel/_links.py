@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn.utils.validation import check_array, column_or_1d
 
 from gramian.maps.base import index_columns, refuse_rows
+from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
@@ -24,6 +25,7 @@ LABELLED, PARTNERS = 300, 20
 """Labelled samples up to which all pairs of them are linked; beyond, so many of each kind each."""
 
 
+@storable
 @dataclass(frozen=True)
 class Links:
     """Pairs i < j of n samples, each once: what their kernel should be, and how much it counts.

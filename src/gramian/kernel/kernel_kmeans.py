@@ -9,11 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
 
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
 from gramian.memory import check_memory
+from gramian.persistence import Saved
 
 Array = NDArray[np.floating]
 
@@ -21,7 +23,7 @@ MATRICES = 4
 """Matrices of the samples' number squared that a fit with a kernel holds at once."""
 
 
-class KernelKMeans(ClusterMixin, BaseEstimator):
+class KernelKMeans(Saved, ClusterMixin, BaseEstimator):
     """k-means on the samples as a kernel sees them.
 
     With K = ΦΦᵀ, found by an eigenvalue decomposition, it is scikit-learn's k-means on the rows of
@@ -45,6 +47,8 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
+    cluster_centers_ : array of shape (n_clusters, n_directions)
+        In coordinates of feature space; with the linear kernel in features.
     inertia_ : float
         The sum of squared distances to the centres, in feature space.
     n_iter_, n_features_in_, feature_names_in_ :
@@ -85,11 +89,10 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         if count > X.shape[0]:
             raise ValueError(f"n_clusters={count}, but there are {X.shape[0]} samples")
         starts = whole_number(self.n_init, "n_init")
-        self._kmeans = KMeans(count, n_init=starts, random_state=self.random_state)
-        self._kmeans.fit(X if self.kernel == "linear" else self._features(X))
-        self.labels_ = self._kmeans.labels_
-        self.inertia_ = float(self._kmeans.inertia_)
-        self.n_iter_ = self._kmeans.n_iter_
+        means = KMeans(count, n_init=starts, random_state=self.random_state)
+        means.fit(X if self.kernel == "linear" else self._features(X))
+        self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
+        self.inertia_, self.n_iter_ = float(means.inertia_), means.n_iter_
         return self
 
     def predict(self, X: Any) -> NDArray[np.integer]:
@@ -98,8 +101,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):
         X = self._samples(X, reset=False)
         if self.kernel != "linear":
             X = self._kernel(X) @ self._basis
-        labels: NDArray[np.integer] = self._kmeans.predict(X)
-        return labels
+        return np.asarray(pairwise_distances_argmin(X, self.cluster_centers_))
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         sparse = False if self.kernel == "precomputed" else "csr"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._parts import fit_parts, transform_parts, widened
+from gramian.persistence import Saved
 from gramian.problem import Problem
 from gramian.result import Result
 
@@ -27,8 +28,10 @@ RIDGE = 1e-3
 """Added to a local Gram matrix, in units of its trace."""
 
 
-class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Unfolding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
+
+    _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -100,9 +103,12 @@ class Unfolding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self.embedding_ = widened(self.kernel_factor_, self.n_components)
         self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
         self._n_features_out = self.n_components
-        self._neighbours = NearestNeighbors(n_neighbors=min(self.n_neighbors, X.shape[0] - 1))
-        self._neighbours.fit(X)
         self.X_fit_ = X
+        self._remake()
+
+    def _remake(self) -> None:
+        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+        self._neighbours = NearestNeighbors(n_neighbors=k).fit(self.X_fit_)
 
     def transform(self, X: Any) -> Array:
         """Place new samples among the embedded ones, as they lie among their neighbours.

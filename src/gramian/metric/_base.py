@@ -16,6 +16,7 @@ from gramian.fitting import settle
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import check_triplets, split_pairs, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
+from gramian.persistence import Saved
 from gramian.problem import Problem
 from gramian.result import Result
 from gramian.solvers import minimize
@@ -27,7 +28,9 @@ LARGE_RANK = 40
 """The rank of M beyond the orders that can be decomposed, unless told (LRO §5.2 takes 40 to 60)."""
 
 
-class MetricLearner(Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class MetricLearner(
+    Saved, Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 
     Subclasses fit and set `result_` and `components_`, the rows of Lᵀ turned so that the mapped

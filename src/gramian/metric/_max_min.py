@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gramian.certificate import relative
+from gramian.storage import storable
 
 
+@storable
 @dataclass(frozen=True)
 class MaxMin:
     """What is proved of a largest minimum: the one reached, and one that none can pass.

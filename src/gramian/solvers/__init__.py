@@ -1,6 +1,7 @@
 """Solvers: each sees an objective and a domain, never a data set."""
 
+from gramian.solvers.checkpoint import CheckpointError, checkpoints
 from gramian.solvers.minimize import minimize
 from gramian.solvers.registry import available
 
-__all__ = ["available", "minimize"]
+__all__ = ["CheckpointError", "available", "checkpoints", "minimize"]

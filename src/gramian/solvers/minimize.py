@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from gramian.certificate import DENSE_ORDER, Certificate, certify, relative, rou
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
 from gramian.solvers.base import Run, Settings, Solver, Step, compress, is_optimal
+from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.solvers.registry import check_accepts, find
 
 Array = NDArray[np.floating]
@@ -34,6 +36,8 @@ def minimize(
     random_state: Any = None,
     callback: Callback | None = None,
     progress: bool = False,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
     **options: Any,
 ) -> Result:
     """Minimise F(M) over the domain of the problem, in factored form M = LLᵀ.
@@ -61,6 +65,11 @@ def minimize(
         Called with a `State` at every iteration; returning True stops the run.
     progress : bool
         Show a progress bar (needs tqdm).
+    checkpoint : str or Path, optional
+        A file that keeps the best point so far. Where it exists already, the run begins with what
+        it holds: the same call goes on after a kill.
+    every : float
+        Seconds between two writes of the checkpoint.
     **options
         Options of the solver itself.
 
@@ -81,16 +90,18 @@ def minimize(
     _check_options(chosen, options)
     factor = _start(problem, init, settings)
     check_accepts(chosen, problem, settings)
-    watchers = [callback] if callback is not None else []
-    bar = ProgressBar(max_iter, f"{problem.name} by {chosen.name}") if progress else None
+    keeper = checkpoint_for(problem, checkpoint, every)
+    factor = factor if keeper is None else keeper.start(factor)
+    bar = _bar(problem, chosen, settings, max_iter) if progress else None
+    watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
         with blas_threads_for(_dense_order(problem)):
             run = chosen.run(problem, factor, settings, **options)
-            best, status, history = _drive(
-                problem, factor, run, settings, limit, [*watchers, *([bar] if bar else [])], started
-            )
+            best, status, history = _drive(problem, factor, run, settings, limit, watchers, started)
             certificate = best.certificate or _last_certificate(problem, best)
             certificate = _at(certificate, problem, problem.value(best.factor))
+        if keeper is not None:
+            keeper.finish(best.factor, certificate.value, len(history))
     finally:
         if bar is not None:
             bar.close()
@@ -104,6 +115,11 @@ def minimize(
         problem=problem.name,
         seconds=time.perf_counter() - started,
     )
+
+
+def _bar(problem: Problem, solver: Solver, settings: Settings, max_iter: int | None) -> ProgressBar:
+    left = settings.deadline - time.perf_counter()
+    return ProgressBar(f"{problem.name} by {solver.name}", settings.tol, max_iter, left)
 
 
 def _dense_order(problem: Problem) -> int:

@@ -1,0 +1,269 @@
+"""Files of arrays and JSON: what models and checkpoints are kept in.
+
+A file is a zip archive, nothing in it compressed: `content.json` says what there is, and its arrays
+are `.npy` members that `numpy.load` reads too. Reading makes numbers, strings and the classes
+registered here; nothing is ever unpickled, and nothing can grow beyond the size of the file.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+FORMAT_VERSION = 1
+CONTENT = "content.json"
+KINDS = "biufU"
+"""Arrays of truth values, whole numbers, numbers and strings."""
+
+Class = TypeVar("Class", bound=type)
+
+_BY_NAME: dict[str, type] = {}
+
+
+class StoredFileError(ValueError):
+    """A file that is not what it should be, or that holds what cannot be kept."""
+
+
+def storable(cls: Class) -> Class:
+    """Register a dataclass, an enumeration, or a class with `_to_store` and `_from_store`."""
+    _BY_NAME[_name(cls)] = cls
+    return cls
+
+
+def _name(cls: type) -> str:
+    """The public place of a class: files inside a package may be moved."""
+    place = cls.__module__.split(".")
+    return ".".join([*(place[:2] if place[0] == "gramian" else place), cls.__name__])
+
+
+# --- files -----------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of another only when it is whole and on the disk."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def write(path: Path, kind: str, content: Any) -> None:
+    """Write a file of a kind, whole or not at all."""
+    arrays = _Arrays()
+    head = {"format": f"gramian {kind}", "format_version": FORMAT_VERSION}
+    text = json.dumps(
+        {**head, "content": _encoded(content, kind, arrays)}, allow_nan=False, indent=1
+    )
+    with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(CONTENT, text)
+        for name, array in arrays.members.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                npy.write_array(member, array, allow_pickle=False)
+
+
+def read(path: Path, kind: str) -> Any:
+    """The content of a file of a kind.
+
+    Raises
+    ------
+    StoredFileError
+        Whatever the file holds in its place.
+    OSError
+        Where it cannot be read.
+    """
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _content(archive, path, kind)
+        except StoredFileError:
+            raise
+        except Exception as reason:  # a hostile file can fail in any way, and has to fail as one
+            raise StoredFileError(
+                f"{path} is not a whole gramian {kind}: {type(reason).__name__}: {reason}"
+            ) from reason
+
+
+def is_stored(path: Path) -> str | None:
+    """The kind of a file of ours, None for any other."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            head = json.loads(_member(archive, CONTENT))
+            name = str(head["format"])
+    except Exception:
+        return None
+    return name.removeprefix("gramian ") if name.startswith("gramian ") else None
+
+
+def _content(archive: zipfile.ZipFile, path: Path, kind: str) -> Any:
+    head = json.loads(_member(archive, CONTENT))
+    if head["format"] != f"gramian {kind}":
+        raise StoredFileError(f"{path} is a {head['format']}, where a gramian {kind} is expected")
+    if head["format_version"] > FORMAT_VERSION:
+        raise StoredFileError(
+            f"{path} was written by a newer gramian (format {head['format_version']}, this one "
+            f"reads up to {FORMAT_VERSION}): upgrade gramian to read it"
+        )
+    return _decoded(head["content"], lambda name: _array(_member(archive, f"{name}.npy")))
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    info = archive.getinfo(name)
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
+        raise StoredFileError(f"member {name} is compressed, which gramian never writes")
+    return archive.read(info)
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    """An array of a plain kind, whose header claims what is there and no more."""
+    file = io.BytesIO(data)
+    version = npy.read_magic(file)
+    header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+    shape, fortran, dtype = header(file)
+    if dtype.kind not in KINDS or dtype.hasobject:
+        raise StoredFileError(f"an array of {dtype} is not read")
+    rest = memoryview(data)[file.tell() :]
+    if math.prod(shape) * dtype.itemsize != len(rest) or any(size < 0 for size in shape):
+        raise StoredFileError(f"an array claims the shape {shape}, and has {len(rest)} bytes")
+    if dtype.itemsize == 0:
+        return np.zeros(shape, dtype)
+    flat = np.frombuffer(rest, dtype).copy()
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+# --- values ----------------------------------------------------------------------------
+
+
+class _Arrays:
+    """The arrays of a file, each once however often it is named."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, NDArray[Any]] = {}
+        self._names: dict[int, str] = {}
+
+    def add(self, array: NDArray[Any]) -> str:
+        if id(array) not in self._names:
+            self._names[id(array)] = name = f"array{len(self.members)}"
+            self.members[name] = array
+        return self._names[id(array)]
+
+
+def _encoded(value: Any, place: str, arrays: _Arrays) -> Any:
+    """A tree for JSON; what JSON has no word for is an object with one key that says what it is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, Enum)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, np.ndarray):
+        return _encoded_array(value, place, arrays)
+    if sp.issparse(value):
+        return _encoded_sparse(value, place, arrays)
+
+    def inner(part: Any, name: Any) -> Any:
+        return _encoded(part, f"{place}.{name}", arrays)
+
+    if isinstance(value, list):
+        return [inner(part, k) for k, part in enumerate(value)]
+    if isinstance(value, tuple) and type(value) is tuple:
+        return {"tuple": [inner(part, k) for k, part in enumerate(value)]}
+    if isinstance(value, dict):
+        return {"dict": [[inner(k, k), inner(part, k)] for k, part in value.items()]}
+    if _BY_NAME.get(_name(type(value))) is type(value):
+        state = {name: inner(part, name) for name, part in _state(value).items()}
+        return {"class": _name(type(value)), "state": state}
+    raise StoredFileError(
+        f"{place} is of type {type(value).__name__}, which a file of arrays and JSON cannot hold: "
+        "use numbers and strings, or pickle"
+    )
+
+
+def _encoded_array(value: NDArray[Any], place: str, arrays: _Arrays) -> Any:
+    if value.dtype.kind in KINDS:
+        return {"array": arrays.add(value)}
+    if value.dtype.kind == "O":
+        parts = [_encoded(part, f"{place} (an entry)", arrays) for part in value.ravel().tolist()]
+        return {"objects": parts, "shape": list(value.shape)}
+    raise StoredFileError(f"{place} is an array of {value.dtype}, which a model file cannot hold")
+
+
+def _encoded_sparse(value: Any, place: str, arrays: _Arrays) -> Any:
+    if value.format != "csr":
+        raise StoredFileError(f"{place} is a sparse matrix in {value.format} format, not csr")
+    parts = [arrays.add(part) for part in (value.data, value.indices, value.indptr)]
+    is_array = isinstance(value, sp.csr_array)
+    return {"csr": "array" if is_array else "matrix", "parts": parts, "shape": list(value.shape)}
+
+
+def _state(value: Any) -> Mapping[str, Any]:
+    if isinstance(value, Enum):
+        return {"name": value.name}
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    state: Mapping[str, Any] = value._to_store()
+    return state
+
+
+def _decoded(tree: Any, array: Callable[[str], NDArray[Any]]) -> Any:
+    if isinstance(tree, list):
+        return [_decoded(part, array) for part in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "float" in tree:
+        return float(tree["float"])
+    if "array" in tree:
+        return array(tree["array"])
+    if "tuple" in tree:
+        return tuple(_decoded(tree["tuple"], array))
+    if "dict" in tree:
+        return {_decoded(key, array): _decoded(part, array) for key, part in tree["dict"]}
+    if "objects" in tree:
+        objects = np.empty(len(tree["objects"]), dtype=object)
+        objects[:] = _decoded(tree["objects"], array)
+        return objects.reshape(tree["shape"])
+    if "csr" in tree:
+        return _csr(tree, array)
+    return _made(_class(tree["class"]), {k: _decoded(v, array) for k, v in tree["state"].items()})
+
+
+def _csr(tree: Any, array: Callable[[str], NDArray[Any]]) -> Any:
+    kind = sp.csr_array if tree["csr"] == "array" else sp.csr_matrix
+    data, indices, indptr = (array(name) for name in tree["parts"])
+    if indptr.size != tree["shape"][0] + 1:
+        raise StoredFileError("the parts of a sparse matrix do not belong together")
+    found = kind((data, indices, indptr), shape=tuple(tree["shape"]))
+    found.check_format(full_check=True)
+    return found
+
+
+def _class(name: str) -> type:
+    if name not in _BY_NAME:
+        raise StoredFileError(f"this gramian knows no class {name!r}")
+    return _BY_NAME[name]
+
+
+def _made(cls: Any, state: dict[str, Any]) -> Any:
+    if issubclass(cls, Enum):
+        return cls[state["name"]]
+    return cls._from_store(state) if hasattr(cls, "_from_store") else cls(**state)

@@ -1,0 +1,149 @@
+"""Checkpoints: the run goes on where it was cut off, and nothing on the disk is ever half."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+
+import gramian as gm
+from gramian import StoredFileError, storage
+from gramian.metric import LMNN
+from gramian.solvers import CheckpointError, available
+
+X, y = load_wine(return_X_y=True)
+PROBLEM = gm.problems.kta((X - X.mean(0)) / X.std(0), y, 1.0)
+OPTIMUM = gm.minimize(PROBLEM, tol=1e-9).value
+
+RUN = """
+import sys
+import gramian as gm
+from sklearn.datasets import load_wine
+
+X, y = load_wine(return_X_y=True)
+problem = gm.problems.kta((X - X.mean(0)) / X.std(0), y, 1.0)
+print("running", flush=True)
+gm.minimize(problem, sys.argv[2], checkpoint=sys.argv[1], every=0, tol=0, max_iter=10**6)
+"""
+
+
+def stored(path: Path) -> dict:
+    return storage.read(path, "checkpoint")
+
+
+@pytest.mark.parametrize("solver", [s for s in available() if s not in ("clarabel", "scs")])
+def test_every_solver_goes_on_from_its_checkpoint(solver, tmp_path):
+    """The second run begins no worse than the first ended."""
+    path = tmp_path / "run"
+    try:
+        first = gm.minimize(PROBLEM, solver, max_iter=3, checkpoint=path, every=0)
+    except ValueError as refusal:
+        pytest.skip(f"{solver} does not take this problem: {refusal}")
+    assert stored(path)["value"] == pytest.approx(first.value)
+    second = gm.minimize(PROBLEM, solver, max_iter=3, checkpoint=path)
+    assert second.value <= first.value * (1 + 1e-9)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_at_twenty_moments_it_still_ends_at_the_optimum(tmp_path):
+    rng = np.random.default_rng(0)
+    for moment in rng.uniform(0.0, 0.3, size=20):
+        path = tmp_path / f"run at {moment:.3f}"
+        command = [sys.executable, "-c", RUN, str(path), "gd"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as running:
+            assert running.stdout is not None and running.stdout.readline() == b"running\n"
+            time.sleep(moment)
+            running.kill()
+        if path.exists():  # killed before the first write there is nothing to go on from
+            assert stored(path)["value"] >= OPTIMUM * (1 - 1e-9)
+        resumed = gm.minimize(PROBLEM, checkpoint=path, tol=1e-8)
+        assert resumed.value == pytest.approx(OPTIMUM, rel=1e-7)
+        assert resumed.status.converged
+
+
+def test_a_finished_run_ends_at_once(tmp_path):
+    first = gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
+    again = gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
+    assert again.value == pytest.approx(first.value, rel=1e-12)
+    assert again.iterations <= 1
+
+
+def test_the_best_point_is_kept_not_the_last(tmp_path):
+    values = []
+    path = tmp_path / "run"
+    gm.minimize(PROBLEM, "agd", max_iter=30, checkpoint=path, every=0, callback=values.append)
+    assert stored(path)["value"] == pytest.approx(min(state.value for state in values))
+
+
+def test_another_problem_is_refused(tmp_path):
+    gm.minimize(PROBLEM, checkpoint=tmp_path / "run", max_iter=2)
+    iris = gm.problems.kta(*load_iris(return_X_y=True), 1.0)
+    with pytest.raises(StoredFileError, match="another problem"):
+        gm.minimize(iris, checkpoint=tmp_path / "run")
+    with pytest.raises(StoredFileError, match="another problem"):
+        gm.minimize(gm.problems.kta(X, y, 1.0), checkpoint=tmp_path / "run")
+
+
+def test_a_broken_checkpoint_is_refused(tmp_path):
+    (tmp_path / "run").write_bytes(b"not a checkpoint")
+    with pytest.raises(StoredFileError, match="not a whole gramian checkpoint"):
+        gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
+
+
+def test_a_full_disk_is_told_and_the_last_good_one_stays(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    flush = os.fsync
+    written = []
+
+    def full_later(descriptor):
+        written.append(descriptor)
+        if len(written) > 3:
+            raise OSError(28, "No space left on device")
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_later)
+    with pytest.raises(CheckpointError, match=r"No space left on device.*last good checkpoint is"):
+        gm.minimize(PROBLEM, "gd", checkpoint=path, every=0)
+    monkeypatch.undo()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+    assert gm.minimize(PROBLEM, checkpoint=path, tol=1e-8).value == pytest.approx(OPTIMUM)
+
+
+def test_a_folder_that_takes_no_file_is_told_before_the_run(tmp_path):
+    steps = []
+    with pytest.raises(CheckpointError, match="could not be written at iteration 0"):
+        gm.minimize(PROBLEM, checkpoint=tmp_path / "no" / "run", callback=steps.append)
+    assert not steps
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() == 0, reason="root writes anywhere")
+def test_a_read_only_folder_is_told(tmp_path):
+    tmp_path.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        with pytest.raises(CheckpointError, match="Permission denied"):
+            gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
+    finally:
+        tmp_path.chmod(stat.S_IRWXU)
+
+
+def test_every_has_to_be_seconds(tmp_path):
+    with pytest.raises(ValueError, match="every must be a number of seconds"):
+        gm.minimize(PROBLEM, checkpoint=tmp_path / "run", every=-1)
+
+
+def test_all_solves_of_an_estimator_are_kept(tmp_path):
+    with gm.checkpoints(tmp_path / "fit", every=0):
+        first = LMNN().fit(X, y)
+    files = sorted(entry.name for entry in (tmp_path / "fit").iterdir())
+    assert files[0] == "solve-0001.gramian" and len(files) >= 1
+    with gm.checkpoints(tmp_path / "fit"):
+        again = LMNN().fit(X, y)
+    assert again.result_.value == pytest.approx(first.result_.value, rel=1e-6)
+    assert sorted(entry.name for entry in (tmp_path / "fit").iterdir())[: len(files)] == files
+    assert gm.minimize(PROBLEM).status.converged  # outside of the block nothing is written

@@ -1,0 +1,277 @@
+"""Saved models: what comes back, and that no file can do more than be refused."""
+
+import io
+import json
+import os
+import pickle
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_iris, make_swiss_roll
+
+import gramian as gm
+from gramian import StoredFileError, storage
+from gramian.completion import MMMF, NuclearCompletion
+from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.spectral import LowRankKernel
+
+IRIS, CLASSES = (part[::3] for part in load_iris(return_X_y=True))
+ROLL = make_swiss_roll(60, random_state=0)[0]
+ENTRIES = np.random.default_rng(0).permutation(12 * 9)[:70]
+RATINGS = (
+    np.array([f"user {k}" for k in ENTRIES // 9], dtype=object),
+    ENTRIES % 9,
+    1.0 + ENTRIES % 5,
+)
+
+FITTED = {
+    "kta": lambda: KTA().fit(IRIS, CLASSES),
+    "kernel kta": lambda: KTA(kernel="rbf").fit(IRIS, CLASSES),
+    "warm kta": lambda: KTA(init=KTA().fit(IRIS, CLASSES)).fit(IRIS, CLASSES),
+    "frame": lambda: KTA().fit(pd.DataFrame(IRIS, columns=list("abcd")), CLASSES.astype(str)),
+    "lmnn": lambda: LMNN().fit(IRIS, CLASSES),
+    "dml-eig": lambda: DMLEig().fit(IRIS, CLASSES),
+    "lmnn-eig": lambda: LMNNEig().fit(IRIS, CLASSES),
+    "separation": lambda: LinearSeparation().fit(IRIS, CLASSES),
+    "triplets": lambda: TripletMetric().fit(sp.csr_matrix(IRIS), CLASSES),
+    "mvu": lambda: MVU().fit(ROLL),
+    "mvu in parts": lambda: MVU(n_neighbors=3, connect="components").fit(
+        np.vstack([ROLL, ROLL + 100])
+    ),
+    "colored mvu": lambda: ColoredMVU().fit(IRIS, CLASSES),
+    "reg mvu": lambda: RegMVU().fit(ROLL),
+    "npkl": lambda: NPKL().fit(IRIS, CLASSES),
+    "sparse npkl": lambda: NPKL().fit(sp.csr_matrix(IRIS), CLASSES),
+    "pcp": lambda: PCP().fit(IRIS, CLASSES),
+    "reg pcp": lambda: RegPCP().fit(IRIS, CLASSES),
+    "inductive": lambda: InductiveKernel().fit(IRIS, CLASSES),
+    "k-means": lambda: KernelKMeans(n_clusters=3, kernel="rbf").fit(IRIS),
+    "low rank": lambda: LowRankKernel(n_components=3).fit(IRIS),
+    "completion": lambda: NuclearCompletion().fit(RATINGS),
+    "mmmf": lambda: MMMF().fit(RATINGS),
+}
+
+
+def answers(estimator: BaseEstimator) -> list[np.ndarray]:
+    """What a fitted estimator says of samples or pairs."""
+    if isinstance(estimator, NuclearCompletion | MMMF):
+        pairs = (np.array(["user 3", "nobody", "user 7"], dtype=object), np.array([1, 2, 99]))
+        return [*estimator.predict(pairs, return_known=True), estimator.recommend("user 3", 3)[1]]
+    X = ROLL if estimator.n_features_in_ == 3 else IRIS
+    if hasattr(estimator, "feature_names_in_"):
+        X = pd.DataFrame(X, columns=estimator.feature_names_in_)
+    names = [name for name in ("transform", "predict") if hasattr(estimator, name)]
+    if hasattr(estimator, "components_") or hasattr(estimator, "dual_components_"):
+        names = ["transform"]  # a metric predicts pairs
+    return [getattr(estimator, name)(X) for name in names]
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_comes_back_as_it_was(name, tmp_path):
+    estimator = FITTED[name]()
+    estimator.save(tmp_path / "model.gramian")
+    loaded = gm.load(tmp_path / "model.gramian")
+    assert type(loaded) is type(estimator)
+    assert vars(loaded).keys() == vars(estimator).keys()
+    for before, after in zip(answers(estimator), answers(loaded), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-10)
+    if hasattr(estimator, "certificate_"):
+        assert str(loaded.certificate_) == str(estimator.certificate_)
+        assert loaded.result_.status is estimator.result_.status
+        np.testing.assert_equal(loaded.result_.history.records, estimator.result_.history.records)
+
+
+@pytest.mark.parametrize("name", ["kta", "mvu", "npkl", "completion"])
+@pytest.mark.parametrize("how", [pickle, joblib])
+def test_pickle_and_joblib_work_too(name, how, tmp_path):
+    estimator = FITTED[name]()
+    with open(tmp_path / "model", "wb") as file:
+        how.dump(estimator, file)
+    with open(tmp_path / "model", "rb") as file:
+        loaded = how.load(file)
+    for before, after in zip(answers(estimator), answers(loaded), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-10)
+
+
+def test_the_file_is_a_zip_of_arrays_and_json(tmp_path):
+    model = KTA().fit(IRIS, CLASSES)
+    model.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as archive:
+        arrays = [archive[name] for name in archive.files if name != storage.CONTENT]
+        content = json.loads(archive[storage.CONTENT])
+    assert any(np.array_equal(array, model.components_) for array in arrays)
+    assert content["format"] == "gramian model" and content["format_version"] == 1
+
+
+def test_what_no_file_can_hold_is_named(tmp_path):
+    model = KTA(kernel=lambda X, Z: X @ Z.T).fit(IRIS, CLASSES)
+    with pytest.raises(StoredFileError, match=r"estimator\.kernel is of type function"):
+        model.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unfitted_models_are_not_saved(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        KTA().save(tmp_path / "model")
+
+
+def test_a_missing_file_is_missing(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        gm.load(tmp_path / "nothing")
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "model"
+    KTA().fit(IRIS, CLASSES).save(path)
+    old = path.read_bytes()
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        LMNN().fit(IRIS, CLASSES).save(path)
+    assert path.read_bytes() == old and list(tmp_path.iterdir()) == [path]
+
+
+# --- hostile files ---------------------------------------------------------------------
+
+
+class Evil:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.path),)
+
+
+def rewritten(source: Path, target: Path, change, compression=zipfile.ZIP_STORED) -> Path:
+    """A model file whose content went through a function."""
+    with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w", compression) as new:
+        for name in old.namelist():
+            data = old.read(name)
+            if name == storage.CONTENT:
+                content = json.loads(data)
+                change(content)
+                data = json.dumps(content).encode()
+            new.writestr(name, data)
+    return target
+
+
+@pytest.fixture
+def model(tmp_path):
+    KTA().fit(IRIS, CLASSES).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_a_pickle_dressed_as_a_model_is_refused(model, tmp_path):
+    bait = tmp_path / "bait"
+    (tmp_path / "evil").write_bytes(pickle.dumps(Evil(bait)))
+    with pytest.raises(StoredFileError, match="not a whole gramian model"):
+        gm.load(tmp_path / "evil")
+    objects = io.BytesIO()
+    np.save(objects, np.array([Evil(bait)], dtype=object), allow_pickle=True)
+    with zipfile.ZipFile(model) as old, zipfile.ZipFile(tmp_path / "evil", "w") as new:
+        for name in old.namelist():
+            data = objects.getvalue() if name.endswith(".npy") else old.read(name)
+            new.writestr(name, data)
+    with pytest.raises(StoredFileError, match="is not read"):
+        gm.load(tmp_path / "evil")
+    assert not bait.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.update(format_version=99), "newer gramian"),
+        (lambda c: c.update(format="gramian checkpoint"), "a gramian model is expected"),
+        (lambda c: c.update(content=3), "holds no estimator"),
+        (lambda c: c["content"]["dict"][1][1].update({"class": "os.system"}), "knows no class"),
+        (lambda c: c["content"]["dict"][1][1].update({"class": "gramian.metric.Nope"}), "no class"),
+        (lambda c: c["content"]["dict"][1][1]["state"].update({"transform": 1}), "not an attrib"),
+        (lambda c: c["content"]["dict"][1][1]["state"].update({"__class__": 1}), "not an attrib"),
+        (lambda c: c["content"]["dict"][1][1]["state"].update({"__dict__": 1}), "not an attrib"),
+    ],
+)
+def test_content_that_lies_is_refused(change, message, model, tmp_path):
+    with pytest.raises(StoredFileError, match=message):
+        gm.load(rewritten(model, tmp_path / "evil", change))
+
+
+def test_compressed_members_are_refused(model, tmp_path):
+    """A compressed member could be a bomb."""
+    bomb = rewritten(model, tmp_path / "bomb", lambda c: None, zipfile.ZIP_DEFLATED)
+    with pytest.raises(StoredFileError, match="compressed"):
+        gm.load(bomb)
+
+
+def test_depth_without_end_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "deep", "w") as archive:
+        deep = "[" * 100_000 + "]" * 100_000
+        archive.writestr(
+            storage.CONTENT,
+            f'{{"format": "gramian model", "format_version": 1, "content": {deep}}}',
+        )
+    with pytest.raises(StoredFileError, match="not a whole gramian model"):
+        gm.load(tmp_path / "deep")
+
+
+def test_an_array_cannot_claim_more_than_it_has(model, tmp_path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**12,)}
+    )
+    with zipfile.ZipFile(model) as old, zipfile.ZipFile(tmp_path / "evil", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, header.getvalue() if name.endswith(".npy") else old.read(name))
+    with pytest.raises(StoredFileError, match="claims the shape"):
+        gm.load(tmp_path / "evil")
+
+
+FUZZ = """
+import resource, signal, sys
+import numpy as np
+import gramian as gm
+from gramian.storage import StoredFileError
+from tests.fuzz import mutations
+
+source, work, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
+data = open(source, "rb").read()
+gm.load(source)
+resource.setrlimit(resource.RLIMIT_AS, (6 * 2**30, 6 * 2**30))
+loaded = 0
+for mutated in mutations(data, count, seed=0):
+    open(work, "wb").write(mutated)
+    signal.alarm(5)
+    try:
+        gm.load(work)
+        loaded += 1
+    except StoredFileError:
+        pass
+    signal.alarm(0)
+print(loaded)
+"""
+
+
+@pytest.mark.parametrize("name", ["kta", "sparse npkl", "completion"])
+def test_mutated_models_load_or_are_refused(name, tmp_path):
+    """A thousand files, in a process with little memory and a clock: no other way out."""
+    FITTED[name]().save(tmp_path / "model")
+    command = [sys.executable, "-c", FUZZ, str(tmp_path / "model"), str(tmp_path / "x"), "1000"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=Path(__file__).parents[1], timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 900  # the mutations do break files
