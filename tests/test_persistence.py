@@ -16,6 +16,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_iris, make_swiss_roll
+from sklearn.decomposition import PCA
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian import StoredFileError, storage
@@ -101,6 +105,24 @@ def test_pickle_and_joblib_work_too(name, how, tmp_path):
         loaded = how.load(file)
     for before, after in zip(answers(estimator), answers(loaded), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-10)
+
+
+def test_a_pipeline_comes_back(tmp_path):
+    frame = pd.DataFrame(IRIS, columns=list("abcd"))
+    names = np.array(["setosa", "versicolor", "virginica"])[CLASSES]
+    model = make_pipeline(StandardScaler(), KTA(), KNeighborsClassifier(3)).fit(frame, names)
+    gm.save(model, tmp_path / "model")
+    loaded = gm.load(tmp_path / "model")
+    assert [name for name, _ in loaded.steps] == [name for name, _ in model.steps]
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+    np.testing.assert_allclose(loaded[:-1].transform(frame), model[:-1].transform(frame))
+    assert loaded.feature_names_in_.tolist() == list("abcd")
+
+
+def test_a_pipeline_with_anything_else_is_not_saved(tmp_path):
+    model = make_pipeline(PCA(2), KTA()).fit(IRIS, CLASSES)
+    with pytest.raises(StoredFileError, match="of type PCA"):
+        gm.save(model, tmp_path / "model")
 
 
 def test_the_file_is_a_zip_of_arrays_and_json(tmp_path):

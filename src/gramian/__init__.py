@@ -52,6 +52,7 @@ __all__ = [
     "metric",
     "minimize",
     "problems",
+    "save",
     "solvers",
     "spectral",
 ]
@@ -60,8 +61,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _ON_DEMAND:
         return import_module(f"gramian.{name}")
-    if name == "load":
-        return import_module("gramian.persistence").load
+    if name in ("load", "save"):
+        return getattr(import_module("gramian.persistence"), name)
     raise AttributeError(f"module 'gramian' has no attribute {name!r}")
 
 

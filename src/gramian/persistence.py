@@ -1,4 +1,8 @@
-"""Estimators that can be saved to a file, and read back without running anything from it."""
+"""Estimators that can be saved to a file, and read back without running anything from it.
+
+Those of gramian, and pipelines of them with scikit-learn's `StandardScaler` and
+`KNeighborsClassifier`, which go before and after a learned metric.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import storage
@@ -35,9 +43,7 @@ class Saved:
         path : str or Path
             The file, replaced only when the new one is whole. Nothing in it is executable.
         """
-        check_is_fitted(self)
-        content = {"gramian": version("gramian"), "estimator": self}
-        storage.write(Path(path), "model", content)
+        save(self, path)
 
     def _remake(self) -> None:
         """Set the attributes that are not saved."""
@@ -58,6 +64,20 @@ class Saved:
         return made
 
 
+def save(estimator: Any, path: str | Path) -> None:
+    """Save a fitted estimator of gramian, or a pipeline with one; `load` reads it back.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+        Beside gramian's own a Pipeline of them, StandardScaler and KNeighborsClassifier.
+    path : str or Path
+    """
+    check_is_fitted(estimator)
+    content = {"gramian": version("gramian"), "estimator": estimator}
+    storage.write(Path(path), "model", content)
+
+
 def load(path: str | Path) -> Any:
     """Read an estimator that was saved with `save`.
 
@@ -74,6 +94,42 @@ def load(path: str | Path) -> Any:
         import_module(f"gramian.{family}")
     content = storage.read(Path(path), "model")
     estimator = content.get("estimator") if isinstance(content, dict) else None
-    if not isinstance(estimator, Saved):
+    if not isinstance(estimator, (Saved, Pipeline)):
         raise StoredFileError(f"{path} holds no estimator")
     return estimator
+
+
+# --- what stands before and after our estimators ---------------------------------------
+
+SCALER = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_", "feature_names_in_")
+
+
+def _pipeline(steps: list[Any]) -> Pipeline:
+    return Pipeline([(str(name), step) for name, step in steps])
+
+
+def _scaler_parts(scaler: StandardScaler) -> dict[str, Any]:
+    fitted = {name: getattr(scaler, name) for name in SCALER if hasattr(scaler, name)}
+    return {"options": scaler.get_params(), "fitted": fitted}
+
+
+def _scaler(options: dict[str, Any], fitted: dict[str, Any]) -> StandardScaler:
+    scaler = StandardScaler(**options)
+    for name in SCALER:
+        if name in fitted:
+            setattr(scaler, name, fitted[name])
+    return scaler
+
+
+def _neighbours_parts(model: KNeighborsClassifier) -> dict[str, Any]:
+    options = model.get_params()
+    return {"options": options, "X": model._fit_X, "y": np.asarray(model.classes_)[model._y]}
+
+
+def _neighbours(options: dict[str, Any], X: Any, y: Any) -> KNeighborsClassifier:
+    return KNeighborsClassifier(**options).fit(X, y)
+
+
+storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
+storage.storable_as(StandardScaler, _scaler_parts, _scaler)
+storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
+from threading import get_ident
 from typing import IO, Any, TypeVar
 
 import numpy as np
@@ -29,9 +30,13 @@ CONTENT = "content.json"
 KINDS = "biufU"
 """Arrays of truth values, whole numbers, numbers and strings."""
 
+PACKAGES = ("gramian", "sklearn")
+"""Packages whose classes are known by the subpackage they are in."""
+
 Class = TypeVar("Class", bound=type)
 
 _BY_NAME: dict[str, type] = {}
+_FOREIGN: dict[type, tuple[Callable[[Any], dict[str, Any]], Callable[..., Any]]] = {}
 
 
 class StoredFileError(ValueError):
@@ -44,10 +49,18 @@ def storable(cls: Class) -> Class:
     return cls
 
 
+def storable_as(
+    cls: type, to_store: Callable[[Any], dict[str, Any]], from_store: Callable[..., Any]
+) -> None:
+    """Register a class of another package: how to take it apart, and to make it of the parts."""
+    storable(cls)
+    _FOREIGN[cls] = to_store, from_store
+
+
 def _name(cls: type) -> str:
     """The public place of a class: files inside a package may be moved."""
     place = cls.__module__.split(".")
-    return ".".join([*(place[:2] if place[0] == "gramian" else place), cls.__name__])
+    return ".".join([*(place[:2] if place[0] in PACKAGES else place), cls.__name__])
 
 
 # --- files -----------------------------------------------------------------------------
@@ -56,7 +69,7 @@ def _name(cls: type) -> str:
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of another only when it is whole and on the disk."""
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}.partial")
     try:
         with open(partial, "wb") as file:
             yield file
@@ -217,6 +230,8 @@ def _encoded_sparse(value: Any, place: str, arrays: _Arrays) -> Any:
 
 
 def _state(value: Any) -> Mapping[str, Any]:
+    if type(value) in _FOREIGN:
+        return _FOREIGN[type(value)][0](value)
     if isinstance(value, Enum):
         return {"name": value.name}
     if is_dataclass(value):
@@ -264,6 +279,8 @@ def _class(name: str) -> type:
 
 
 def _made(cls: Any, state: dict[str, Any]) -> Any:
+    if cls in _FOREIGN:
+        return _FOREIGN[cls][1](**state)
     if issubclass(cls, Enum):
         return cls[state["name"]]
     return cls._from_store(state) if hasattr(cls, "_from_store") else cls(**state)

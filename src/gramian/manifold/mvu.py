@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -9,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.graph import Graph, smoothest, solve_laplacian
+from gramian.losses import Squared
 from gramian.manifold._base import STRETCH, Unfolding, largest_edge_error
-from gramian.objectives import LowRankPlusIdentity
+from gramian.objectives import Composite, LowRankPlusIdentity
 from gramian.problems.manifold import mvu, positive, reg_mvu
 from gramian.result import Result
 from gramian.solvers import minimize
@@ -20,8 +22,9 @@ Array = NDArray[np.floating]
 MANY, WAVES = 20_000, 20
 """Points beyond which the solve starts from few waves, and how many."""
 
-LOWER, LOWEST = 0.1, 1e-9
-"""The factor of ν from one solve of the continuation to the next, and the least part of it."""
+LOWER, LOWEST, SLOW = 0.3, 1e-9, 0.7
+"""The factor of ν where multipliers alone are slow, the least part of it, and what slow is: an edge
+error that falls by less than this factor."""
 
 
 class MVU(Unfolding):
@@ -30,7 +33,7 @@ class MVU(Unfolding):
     Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), D_e the squared lengths of
     the edges in units of their mean and H = I − 11ᵀ/n, without which there is no minimum. The
     smaller ν, the nearer the edges keep to their lengths, and the harder the problem;
-    `max_edge_error` lowers ν until they are kept, which is the equality-constrained MVU.
+    `max_edge_error` goes on until they are kept, which is the equality-constrained MVU.
 
     Parameters
     ----------
@@ -43,8 +46,9 @@ class MVU(Unfolding):
         graph's Laplacian, which stretches the edges by some percent whatever the scale and the
         number of the samples.
     max_edge_error : float, optional
-        Go on with smaller ν, each solve from the last, until no edge is off by more than this
-        part of its squared length.
+        Go on, each solve from the last, until no edge is off by more than this part of its
+        squared length: by the method of multipliers, which shifts the lengths asked for by what
+        was missed, and by smaller ν where that is slow.
     connect : {"mst", "error", "components"}
         What to do with a graph in several parts: join them by the shortest edges, refuse, or
         unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
@@ -54,7 +58,7 @@ class MVU(Unfolding):
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
     solver, tol, max_iter, time_limit, random_state, progress :
-        As in `gramian.minimize`, for each ν.
+        As in `gramian.minimize`, for each solve.
 
     Attributes
     ----------
@@ -69,7 +73,8 @@ class MVU(Unfolding):
         The ν used, for edges in units of their mean square; an array over several parts.
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the kernel can be, for that ν; of the sum over several parts.
+        How far from the optimum the kernel can be, for that ν (and those shifts); of the sum over
+        several parts.
     parts_ : list of estimators
         One for each part, where connect="components" and there are several.
     n_features_in_, feature_names_in_, n_iter_ :
@@ -145,20 +150,27 @@ class MVU(Unfolding):
         self._finish(result, result.factor, X)
 
     def _continued(self, graph: Graph, side: Array | None, start: Array | None) -> Result:
-        """Solve, and go on with smaller ν while an edge is off by more than is allowed."""
+        """Solve, and go on by the method of multipliers while an edge is off by too much.
+
+        With the multipliers 2y_e of d_M(e) = D_e the augmented Lagrangian is, but for a constant,
+        the same problem for D_e − y_e, and y grows by d_M(e) − D_e from one solve to the next.
+        """
         target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
-        lowest = LOWEST * self.nu_
+        lowest, last = LOWEST * self.nu_, np.inf
+        y: Array | float = 0.0
         while True:
             problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
-            result = self._minimize(problem, start)
-            allowed = self.max_edge_error
-            if (
-                allowed is None
-                or self.nu_ <= lowest
-                or largest_edge_error(graph, result.factor) <= allowed
-            ):
+            objective: Any = problem.objective
+            D = objective.loss.centre
+            shifted = Composite(objective.map, Squared(D - y), objective.C)
+            result = self._minimize(replace(problem, objective=shifted), start)
+            error, allowed = largest_edge_error(graph, result.factor), self.max_edge_error
+            if allowed is None or error <= allowed or self.nu_ <= lowest:
                 return result
-            self.nu_, start = LOWER * self.nu_, result.factor
+            y = y + objective.map.bilinear(result.factor, result.factor) - D
+            if error > SLOW * last:
+                self.nu_, y = LOWER * self.nu_, LOWER * y
+            last, start = error, result.factor
 
     def _coarse(self, graph: Graph, waves: Array) -> Array:
         """A start for very many points: the unfolding by few waves, as in `RegMVU`."""

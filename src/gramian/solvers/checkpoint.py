@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,6 +49,8 @@ class Checkpoint:
 
         To write before the first step finds out early that a folder does not take the file.
         """
+        for left in self.path.parent.glob(f"{glob.escape(self.path.name)}.*.partial"):
+            left.unlink(missing_ok=True)  # by a run that was killed
         if self.path.exists():
             return self._stored()
         self._write(factor, self.problem.value(factor), 0)
