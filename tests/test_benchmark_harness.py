@@ -256,10 +256,14 @@ def test_sets_load_as_float64_dense_or_sparse(data):
 
 
 def test_missing_data_names_the_set_and_the_option(data, monkeypatch):
-    for folder in (None, data / "absent", data):
-        with pytest.raises(DataMissingError, match=r"'usps'.*--data DIR or set GRAMIAN_DATA"):
+    monkeypatch.delenv("GRAMIAN_DATA", raising=False)
+    monkeypatch.setenv("GRAMIAN_CACHE", str(data / "cache"))
+    for folder in (None, data):
+        with pytest.raises(DataMissingError, match=r"'usps'.*set GRAMIAN_DATA"):
             load_set("usps", folder)
-    with pytest.raises(ValueError, match="'stars' has no labels"):
+    with pytest.raises(DataMissingError, match=r"'usps'.*which is no folder"):
+        load_set("usps", data / "absent")
+    with pytest.raises(ValueError, match="'stars' has ratings"):
         load_set("stars", data)
     monkeypatch.setenv("GRAMIAN_DATA", "somewhere")
     assert data_folder(None) == Path("somewhere")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.harness import registry
 from benchmarks.harness.context import Context
-from benchmarks.harness.data import DataMissingError, data_folder, find_set
+from benchmarks.harness.data import DataMissingError, data_folder, load_arrays
 from benchmarks.harness.report import write_report
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -57,7 +57,7 @@ def _run(args: argparse.Namespace, package: str) -> Path:
     module = registry.load(args.name, package)
     folder = data_folder(args.data)
     for needed in getattr(module, "NEEDS_DATA", ()):
-        find_set(needed, folder)
+        load_arrays(needed, folder)
     ctx = Context(
         name=args.name,
         title=module.TITLE,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian._random import generator
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather, is_frame
 from gramian.constraints import whole_number
@@ -117,7 +117,7 @@ class Completion(Saved, BaseEstimator, ABC):
 
     def _choose(self, ratings: Ratings) -> Array:
         """Set λ by the path, and give the factor of its best solve to start from."""
-        rng = check_random_state(self.random_state)
+        rng = generator(self.random_state)
         held = rng.random(ratings.values.size) < HELD_OUT
         train, test = ratings.part(~held), ratings.part(held)
         found: dict[float, Array] = {}

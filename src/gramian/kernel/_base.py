@@ -16,6 +16,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
 
 from gramian import plotting
+from gramian._random import for_sklearn
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
@@ -232,7 +233,7 @@ class LinkedKernel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _clustered(self, rows: Array) -> KMeans:
         """k-means on the unit sphere, where the kernel is to place the samples (thesis eq. 3.6)."""
-        means = KMeans(self.n_clusters_, n_init=STARTS, random_state=self.random_state)
+        means = KMeans(self.n_clusters_, n_init=STARTS, random_state=for_sklearn(self.random_state))
         return means.fit(normalize(rows))
 
     def _check_clusters(self) -> None:

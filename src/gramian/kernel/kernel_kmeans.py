@@ -12,6 +12,7 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
 
+from gramian._random import for_sklearn
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
 from gramian.memory import check_memory
@@ -42,7 +43,7 @@ class KernelKMeans(Saved, ClusterMixin, BaseEstimator):
     n_init : int
         Starts, of which the best is kept.
     random_state :
-        As in `sklearn.cluster.KMeans`.
+        As in `sklearn.cluster.KMeans`, but that None is seed 0: fits repeat.
 
     Attributes
     ----------
@@ -89,7 +90,7 @@ class KernelKMeans(Saved, ClusterMixin, BaseEstimator):
         if count > X.shape[0]:
             raise ValueError(f"n_clusters={count}, but there are {X.shape[0]} samples")
         starts = whole_number(self.n_init, "n_init")
-        means = KMeans(count, n_init=starts, random_state=self.random_state)
+        means = KMeans(count, n_init=starts, random_state=for_sklearn(self.random_state))
         means.fit(X if self.kernel == "linear" else self._features(X))
         self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
         self.inertia_, self.n_iter_ = float(means.inertia_), means.n_iter_

@@ -5,6 +5,7 @@ from gramian.problems.kernel import npkl, reg_pcp
 from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
 from gramian.problems.manifold import mvu, reg_mvu
 from gramian.problems.metric import kta, linear_separation
+from gramian.problems.nearest import nearest
 from gramian.problems.spectral import quadratic, top_eigen
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "mmmf",
     "mmmf_eig",
     "mvu",
+    "nearest",
     "npkl",
     "nuclear_completion",
     "quadratic",

@@ -1,0 +1,85 @@
+"""The PSD matrix nearest to given entries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.domains import PSDCone, Spectrahedron
+from gramian.losses import Squared
+from gramian.maps import Entries
+from gramian.objectives import Composite
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+ASYMMETRY = 1e-8
+"""How far an entry may be from its mirror image, in units of the largest."""
+
+
+def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None = None) -> Problem:
+    """min ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over M ⪰ 0, the sum over the known entries.
+
+    Parameters
+    ----------
+    T : symmetric array, NaN where nothing is known, or sparse matrix, whose stored entries are
+    weights : symmetric array or sparse matrix, optional
+        W ≥ 0, for all entries that T has; 1 unless given.
+    C : symmetric array, sparse matrix or number, optional
+        A number is that multiple of the identity: it weighs tr M.
+    trace : float, optional
+        Fixes tr M.
+    """
+    i, j, t = _known(T, "T")
+    n = T.shape[0]
+    w = np.where(i == j, 0.5, 1.0)  # an entry beside the diagonal comes twice
+    if weights is not None:
+        w = w * _matched(weights, i, j, n)
+    domain = PSDCone() if trace is None else Spectrahedron(trace)
+    objective = Composite(Entries(np.column_stack([i, j]), n), Squared(t, weight=w), C)
+    formula = "½ Σ W_ij (M_ij − T_ij)²" + ("" if C is None else " + ⟨C, M⟩")
+    return Problem(objective, domain, name="nearest", formula=formula)
+
+
+def _known(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], Array]:
+    """The entries i ≤ j that are known, once their mirror images are found to agree."""
+    if len(np.shape(matrix)) != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {np.shape(matrix)}")
+    if sp.issparse(matrix):
+        coo = sp.coo_array(sp.csr_array(matrix))
+        (i, j), values = coo.coords, np.asarray(coo.data, dtype=float)
+    else:
+        array = np.asarray(matrix, dtype=float)
+        i, j = np.nonzero(~np.isnan(array))
+        values = array[i, j]
+    if not np.all(np.isfinite(values)):
+        raise ValueError(f"{name} has entries that are not finite")
+    upper, lower = i <= j, i >= j
+    same = np.flatnonzero(upper)[np.lexsort((j[upper], i[upper]))]
+    mirror = np.flatnonzero(lower)[np.lexsort((i[lower], j[lower]))]
+    if same.size == 0:
+        raise ValueError(f"{name} has no known entries")
+    agree = same.size == mirror.size and bool(
+        np.all((i[same] == j[mirror]) & (j[same] == i[mirror]))
+        and np.all(np.abs(values[same] - values[mirror]) <= ASYMMETRY * np.abs(values).max())
+    )
+    if not agree:
+        raise ValueError(f"{name} must be symmetric: the entry (j, i) known and equal to (i, j)")
+    return i[same], j[same], values[same]
+
+
+def _matched(weights: Any, i: NDArray[Any], j: NDArray[Any], n: int) -> Array:
+    """The weights of the entries (i, j)."""
+    if np.shape(weights) != (n, n):
+        raise ValueError(f"weights must have the shape of T, ({n}, {n}), got {np.shape(weights)}")
+    rows, cols, values = _known(weights, "weights")
+    keys, asked = rows * n + cols, i * n + j
+    place = np.minimum(np.searchsorted(keys, asked), keys.size - 1)
+    if np.any(keys[place] != asked):
+        raise ValueError("weights must be given for every known entry of T")
+    if np.any(values[place] < 0):
+        raise ValueError("weights must not be negative")
+    return values[place]
