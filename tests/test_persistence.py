@@ -250,6 +250,22 @@ def test_depth_without_end_is_refused(tmp_path):
         gm.load(tmp_path / "deep")
 
 
+@pytest.mark.parametrize("indptr", [[0, 10**6, 2, 0], [0, 2, 1, 3], [1, 2, 3, 3], [0, 1, 2, 9]])
+def test_a_sparse_matrix_that_would_crash_is_refused(indptr, tmp_path):
+    whole = sp.csr_array(np.eye(3))
+    whole.indptr[:] = indptr
+    storage.write(tmp_path / "evil", "model", {"estimator": whole})
+    with pytest.raises(StoredFileError, match="do not belong together"):
+        gm.load(tmp_path / "evil")
+
+
+def test_a_string_of_impossible_characters_is_refused(tmp_path):
+    evil = np.array([2**31], dtype=np.uint32).view("<U1")
+    storage.write(tmp_path / "evil", "model", {"estimator": evil})
+    with pytest.raises(StoredFileError, match="characters that do not exist"):
+        gm.load(tmp_path / "evil")
+
+
 def test_an_array_cannot_claim_more_than_it_has(model, tmp_path):
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(

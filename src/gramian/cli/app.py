@@ -1,0 +1,102 @@
+"""The commands together, and how each way to fail is told."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from gramian.cli.output import BAD_INPUT, INTERRUPTED, complain
+
+EXITS = """\b
+Exit status:
+  0    done
+  1    an error of gramian itself
+  2    wrong usage or input
+  3    done, and the solver did not reach its tolerance
+  130  interrupted; the best so far is written"""
+
+COMMANDS = {
+    "metric": ("metric", "Learn a metric from labelled samples."),
+    "embed": ("embed", "Unfold samples into few dimensions."),
+    "cluster": ("cluster", "Cluster samples by what is known of some pairs."),
+    "complete": ("complete", "Fill the gaps of a matrix of ratings."),
+    "recommend": ("complete", "Recommend items to users."),
+    "transform": ("use", "Map samples by a saved model."),
+    "predict": ("use", "Predict by a saved model."),
+    "eigen": ("eigen", "Find the largest eigenvalues of a symmetric matrix."),
+    "solve": ("solve", "Solve a problem given as matrices."),
+    "info": ("info", "Say what a file holds."),
+    "demo": ("demo", "Learn a metric for scikit-learn's digits."),
+    "bench": ("bench", "Run the benchmarks of a checkout."),
+}
+"""The file of each command, imported when it is asked for, and what it does in a line."""
+
+
+class _OnDemand(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = import_module(f"gramian.cli.{COMMANDS[name][0]}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=_OnDemand,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EXITS,
+)
+@click.version_option(package_name="gramian")
+def gramian() -> None:
+    """Learn positive semidefinite matrices from files: metrics, embeddings, clusters, completions.
+
+    Every answer comes with a certificate: how far from the best it can be.
+
+    \b
+    Example:
+      gramian demo
+      gramian metric --help
+    """
+
+
+def run() -> None:
+    """Run the command of `sys.argv` and leave with its exit status."""
+    try:
+        gramian.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.UsageError as wrong:
+        wrong.show()
+        sys.exit(BAD_INPUT)
+    except click.ClickException as wrong:
+        complain(wrong.format_message())
+        sys.exit(BAD_INPUT)
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read the output has gone
+        sys.exit(0)
+    except Exception as wrong:
+        if not _of_the_input(wrong):
+            raise
+        complain(str(wrong))
+        sys.exit(BAD_INPUT)
+
+
+def _of_the_input(wrong: Exception) -> bool:
+    """Whether an error is about files or what is installed; those of ours are its subclasses."""
+    from gramian.files import FileError
+    from gramian.storage import StoredFileError
+
+    return isinstance(wrong, (FileError, StoredFileError, OSError, ImportError))

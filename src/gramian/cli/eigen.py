@@ -1,0 +1,60 @@
+"""`gramian eigen`: the largest eigenvalues of a symmetric matrix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import numpy as np
+
+from gramian.cli.options import FILE, FORMATS, json_option, warnings_as_notes, writable
+from gramian.cli.output import bad_input, show
+from gramian.files import read_matrix
+from gramian.spectral import top_eigen
+from gramian.storage import replacing
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("-k", "--count", type=int, default=5, show_default=True, help="How many.")
+@click.option("--tol", type=float, default=1e-10, show_default=True, help="Relative residual.")
+@click.option(
+    "--method", type=click.Choice(["auto", "lanczos", "lapack", "lro"]), default="auto",
+    show_default=True, help="How to find them.",
+)  # fmt: skip
+@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
+@click.option("--out", type=FILE, help="Write values, vectors and residuals to this .npz file.")
+@json_option
+def eigen(
+    file: Path,
+    count: int,
+    tol: float,
+    method: str,
+    format: str | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
+
+    A residual is a certificate: the matrix has an eigenvalue that close.
+
+    \b
+    Example:
+      gramian eigen kernel.npy -k 3
+    """
+    matrix = read_matrix(file, format=format)
+    with bad_input(), warnings_as_notes():
+        found = top_eigen(matrix, count, method=method, tol=tol)  # type: ignore[arg-type]
+    if out is not None:
+        if out.suffix != ".npz":
+            raise click.UsageError(f"--out {out}: eigenvectors are written to .npz files")
+        with replacing(writable(out)) as target:
+            np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
+    pairs = zip(found.values, found.residuals, strict=True)
+    rows = [[k + 1, *pair] for k, pair in enumerate(pairs)]
+    show(
+        "eigen",
+        {"file": str(file), "order": matrix.shape[0], "out": out},
+        as_json=as_json,
+        rows=(["", "eigenvalue", "residual"], rows),
+    )

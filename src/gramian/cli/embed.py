@@ -1,0 +1,103 @@
+"""`gramian embed`: maximum variance unfolding of the samples of a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gramian.cli.options import (
+    Run,
+    draw,
+    input_options,
+    out_option,
+    plot_option,
+    run_options,
+    standardize_option,
+)
+from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.samples import deliver, last, named, scaled
+from gramian.files import read_table
+from gramian.graph import CONNECT
+from gramian.manifold import MVU, ColoredMVU, RegMVU
+
+METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": RegMVU}
+
+
+@click.command()
+@input_options
+@click.option("--label", metavar="COLUMN", help="Colours the picture; guides colored-mvu.")
+@click.option(
+    "--method", type=click.Choice(list(METHODS)), default="mvu", show_default=True, help="Model."
+)
+@click.option("--components", type=int, default=2, show_default=True, help="Dimensions.")
+@click.option("--neighbors", type=int, default=6, show_default=True, help="Of each sample.")
+@click.option("--nu", type=float, help="Weight of the variance; found unless told.")
+@click.option(
+    "--connect", type=click.Choice(CONNECT), default="mst", show_default=True,
+    help="What to do with a graph in parts.",
+)  # fmt: skip
+@standardize_option
+@out_option
+@plot_option
+@run_options
+def embed(
+    run: Run,
+    file: Path,
+    label: str | None,
+    method: str,
+    components: int,
+    neighbors: int,
+    nu: float | None,
+    connect: str,
+    standardize: bool,
+    out: Path | None,
+    plot: Path | None,
+    drop: tuple[str, ...],
+    format: str | None,
+) -> None:
+    """Unfold the samples of FILE into few dimensions, distances between neighbours kept.
+
+    \b
+    Example:
+      gramian embed points.csv --out places.csv --plot places.png
+    """
+    table = read_table(file, label=label, drop=drop, format=format)
+    if method == "colored-mvu" and table.y is None:
+        raise click.UsageError("colored-mvu needs the column of classes: name it with --label")
+    X = named(table)
+    with bad_input():
+        estimator = METHODS[method](
+            n_components=components,
+            n_neighbors=neighbors,
+            nu="auto" if nu is None else nu,
+            connect=connect,
+            **run.parameters(),
+        )
+        model = run.fit(scaled(X, estimator, standardize), X, table.y)
+    fitted = last(model)
+    if out is not None:
+        extra = None if table.y is None else {table.label or "label": table.y}
+        names = [f"dimension{k}" for k in range(components)]
+        deliver(out, fitted.embedding_, names, extra)
+    if plot is not None:
+        draw(fitted.plot(table.y), plot)
+    show(
+        "embed",
+        {
+            "file": str(file),
+            "samples": X.shape[0],
+            "features": X.shape[1],
+            "method": method,
+            **outcome(fitted.result_, fitted.certificate_),
+            "variance kept": fitted.explained_variance_ratio_[:components],
+            "largest edge error": fitted.edge_error_,
+            "parts of the graph": fitted.graph_.n_parts,
+            "model": run.keep(model),
+            "out": out,
+            "plot": plot,
+        },
+        as_json=run.as_json,
+    )
+    leave(fitted.result_.status)

@@ -1,0 +1,57 @@
+"""`gramian info`: what a file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import gramian as gm
+from gramian import storage
+from gramian.cli.options import FILE, FORMATS, json_option
+from gramian.cli.output import outcome, show
+from gramian.cli.samples import last
+from gramian.files import describe
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
+@json_option
+def info(file: Path, format: str | None, as_json: bool) -> None:
+    """Say what FILE holds: samples, ratings, a matrix, a saved model or a checkpoint.
+
+    \b
+    Example:
+      gramian info flowers.csv
+    """
+    kind = storage.is_stored(file)
+    if kind == "model":
+        show("model", _model(file), as_json=as_json)
+    elif kind == "checkpoint":
+        stored = storage.read(file, "checkpoint")
+        facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
+        show("checkpoint", {**facts, "rank": stored["factor"].shape[1]}, as_json=as_json)
+    else:
+        facts = describe(file, format=format)
+        fields = facts.get("fields", [])
+        table = (["column", "kind", "missing"], [list(field.values()) for field in fields])
+        if not as_json:
+            facts.pop("fields", None)
+        show("file", facts, as_json=as_json, rows=None if as_json or not fields else table)
+
+
+def _model(file: Path) -> dict[str, Any]:
+    whole = gm.load(file)
+    steps = getattr(whole, "steps", [("", whole)])
+    estimator = next((s for _, s in steps if hasattr(s, "certificate_")), last(whole))
+    facts: dict[str, Any] = {
+        "file": str(file),
+        "estimator": " → ".join(type(step).__name__ for _, step in steps),
+        "features": getattr(whole, "n_features_in_", None),
+        "columns": list(getattr(whole, "feature_names_in_", [])) or None,
+    }
+    if hasattr(estimator, "result_"):
+        facts |= outcome(estimator.result_, estimator.certificate_)
+    return facts

@@ -1,0 +1,136 @@
+"""Options that commands share, and what they ask for."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+import gramian as gm
+from gramian.cli.output import note
+
+FILE = click.Path(path_type=Path)
+FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to solve, and what to write."""
+
+    solver: str
+    rank: int | None
+    tol: float | None
+    time_limit: float | None
+    seed: int
+    progress: bool
+    checkpoint: Path | None
+    model: Path | None
+    as_json: bool
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of an estimator."""
+        given: dict[str, Any] = {
+            "solver": self.solver,
+            "rank": self.rank,
+            "time_limit": self.time_limit,
+            "random_state": self.seed,
+            "progress": self.progress,
+        }
+        return given if self.tol is None else {**given, "tol": self.tol}
+
+    def fit(self, estimator: Any, *data: Any, **more: Any) -> Any:
+        """Fit with the checkpoints asked for; warnings become notes."""
+        keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
+        with keeping, warnings_as_notes():
+            return estimator.fit(*data, **more)
+
+    def keep(self, estimator: Any) -> Path | None:
+        """Save the model where one is asked for."""
+        if self.model is not None:
+            gm.save(estimator, writable(self.model))
+        return self.model
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Tell warnings in one line each; how a solve ended is told by the command itself."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield
+    told = {str(one.message) for one in caught if issubclass(one.category, UserWarning)}
+    for sentence in sorted(told):
+        if "did not converge" not in sentence:
+            note(sentence)
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `Run`, gathered into one argument `run`."""
+    options = [
+        click.option("--solver", default="auto", help="Solver; see gramian.solvers.available()."),
+        click.option("--rank", type=int, help="The largest rank of the matrix."),
+        click.option("--tol", type=float, help="Certified relative gap to stop at."),
+        click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
+        click.option("--progress", is_flag=True, help="Show a progress bar."),
+        click.option(
+            "--checkpoint", type=FILE, metavar="FOLDER",
+            help="Keep the best so far there; the same command goes on after a kill.",
+        ),
+        click.option("--model", type=FILE, help="Save the model to this file."),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    ]  # fmt: skip
+
+    @wraps(command)
+    def gathered(**given: Any) -> Any:
+        run = Run(**{name: given.pop(name) for name in Run.__dataclass_fields__})
+        return command(run=run, **given)
+
+    for option in reversed(options):
+        gathered = option(gathered)
+    return gathered
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the samples are and how they are written down."""
+    options = [
+        click.argument("file", type=FILE),
+        click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
+        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+out_option = click.option(
+    "--out", type=FILE, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
+)
+plot_option = click.option("--plot", type=FILE, help="Draw to this file: .png, .pdf or .svg.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+standardize_option = click.option(
+    "--standardize/--as-is",
+    default=False,
+    show_default=True,
+    help="Bring every column to mean 0 and variance 1 first.",
+)
+
+
+def writable(path: Path) -> Path:
+    """The path, if its folder is there."""
+    if not path.resolve().parent.is_dir():
+        raise click.ClickException(f"cannot write {path}: there is no folder {path.parent}")
+    return path
+
+
+def draw(figure: Any, path: Path) -> None:
+    """Write a figure to a file."""
+    try:
+        figure.savefig(writable(path), dpi=150)
+    except (ValueError, OSError) as reason:
+        raise click.ClickException(f"cannot write {path}: {reason}") from reason

@@ -1,0 +1,131 @@
+"""What a command says: a table for people, plain when piped, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gramian.certificate import Certificate
+from gramian.result import Result, Status
+
+DONE, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
+
+
+def complain(sentence: str) -> None:
+    """One sentence on standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        Text("gramian: ", style="bold red") + Text(sentence)
+    )
+
+
+def note(sentence: str) -> None:
+    """Something the user should know, on standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        Text("note: ", style="yellow") + Text(sentence)
+    )
+
+
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """What an estimator refuses is the user's input: the sentence, not a traceback."""
+    try:
+        yield
+    except (ValueError, TypeError) as refusal:
+        raise click.ClickException(str(refusal)) from refusal
+
+
+def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = None) -> None:
+    """Print facts by name, and perhaps a table: (column names, rows)."""
+    if as_json:
+        told = {"command": title, **facts}
+        if rows is not None:
+            told["rows"] = [dict(zip(rows[0], row, strict=True)) for row in rows[1]]
+        click.echo(json.dumps(_plain(told), allow_nan=False))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(title, style="bold"))
+    width = max((len(name) for name in facts), default=0)
+    for name, value in facts.items():
+        if value is not None:
+            console.print(Text(f"  {name:<{width}}  ", style="cyan") + Text(_words(value)))
+    if rows is not None:
+        console.print(_table(*rows))
+
+
+def outcome(result: Result, certificate: Certificate) -> dict[str, Any]:
+    """How a solve ended, with its certificate."""
+    return {
+        "solver": result.solver,
+        "status": result.status.name.lower().replace("_", " "),
+        "certificate": {
+            "value": certificate.value,
+            "gap": certificate.gap,
+            "relative_gap": certificate.relative_gap,
+            "method": certificate.method,
+        },
+        "rank": result.rank,
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+    }
+
+
+def leave(status: Status) -> None:
+    """End with the exit status that says how the solve ended."""
+    if status is Status.INTERRUPTED:
+        raise click.exceptions.Exit(INTERRUPTED)
+    if not status.converged:
+        note(status.sentence)
+        raise click.exceptions.Exit(NOT_CONVERGED)
+
+
+def _table(names: list[str], rows: list[Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="cyan")
+    for name in names:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*(_words(cell) for cell in row))
+    return table
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping) and "relative_gap" in value:
+        return _certificate(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return ", ".join(_words(part) for part in value)
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    return str(value)
+
+
+def _certificate(told: Mapping[str, Any]) -> str:
+    if told["gap"] is None:
+        return f"F = {told['value']:.8g}; no bound on the gap is known here"
+    return (
+        f"F = {told['value']:.8g}, at most {told['gap']:.2e} (relative "
+        f"{told['relative_gap']:.1e}) above the optimum, by {told['method']}"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has words for; NaN and infinity are null."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,103 @@
+"""`gramian solve`: a problem given as matrices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import gramian as gm
+from gramian.cli.options import FILE, json_option, out_option
+from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.samples import deliver
+from gramian.files import read_matrix
+from gramian.problems import nearest, quadratic
+
+
+@click.command()
+@click.option("--entries", type=FILE, help="T: known entries; NaN or not stored, unknown.")
+@click.option("--weights", type=FILE, help="W: how much each known entry counts.")
+@click.option("-A", "--quadratic-a", "A", type=FILE, help="A of tr((AM)² + BM² + 2CM).")
+@click.option("-B", "--quadratic-b", "B", type=FILE, help="B of it.")
+@click.option("-C", "--linear", "C", type=FILE, help="C of either problem.")
+@click.option("--trace", type=float, help="Fix tr M (with --entries).")
+@click.option("--solver", default="auto", show_default=True, help="Solver.")
+@click.option("--rank", type=int, help="The largest rank of M.")
+@click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
+@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
+@click.option("--progress", is_flag=True, help="Show a progress bar.")
+@click.option("--checkpoint", type=FILE, help="Keep the best so far there, and go on from it.")
+@click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
+@out_option
+@json_option
+def solve(
+    entries: Path | None,
+    weights: Path | None,
+    A: Path | None,
+    B: Path | None,
+    C: Path | None,
+    trace: float | None,
+    solver: str,
+    rank: int | None,
+    tol: float,
+    time_limit: float | None,
+    seed: int,
+    progress: bool,
+    checkpoint: Path | None,
+    every: float,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
+
+    With --entries: ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without:
+    tr((AM)² + BM² + 2CM). --out writes the factor L.
+
+    \b
+    Example:
+      gramian solve --entries correlations.csv --out factor.npy
+    """
+    with bad_input():
+        problem = _problem(entries, weights, A, B, C, trace)
+        result = gm.minimize(
+            problem,
+            solver,
+            rank=rank,
+            tol=tol,
+            time_limit=time_limit,
+            random_state=seed,
+            progress=progress,
+            checkpoint=checkpoint,
+            every=every,
+        )
+    if out is not None:
+        deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])
+    told = outcome(result, result.certificate)
+    show("solve", {"problem": str(problem), **told, "out": out}, as_json=as_json)
+    leave(result.status)
+
+
+def _problem(
+    entries: Path | None,
+    weights: Path | None,
+    A: Path | None,
+    B: Path | None,
+    C: Path | None,
+    trace: float | None,
+) -> Any:
+    if entries is None:
+        if weights is not None or trace is not None:
+            raise click.UsageError("--weights and --trace go with --entries")
+        if A is None and B is None:
+            raise click.UsageError("give --entries, or A or B (and C) of tr((AM)² + BM² + 2CM)")
+        return quadratic(*(None if file is None else read_matrix(file) for file in (A, B, C)))
+    if A is not None or B is not None:
+        raise click.UsageError("--entries is a problem of its own: leave out A and B")
+    return nearest(
+        read_matrix(entries),
+        weights=None if weights is None else read_matrix(weights),
+        C=None if C is None else read_matrix(C),
+        trace=trace,
+    )

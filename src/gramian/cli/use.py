@@ -1,0 +1,83 @@
+"""`gramian transform` and `predict`: what a saved model says of new samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+
+import gramian as gm
+from gramian.cli.complete import predicted
+from gramian.cli.options import FILE, FORMATS, out_option
+from gramian.cli.output import bad_input
+from gramian.cli.samples import deliver, for_model, last
+from gramian.completion import MMMF, NuclearCompletion
+from gramian.metric._base import MetricLearner
+
+model_option = click.option("--model", type=FILE, required=True, help="A saved model.")
+format_option = click.option(
+    "--format", "format", type=click.Choice(FORMATS), help="Of the input file."
+)
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@model_option
+@format_option
+@out_option
+def transform(file: Path, model: Path, format: str | None, out: Path | None) -> None:
+    """Map the samples of FILE by a saved metric, embedding or kernel.
+
+    Columns are found by their names; others are left out. Without --out: CSV on standard output.
+
+    \b
+    Example:
+      gramian transform new.csv --model flowers.gramian --out mapped.csv
+    """
+    estimator = _without_classifier(gm.load(model))
+    if isinstance(estimator, NuclearCompletion | MMMF) or not hasattr(estimator, "transform"):
+        raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
+    with bad_input():
+        mapped = estimator.transform(for_model(estimator, file, format))
+    deliver(out, mapped, [f"x{k}" for k in range(mapped.shape[1])])
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@model_option
+@format_option
+@out_option
+def predict(file: Path, model: Path, format: str | None, out: Path | None) -> None:
+    """Predict for FILE: classes by a metric, clusters by a kernel, ratings of user–item pairs.
+
+    Without --out: CSV on standard output.
+
+    \b
+    Example:
+      gramian predict new.csv --model flowers.gramian --out classes.csv
+    """
+    estimator = gm.load(model)
+    with bad_input():
+        if isinstance(estimator, NuclearCompletion | MMMF):
+            predicted(estimator, file, format, out)
+            return
+        if not hasattr(estimator, "predict") or isinstance(last(estimator), MetricLearner):
+            raise click.ClickException(
+                f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
+            )
+        answers = np.asarray(estimator.predict(for_model(estimator, file, format)))
+    deliver(out, np.empty((answers.size, 0)), [], {"prediction": answers})
+
+
+def _without_classifier(model: Any) -> Any:
+    if isinstance(model, Pipeline) and isinstance(model[-1], KNeighborsClassifier):
+        return model[:-1]
+    return model
+
+
+def _name(model: Any) -> str:
+    return type(last(model)).__name__

@@ -1,0 +1,29 @@
+"""The optional libraries that read columns: pandas for CSV, pyarrow for Parquet."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def pandas(what: str) -> Any:
+    """The library, or a sentence on how to get it."""
+    return _library("pandas", what)
+
+
+def parquet(what: str) -> tuple[Any, Any]:
+    """pyarrow and its Parquet part, or a sentence on how to get them."""
+    return _library("pyarrow", what), _library("pyarrow.parquet", what)
+
+
+def exact_floats(library: Any) -> dict[str, str]:
+    """What makes pandas read each decimal as the nearest number; newer ones always do."""
+    version = tuple(int(part) for part in library.__version__.split(".")[:2] if part.isdigit())
+    return {} if version >= (3, 1) else {"float_precision": "round_trip"}
+
+
+def _library(name: str, what: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError(f"{what} needs {name.split('.')[0]}: install gramian[cli]") from None

@@ -1,0 +1,224 @@
+"""Samples in rows, with a label or without, from any file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.files._columns import (
+    Frame,
+    Values,
+    claim_columns,
+    compact,
+    counted_names,
+    find,
+    joined,
+    missing,
+    numbers,
+    settled,
+    strings,
+)
+from gramian.files._contents import SVMLIGHT_LABEL, Matrix, Numbers, frame, infinite, matrix
+from gramian.files._errors import FileError, NameOfFile, reading, shown
+from gramian.files._source import Source, locate
+
+
+@dataclass(frozen=True)
+class Table:
+    """Samples and, where asked for or kept with them, their labels.
+
+    Attributes
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features)
+        Float64, NaN where a cell was missing.
+    columns : list of str
+        The names of the features; "x0", "x1", … where the file has none.
+    y : array of shape (n_samples,) or None
+        Whole numbers as int64, other numbers as float64, all else as strings.
+    label : str or None
+        The name of the label column.
+    source : str
+        The file.
+    format : str
+        "csv", "tsv", "parquet", "npz", "npy", "svmlight" or "matrix market".
+    """
+
+    X: NDArray[np.float64] | sp.csr_matrix
+    columns: list[str]
+    y: NDArray[Any] | None
+    label: str | None
+    source: str
+    format: str
+
+
+def read_table(
+    path: NameOfFile,
+    *,
+    label: str | None = None,
+    drop: Sequence[str] = (),
+    format: str | None = None,
+    unknown: bool = False,
+) -> Table:
+    """Read samples from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        A CSV, TSV, Parquet, NPZ, NPY, SVMlight or Matrix Market file; text may be gzipped.
+    label : str, optional
+        The column of labels: its name, or its number from 0 (or −1, the last) where the file has
+        no header. In NPZ files also the name of an array, "y" unless given.
+    drop : sequence of str
+        Columns to leave out.
+    format : str, optional
+        The format, where the ending does not tell.
+    unknown : bool
+        Whether cells of the label column may be missing: NaN among numbers, "" among strings.
+
+    Raises
+    ------
+    FileError
+        For whatever is wrong with the file, its arrays not fitting into memory among it.
+    """
+    source = locate(path, format)
+    with reading(path):
+        columns = frame(source)
+        if columns is not None:
+            return _from_frame(columns, source, label, drop, unknown)
+        return _from_matrix(matrix(source, label), source, label, drop, unknown)
+
+
+def read_matrix(path: NameOfFile, format: str | None = None) -> Numbers:
+    """Read a numeric matrix from a file; a sparse one stays sparse, as CSR."""
+    source = locate(path, format)
+    with reading(path):
+        columns = frame(source)
+        if columns is not None:
+            return _from_frame(columns, source).X
+        return matrix(source).X
+
+
+# --- columns ---------------------------------------------------------------------------
+
+
+def _from_frame(
+    columns: Frame,
+    source: Source,
+    label: str | None = None,
+    drop: Sequence[str] = (),
+    unknown: bool = False,
+) -> Table:
+    labelled = [] if label is None else [find(columns, label)]
+    left_out = {*labelled, *(find(columns, name) for name in drop)}
+    kept = [place for place in range(len(columns.names)) if place not in left_out]
+    names = [columns.names[place] for place in kept]
+    if not kept:
+        raise FileError(f"{columns.path} has no column left to learn from: drop fewer")
+    claim_columns(columns, len(kept), len(labelled))
+    X = np.empty((columns.rows, len(kept)))
+    labels: list[Values] = []
+    start = 0
+    for chunk in columns.chunks([*kept, *labelled], as_text=labelled):
+        rows = slice(start, start + len(chunk[0]))
+        for place, values in enumerate(chunk[: len(kept)]):
+            X[rows, place] = _feature(columns, names[place], values, start)
+        labels += map(compact, chunk[len(kept) :])
+        start = rows.stop
+    if label is None:
+        return Table(X, names, None, None, str(source.path), source.format)
+    name = columns.names[labelled[0]]
+    y = _labels(columns, name, joined(labels), unknown)
+    return Table(X, names, y, name, str(source.path), source.format)
+
+
+def _feature(columns: Frame, name: str, values: Values, start: int) -> NDArray[np.float64]:
+    found, text = numbers(values)
+    if text is not None:
+        raise FileError(
+            f"{columns.path}: column {shown(name)} has the text {shown(values[text])} in "
+            f"{columns.place(start + text)}, where numbers belong: name the column as the label, "
+            "or drop it"
+        )
+    endless = np.isinf(found)
+    if endless.any():
+        place = columns.place(start + int(endless.argmax()))
+        raise infinite(columns.path, place, f"column {shown(name)}")
+    return found
+
+
+def _labels(columns: Frame, name: str, values: Values, unknown: bool) -> NDArray[Any]:
+    gone = missing(values)
+    if gone.any() and not unknown:
+        raise FileError(
+            f"{columns.path}: the label column {shown(name)} has {int(gone.sum()):,} missing "
+            f"cells, the first in {columns.place(int(gone.argmax()))}: "
+            "fill them or leave those rows out"
+        )
+    return _with_gaps(columns.path, values, gone)
+
+
+def _with_gaps(path: NameOfFile, values: Values, gone: NDArray[np.bool_]) -> NDArray[Any]:
+    known = settled(path, compact(values[~gone]))
+    if not gone.any():
+        return known
+    text = known.dtype.kind == "U"
+    y = np.full(values.size, "" if text else np.nan, dtype=known.dtype if text else np.float64)
+    y[~gone] = known
+    return y
+
+
+# --- arrays ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """Enough of a frame for its columns to be found."""
+
+    path: NameOfFile
+    names: list[str]
+    headed: bool
+
+
+def _from_matrix(
+    found: Matrix, source: Source, label: str | None, drop: Sequence[str], unknown: bool
+) -> Table:
+    X, y, name = found.X, found.y, found.label
+    names = found.names or counted_names(source.path, X.shape[1])
+    columns: Any = _Numbered(source.path, names, found.names is not None)
+    left_out = {find(columns, column) for column in drop}
+    if label is not None and label != found.label:
+        if source.format == "svmlight":
+            raise FileError(
+                f"{source.path} keeps its labels in front of each line: leave the label out, or "
+                f"call it {SVMLIGHT_LABEL!r}"
+            )
+        place = find(columns, label)
+        y, name = _column(X, place), names[place]
+        left_out.add(place)
+    if left_out:
+        kept = [place for place in range(len(names)) if place not in left_out]
+        X, names = X[:, kept], [names[place] for place in kept]
+    if not names:
+        raise FileError(f"{source.path} has no column left to learn from: drop fewer")
+    labels = None if y is None else _plain_labels(source.path, y, unknown)
+    return Table(X, names, labels, name, str(source.path), source.format)
+
+
+def _column(X: Any, place: int) -> NDArray[np.float64]:
+    column = X[:, [place]]
+    return np.asarray(column.toarray() if sp.issparse(column) else column).ravel()
+
+
+def _plain_labels(path: NameOfFile, y: NDArray[Any], unknown: bool) -> NDArray[Any]:
+    if y.dtype.kind == "S":
+        return strings(path, [cell.decode(errors="replace") for cell in y.tolist()])
+    if y.dtype.kind == "U":
+        return y
+    if y.dtype.kind == "f":
+        return _with_gaps(path, y.astype(np.float64), np.isnan(y) & unknown)
+    return y.astype(np.int64)

@@ -1,0 +1,314 @@
+"""The command line as people use it: every command, every printed example, every way to fail."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.io
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file, load_iris, make_moons, make_swiss_roll
+from sklearn.metrics import adjusted_rand_score
+
+import gramian as gm
+from gramian.cli import main
+from gramian.cli.app import COMMANDS
+
+FLOWERS = load_iris(as_frame=True)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the files that the examples name."""
+    monkeypatch.chdir(tmp_path)
+    frame = FLOWERS.data.assign(species=FLOWERS.target_names[FLOWERS.target])
+    frame.to_csv("flowers.csv", index=False)
+    frame.drop(columns="species").iloc[::7].to_csv("new.csv", index=False)
+    roll = make_swiss_roll(120, random_state=0)[0]
+    pd.DataFrame(roll, columns=list("xyz")).to_csv("points.csv", index=False)
+    np.savetxt("same.csv", [[0, 1], [1, 2], [5, 9]], fmt="%d", delimiter=",")
+    ratings().to_csv("ratings.csv", index=False)
+    A = np.random.default_rng(0).standard_normal((30, 30))
+    np.save("kernel.npy", A @ A.T)
+    C = np.corrcoef(np.random.default_rng(0).standard_normal((5, 7)))
+    C[0, 1] = C[1, 0] = -0.99
+    np.savetxt("correlations.csv", C, delimiter=",")
+    return tmp_path
+
+
+def ratings() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    values = 3 + rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20))
+    i, j = np.nonzero(rng.random(values.shape) < 0.5)
+    names = np.array(["alice", "bob", *(f"user {k}" for k in range(2, 30))])
+    return pd.DataFrame(
+        {"user": names[i], "item": [f"film {k}" for k in j], "rating": values[i, j].round()}
+    )
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command: its exit status, what it printed, and what it complained of."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["gramian", *map(str, arguments)])
+        status = 0
+        try:
+            main()
+        except SystemExit as done:
+            status = done.code or 0
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def told(run, *arguments):
+    """The JSON of a command that succeeds."""
+    status, out, err = run(*arguments, "--json")
+    assert status == 0, err
+    return json.loads(out)
+
+
+# --- each command ----------------------------------------------------------------------
+
+
+def test_metric(run, folder):
+    facts = told(run, "metric", "flowers.csv", "--label", "species", "--out", "mapped.csv",
+                 "--model", "m.gramian", "--test", "flowers.csv")  # fmt: skip
+    assert facts["samples"] == 150 and facts["classes"] == 3
+    assert facts["certificate"]["relative_gap"] < 1e-3
+    assert facts["3-NN error on flowers.csv"] <= facts["3-NN error before"]
+    mapped = pd.read_csv("mapped.csv")
+    assert mapped.shape == (150, 5) and mapped["species"].nunique() == 3
+    model = gm.load("m.gramian")
+    np.testing.assert_allclose(model[:-1].transform(FLOWERS.data), mapped.iloc[:, :4], rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["lmnn", "dml-eig", "lmnn-eig", "linear-separation", "triplets"])
+def test_every_metric(method, run, folder):
+    facts = told(run, "metric", "flowers.csv", "--label", "species", "--method", method)
+    assert facts["3-NN error after"] < 0.1
+
+
+def test_predict_and_transform(run, folder):
+    assert run("metric", "flowers.csv", "--label", "species", "--model", "m")[0] == 0
+    shuffled = pd.read_csv("new.csv").iloc[:, ::-1].assign(note="text")
+    shuffled.to_csv("new.csv", index=False)  # columns go by their names, others are left out
+    status, out, err = run("predict", "new.csv", "--model", "m")
+    assert status == 0, err
+    lines = out.split()
+    truth = FLOWERS.target_names[FLOWERS.target[::7]]
+    assert lines[0] == "prediction" and np.mean(np.array(lines[1:]) == truth) > 0.9
+    status, out, err = run("transform", "new.csv", "--model", "m", "--out", "mapped.npy")
+    assert status == 0 and np.load("mapped.npy").shape == (22, 4)
+
+
+def test_embed(run, folder):
+    facts = told(run, "embed", "points.csv", "--out", "places.parquet", "--plot", "places.png",
+                 "--model", "m")  # fmt: skip
+    assert pd.read_parquet("places.parquet").shape == (120, 2)
+    assert (folder / "places.png").read_bytes().startswith(b"\x89PNG")
+    assert sum(facts["variance kept"]) > 0.5
+    assert run("transform", "points.csv", "--model", "m", "--out", "again.csv")[0] == 0
+    np.testing.assert_allclose(
+        pd.read_csv("again.csv"), pd.read_parquet("places.parquet"), atol=1e-8
+    )
+
+
+def test_cluster_by_pairs(run, folder):
+    X, y = make_moons(200, noise=0.05, random_state=0)
+    pd.DataFrame(X, columns=["a", "b"]).to_csv("moons.csv", index=False)
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 200, (60, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    np.savetxt("must.csv", pairs[same], fmt="%d", delimiter=",", header="i,j", comments="")
+    np.savetxt("cannot.tsv", pairs[~same], fmt="%d", delimiter="\t")
+    facts = told(run, "cluster", "moons.csv", "--clusters", 2, "--must-link", "must.csv",
+                 "--cannot-link", "cannot.tsv", "--out", "c.csv", "--plot", "c.png",
+                 "--model", "m")  # fmt: skip
+    assert facts["links kept"] > 0.95 and sum(facts["sizes"]) == 200
+    found = pd.read_csv("c.csv")
+    assert list(found.columns) == ["a", "b", "cluster"]
+    assert adjusted_rand_score(y, found["cluster"]) > 0.9
+    status, out, _ = run("predict", "moons.csv", "--model", "m")
+    assert status == 0 and adjusted_rand_score(y, out.split()[1:]) > 0.9
+
+
+def test_cluster_by_some_labels(run, folder):
+    frame = pd.read_csv("flowers.csv")
+    frame.loc[frame.index % 10 != 0, "species"] = None
+    frame.to_csv("some.csv", index=False)
+    facts = told(
+        run, "cluster", "some.csv", "--label", "species", "--standardize", "--out", "c.csv"
+    )
+    assert sorted(facts["labels of the clusters"]) == sorted(FLOWERS.target_names)
+    assert adjusted_rand_score(FLOWERS.target, pd.read_csv("c.csv")["cluster"]) > 0.6
+
+
+def test_complete_and_recommend(run, folder):
+    facts = told(run, "complete", "ratings.csv", "--model", "m", "--out", "fitted.csv")
+    assert facts["users"] == 30 and facts["certificate"]["relative_gap"] <= 1e-4
+    assert facts["RMSE of a tenth held out"] < 1.0
+    top = told(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
+    seen = set(ratings().query("user == 'alice'")["item"])
+    assert len(top) == 3 and not seen & {row["item"] for row in top}
+    assert run("recommend", "--all", "--model", "m", "-n", 2, "--out", "all.csv")[0] == 0
+    assert len(pd.read_csv("all.csv")) == 60
+    pd.DataFrame({"user": ["alice", "nobody"], "item": ["film 3", "film 4"]}).to_csv(
+        "pairs.csv", index=False
+    )
+    assert run("predict", "pairs.csv", "--model", "m", "--out", "p.csv")[0] == 0
+    assert pd.read_csv("p.csv")["known"].tolist() == [1, 0]
+
+
+def test_eigen_and_solve(run, folder):
+    facts = told(run, "eigen", "kernel.npy", "-k", 3, "--out", "e.npz")
+    exact = np.linalg.eigvalsh(np.load("kernel.npy"))[::-1][:3]
+    np.testing.assert_allclose([row["eigenvalue"] for row in facts["rows"]], exact)
+    facts = told(run, "solve", "--entries", "correlations.csv", "--out", "L.npy")
+    T, L = np.loadtxt("correlations.csv", delimiter=","), np.load("L.npy")
+    values, vectors = np.linalg.eigh(T)
+    nearest = (vectors * np.maximum(values, 0)) @ vectors.T
+    np.testing.assert_allclose(L @ L.T, nearest, atol=1e-4)
+    facts = told(run, "solve", "-B", "kernel.npy", "-C", "kernel.npy", "--checkpoint", "run")
+    assert facts["certificate"]["value"] == pytest.approx(0, abs=1e-6)
+    assert told(run, "info", "run")["order"] == 30
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "tsv", "parquet", "npz", "svm", "svm.gz", "mtx"])
+def test_every_format(ending, run, folder):
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
+    path, label = f"data.{ending}", ["--label", "y"]
+    frame = FLOWERS.data.assign(y=y)
+    if ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "npz":
+        np.savez(path, X=X, y=y)
+    elif ending.startswith("svm"):
+        label = []
+        dump_svmlight_file(X, y, "data.svm")
+        if ending.endswith("gz"):
+            subprocess.run(["gzip", "data.svm"], check=True)
+    elif ending == "mtx":
+        scipy.io.mmwrite(path, sp.coo_matrix(X))
+        assert told(run, "embed", path)["features"] == 4
+        return
+    else:
+        frame.to_csv(path, index=False, sep="\t" if ending == "tsv" else ",")
+    facts = told(run, "metric", path, *label)
+    assert (facts["samples"], facts["features"], facts["classes"]) == (150, 4, 3)
+
+
+# --- what it prints --------------------------------------------------------------------
+
+
+def examples() -> list[tuple[str, str]]:
+    found = []
+    for name in COMMANDS:
+        command = gm_command(name)
+        lines = re.findall(r"^\s+gramian (.*)$", command.help or "", flags=re.M)
+        assert lines, f"{name} has no example"
+        found += [(name, line) for line in lines]
+    return found
+
+
+def gm_command(name):
+    from gramian.cli.app import gramian
+
+    return gramian.get_command(None, name)
+
+
+@pytest.mark.parametrize(("name", "line"), examples())
+def test_examples_work_as_printed(name, line, run, folder):
+    if name == "bench":
+        pytest.skip("runs in a checkout, see the tests of the harness")
+    if "--model" in line and name in ("predict", "transform"):
+        assert (
+            run("metric", "flowers.csv", "--label", "species", "--model", "flowers.gramian")[0] == 0
+        )
+    if name == "recommend":
+        assert run("complete", "ratings.csv", "--model", "ratings.gramian")[0] == 0
+    status, out, err = run(*line.split())
+    assert status == 0, err
+    assert out or "--out" in line
+
+
+def test_help_names_every_command(run):
+    status, out, _ = run("--help")
+    assert status == 0
+    assert all(f"  {name} " in out for name in COMMANDS)
+    assert "Exit status" in out
+
+
+def test_plain_text_when_piped(folder):
+    done = subprocess.run(
+        [sys.executable, "-c", "from gramian.cli import main; main()", "info", "flowers.csv"],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0 and "\x1b" not in done.stdout and not done.stderr
+    assert "species" in done.stdout
+
+
+def test_silent_unless_asked(run, folder):
+    _, _, err = run("metric", "flowers.csv", "--label", "species")
+    assert err == ""
+    _, _, err = run("metric", "flowers.csv", "--label", "species", "--method", "lmnn", "--progress")
+    assert "steps" in err
+
+
+def test_bench_lists_in_a_checkout(run, monkeypatch):
+    status, out, _ = run("bench", "list")
+    assert status == 0 and "bilgo_table3" in out
+
+
+# --- what it refuses -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("metric nothing.csv --label y", "nothing.csv"),
+        ("metric flowers.csv", "species"),
+        ("metric flowers.csv --label color", "color"),
+        ("metric points.csv", "--label"),
+        ("metric flowers.csv --label species --rank 9", "rank must be"),
+        ("metric flowers.csv --label species --method svm", "'svm' is not one of"),
+        ("metric flowers.csv --label species --solver magic", "magic"),
+        ("metric flowers.csv --label species --neighbors 150", "--neighbors 150"),
+        ("metric flowers.csv --label species --model no/where", "no folder"),
+        ("embed points.csv --neighbors 0", "n_neighbors"),
+        ("embed points.csv --method colored-mvu", "--label"),
+        ("embed points.csv --plot picture.doc", "picture.doc"),
+        ("cluster points.csv --clusters 2", "--must-link"),
+        ("cluster points.csv --must-link same.csv", "--clusters"),
+        ("cluster points.csv --clusters 2 --must-link same.csv --cannot-link same.csv", "0"),
+        ("cluster flowers.csv --drop species --clusters 2 --must-link big.csv", "999"),
+        ("complete flowers.csv", "repetitions"),
+        ("complete ratings.csv --columns a,b", "three names"),
+        ("complete ratings.csv --lam -1", "lam must be"),
+        ("recommend alice --model flowers.csv", "not a whole gramian model"),
+        ("predict new.csv --model missing", "missing"),
+        ("eigen points.csv", "square"),
+        ("eigen kernel.npy -k 99", "99"),
+        ("solve", "--entries"),
+        ("solve --entries points.csv", "square"),
+        ("nonsense", "No such command"),
+    ],
+)
+def test_refusals_are_sentences(line, message, run, folder):
+    np.savetxt("big.csv", [[0, 999]], fmt="%d", delimiter=",")
+    status, out, err = run(*line.split())
+    assert status == 2 and out == ""
+    assert message in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_not_converged_is_an_exit_status(run, folder):
+    limits = ("--time-limit", 0.001, "--tol", 1e-14)
+    status, out, err = run("embed", "points.csv", *limits, "--out", "best.csv", "--json")
+    assert status == 3 and "time limit" in err
+    assert json.loads(out)["status"] == "time limit" and (folder / "best.csv").exists()
