@@ -72,9 +72,7 @@ def gramian() -> None:
 def run() -> None:
     """Run the command of `sys.argv` and leave with its exit status."""
     try:
-        gramian.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+        sys.exit(gramian.main(standalone_mode=False))
     except click.UsageError as wrong:
         wrong.show()
         sys.exit(BAD_INPUT)
