@@ -40,7 +40,7 @@ clean:  ## remove everything made here, the environment too
 	$(PYTHON) -m venv .venv
 
 .venv/.stamp-demo: pyproject.toml | .venv/bin/python
-	$(PY) -m pip install --quiet -e '.[plot]'
+	$(PY) -m pip install --quiet -e '.[cli]'
 	@touch $@
 
 .venv/.stamp-test: pyproject.toml | .venv/bin/python

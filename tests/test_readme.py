@@ -18,9 +18,10 @@ def without_run_figures(text: str) -> str:
     return re.sub(r"[\d.e-]+ s\b", "TIME s", text)
 
 
-def test_snippets_print_what_the_readme_says():
+def test_snippets_print_what_the_readme_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     scope: dict = {}
-    assert len(snippets()) == 6
+    assert len(snippets()) == 7
     for code, said in snippets():
         printed = StringIO()
         with redirect_stdout(printed):
