@@ -17,9 +17,14 @@ Array = NDArray[np.floating]
 
 
 def solve(
-    estimator: Any, problem: Problem, init: Array | None = None, *, rank: int | None = None
+    estimator: Any,
+    problem: Problem,
+    init: Array | None = None,
+    *,
+    rank: int | None = None,
+    time_limit: float | None = None,
 ) -> Result:
-    """`minimize` with the solver, tolerance and limits of an estimator."""
+    """`minimize` with the solver, tolerance and limits of an estimator, or less time."""
     return minimize(
         problem,
         estimator.solver,
@@ -27,7 +32,7 @@ def solve(
         rank=rank,
         tol=estimator.tol,
         max_iter=estimator.max_iter,
-        time_limit=estimator.time_limit,
+        time_limit=estimator.time_limit if time_limit is None else time_limit,
         random_state=estimator.random_state,
         progress=estimator.progress,
     )

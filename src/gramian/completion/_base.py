@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from abc import ABC, abstractmethod
 from numbers import Real
@@ -29,8 +30,12 @@ Array = NDArray[np.floating]
 HELD_OUT, LEAST = 0.1, 50
 """The share of the ratings held out to choose λ, and how many it takes to do that."""
 
-PATH_RANK, PATH_STEPS = 24, 12
-"""The path is solved roughly, at a rank that tells one λ from another."""
+LAST = 1e-3
+"""Seconds of a solve that has none left."""
+
+PATH_RANK, PATH_STEPS, PATH_SHARE = 24, 12, 0.5
+"""The path is solved roughly, at a rank that tells one λ from another, within a share of the time
+that there is."""
 
 
 class Completion(Saved, BaseEstimator, ABC):
@@ -70,6 +75,8 @@ class Completion(Saved, BaseEstimator, ABC):
         else:
             positive(self.lam, "lam")
         positive(self.bias_ridge, "bias_ridge")
+        if self.time_limit is not None:
+            positive(self.time_limit, "time_limit")
         power = self.weight_power
         if not (isinstance(power, Real) and 0 <= float(power) <= 1):
             raise ValueError(f"weight_power must be between 0 and 1, got {power!r}")
@@ -87,7 +94,7 @@ class Completion(Saved, BaseEstimator, ABC):
         self._check_parameters()
         ratings = self._ratings(X)
         self.__dict__.pop("path_", None)  # that of another fit
-        start = None
+        started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
         elif ratings.values.size < LEAST:
@@ -95,7 +102,7 @@ class Completion(Saved, BaseEstimator, ABC):
         else:
             start = self._choose(ratings)
         problem = self._problem(ratings, self.lam_)
-        self.result_ = self._minimize(problem, start)
+        self.result_ = self._minimize(problem, start, time.perf_counter() - started)
         self._finish(ratings, problem)
         return self
 
@@ -142,12 +149,17 @@ class Completion(Saved, BaseEstimator, ABC):
             return self._error(test)
 
         self._set_bounds(ratings.values)
-        self.path_ = falling(self._guess(train), error_of)
+        started, limit = time.perf_counter(), self.time_limit
+        until = np.inf if limit is None else started + PATH_SHARE * float(limit)
+        self.path_ = falling(self._guess(train), error_of, lambda: time.perf_counter() >= until)
         self.lam_ = self.path_.best
         return found[self.lam_]
 
-    def _minimize(self, problem: Problem, init: Array | None) -> Result:
-        return solve(self, problem, init, rank=self.rank)
+    def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
+        """The best factor found in the time left; a last step is taken in any case."""
+        limit = self.time_limit
+        left = None if limit is None else max(limit - spent, LAST)
+        return solve(self, problem, init, rank=self.rank, time_limit=left)
 
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
         settle(self, self.result_)

@@ -48,24 +48,26 @@ class Path:
         return figure
 
 
-def falling(guess: float, error_of: Callable[[float], float]) -> Path:
+def falling(
+    guess: float, error_of: Callable[[float], float], enough: Callable[[], bool] = lambda: False
+) -> Path:
     """Go down from a λ above the guess until the error has risen twice running.
 
-    Where the first of them is the best, go up from it instead.
+    Where the first of them is the best, go up from it instead. No λ is begun once `enough` says so.
     """
-    down = _until_it_rises(HIGHEST * guess, FALL, error_of)
+    down = _until_it_rises(HIGHEST * guess, FALL, error_of, enough)
     up = down[:1]
-    if min(error for _, error in down) == down[0][1]:
-        up = [*up, *_until_it_rises(down[0][0] / FALL, 1 / FALL, error_of)]
+    if min(error for _, error in down) == down[0][1] and not enough():
+        up = [*up, *_until_it_rises(down[0][0] / FALL, 1 / FALL, error_of, enough)]
     lams, errors = np.array([*reversed(up), *down[1:]]).T
     return Path(lams, errors)
 
 
 def _until_it_rises(
-    lam: float, factor: float, error_of: Callable[[float], float]
+    lam: float, factor: float, error_of: Callable[[float], float], enough: Callable[[], bool]
 ) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
-    while len(found) < MOST:
+    while len(found) < MOST and not (found and enough()):
         found.append((lam, error_of(lam)))
         if len(found) > 2 and found[-1][1] > found[-2][1] > found[-3][1]:
             break

@@ -59,17 +59,18 @@ class BlockEntries(LinearMap):
         check_weights(self.size, w)
         check_factors(self.order, V)
         m = self.shape[0]
-        half = 0.5 * np.asarray(w, dtype=float)
+        w = np.asarray(w, dtype=float)
         out = np.empty_like(V)
-        out[:m] = cpu.sparse_product(self.matrix(half), np.ascontiguousarray(V[m:]))
-        out[m:] = cpu.sparse_product(self._turned(half), np.ascontiguousarray(V[:m]))
+        out[:m] = cpu.sparse_product(self.matrix(w), np.ascontiguousarray(V[m:]))
+        out[m:] = cpu.sparse_product(self._turned(w), np.ascontiguousarray(V[:m]))
+        out *= 0.5
         return out
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
         """v ↦ 𝒜*(w)v, for one w and many v."""
-        G = self.matrix(0.5 * np.asarray(w, dtype=float))
+        G = self.matrix(np.asarray(w, dtype=float))
         turned, m = G.T, self.shape[0]
-        return lambda v: np.concatenate([G @ v[m:], turned @ v[:m]])
+        return lambda v: 0.5 * np.concatenate([G @ v[m:], turned @ v[:m]])
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         check_weights(self.size, w)
