@@ -1,6 +1,6 @@
 """CMF of cmfrec: a biased factorisation by alternating least squares."""
 # /// script
-# dependencies = ["cmfrec==3.5.1.post14", "pandas", "setuptools"]
+# dependencies = ["cmfrec==3.5.1.post14", "pandas", "setuptools", "threadpoolctl"]
 # ///
 
 import time
