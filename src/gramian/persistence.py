@@ -23,8 +23,8 @@ from gramian.storage import StoredFileError
 FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 
 
-class Saved:
-    """A mixin for estimators: `save`, and what `load` needs.
+class Kept:
+    """A mixin for estimators: `save`, what `load` needs, and `report`.
 
     Subclasses name in `_remade` the attributes that `_remake` makes from the others.
     """
@@ -44,6 +44,19 @@ class Saved:
             The file, replaced only when the new one is whole. Nothing in it is executable.
         """
         save(self, path)
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None) -> Path:
+        """Write an HTML page of the fitted estimator (needs plotly: gramian[report]).
+
+        Parameters
+        ----------
+        path : str or Path
+        X, y : samples and labels, optional
+            A metric shows what it makes of them; an embedding is coloured by y.
+        """
+        check_is_fitted(self)
+        written: Path = import_module("gramian.report").report_estimator(self, path, X, y)
+        return written
 
     def _remake(self) -> None:
         """Set the attributes that are not saved."""
@@ -94,7 +107,7 @@ def load(path: str | Path) -> Any:
         import_module(f"gramian.{family}")
     content = storage.read(Path(path), "model")
     estimator = content.get("estimator") if isinstance(content, dict) else None
-    if not isinstance(estimator, (Saved, Pipeline)):
+    if not isinstance(estimator, (Kept, Pipeline)):
         raise StoredFileError(f"{path} holds no estimator")
     return estimator
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,6 +87,8 @@ class Result:
     solver: str
     problem: str
     seconds: float
+    formula: str = ""
+    """The problem as it is written down."""
 
     @property
     def rank(self) -> int:
@@ -97,6 +101,11 @@ class Result:
     def matrix(self) -> Array:
         """M = LLᵀ as a dense array."""
         return self.factor @ self.factor.T
+
+    def report(self, path: str | Path) -> Path:
+        """Write an HTML page of this result (needs plotly: gramian[report]); returns where."""
+        written: Path = import_module("gramian.report").report_results(self, path)
+        return written
 
     def summary(self) -> dict[str, Any]:
         """The figures of the run as plain values."""

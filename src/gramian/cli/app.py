@@ -28,6 +28,7 @@ COMMANDS = {
     "predict": ("use", "Predict by a saved model."),
     "eigen": ("eigen", "Find the largest eigenvalues of a symmetric matrix."),
     "solve": ("solve", "Solve a problem given as matrices."),
+    "report": ("report", "Write a page about a saved model."),
     "info": ("info", "Say what a file holds."),
     "demo": ("demo", "Learn a metric for scikit-learn's digits."),
     "bench": ("bench", "Run the benchmarks of a checkout."),

@@ -101,7 +101,7 @@ def cluster(
             "links kept": _kept(fitted),
             "sizes": np.bincount(fitted.labels_, minlength=fitted.n_clusters_),
             "labels of the clusters": _majority(names, codes, fitted.labels_),
-            "model": run.keep(model),
+            **run.keep(model),
             "out": out,
             "plot": plot,
         },

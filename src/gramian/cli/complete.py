@@ -76,7 +76,7 @@ def complete(
             **outcome(model.result_, model.certificate_),
             "RMSE of a tenth held out": None if path is None else float(path.rmse.min()),
             "RMSE of the ratings": float(np.sqrt(np.mean((fitted - values) ** 2))),
-            "model": run.keep(model),
+            **run.keep(model),
             "out": out,
         },
         as_json=run.as_json,

@@ -94,7 +94,7 @@ def embed(
             "variance kept": fitted.explained_variance_ratio_[:components],
             "largest edge error": fitted.edge_error_,
             "parts of the graph": fitted.graph_.n_parts,
-            "model": run.keep(model),
+            **run.keep(model, X, table.y),
             "out": out,
             "plot": plot,
         },

@@ -92,7 +92,7 @@ def metric(
             "method": method,
             **outcome(fitted.result_, fitted.certificate_),
             **errors,
-            "model": run.keep(whole),
+            **run.keep(whole, X, y),
             "out": out,
         },
         as_json=run.as_json,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian.cli.output import note
@@ -31,6 +32,7 @@ class Run:
     progress: bool
     checkpoint: Path | None
     model: Path | None
+    report: Path | None
     as_json: bool
 
     def parameters(self) -> dict[str, Any]:
@@ -50,11 +52,22 @@ class Run:
         with keeping, warnings_as_notes():
             return estimator.fit(*data, **more)
 
-    def keep(self, estimator: Any) -> Path | None:
-        """Save the model where one is asked for."""
+    def keep(self, model: Any, X: Any = None, y: Any = None) -> dict[str, Path | None]:
+        """Save the model and write the report that are asked for; says where."""
         if self.model is not None:
-            gm.save(estimator, writable(self.model))
-        return self.model
+            gm.save(model, writable(self.model))
+        if self.report is not None:
+            write_report(model, self.report, X, y)
+        return {"model": self.model, "report": self.report}
+
+
+def write_report(model: Any, path: Path, X: Any = None, y: Any = None) -> None:
+    """The page of the estimator in a pipeline, of samples as they reach it."""
+    if isinstance(model, Pipeline):
+        place = next(k for k, (_, step) in enumerate(model.steps) if hasattr(step, "result_"))
+        X = X if X is None or place == 0 else model[:place].transform(X)
+        model = model[place]
+    model.report(writable(path), None if X is None else X, y)
 
 
 @contextmanager
@@ -83,6 +96,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Keep the best so far there; the same command goes on after a kill.",
         ),
         click.option("--model", type=FILE, help="Save the model to this file."),
+        click.option("--report", type=FILE, help="Write a page about it to this .html file."),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
 

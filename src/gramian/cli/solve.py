@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 import gramian as gm
-from gramian.cli.options import FILE, json_option, out_option
+from gramian.cli.options import FILE, json_option, out_option, writable
 from gramian.cli.output import bad_input, leave, outcome, show
 from gramian.cli.samples import deliver
 from gramian.files import read_matrix
@@ -31,6 +31,7 @@ from gramian.problems import nearest, quadratic
 @click.option("--checkpoint", type=FILE, help="Keep the best so far there, and go on from it.")
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
 @out_option
+@click.option("--report", type=FILE, help="Write a page about it to this .html file.")
 @json_option
 def solve(
     entries: Path | None,
@@ -48,6 +49,7 @@ def solve(
     checkpoint: Path | None,
     every: float,
     out: Path | None,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
@@ -74,8 +76,10 @@ def solve(
         )
     if out is not None:
         deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])
-    told = outcome(result, result.certificate)
-    show("solve", {"problem": str(problem), **told, "out": out}, as_json=as_json)
+    if report is not None:
+        result.report(writable(report))
+    told = {**outcome(result, result.certificate), "out": out, "report": report}
+    show("solve", {"problem": str(problem), **told}, as_json=as_json)
     leave(result.status)
 
 

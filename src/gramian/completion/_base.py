@@ -19,7 +19,7 @@ from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather, is_frame
 from gramian.constraints import whole_number
 from gramian.fitting import settle, solve
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.result import Result
@@ -38,7 +38,7 @@ PATH_RANK, PATH_STEPS, PATH_SHARE = 24, 12, 0.5
 that there is."""
 
 
-class Completion(Saved, BaseEstimator, ABC):
+class Completion(Kept, BaseEstimator, ABC):
     """A matrix of low rank beside offsets, learned from some entries."""
 
     def __sklearn_tags__(self) -> Any:

@@ -21,7 +21,7 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
 
@@ -32,7 +32,7 @@ STARTS = 10
 """Starts of k-means."""
 
 
-class LinkedKernel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
 
     _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)

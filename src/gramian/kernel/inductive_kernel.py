@@ -17,7 +17,7 @@ from gramian.feature_space import check_kernel, kernel_span, kernel_values, with
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 from gramian.problems.spectral import quadratic
@@ -28,7 +28,7 @@ MATRICES = 5
 """Matrices of the samples' number squared that a fit holds at once."""
 
 
-class InductiveKernel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel K that stays near a given one N and draws samples of a class together.
 
     Solves min tr(N⁻¹KN⁻¹K) + τ tr(N⁻¹K) + λ tr(TK) over K ⪰ 0 (LRO eqs. 8–10): tr(TK) is the mean

@@ -16,7 +16,7 @@ from gramian._random import for_sklearn
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
 from gramian.memory import check_memory
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 
 Array = NDArray[np.floating]
 
@@ -24,7 +24,7 @@ MATRICES = 4
 """Matrices of the samples' number squared that a fit with a kernel holds at once."""
 
 
-class KernelKMeans(Saved, ClusterMixin, BaseEstimator):
+class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
     """k-means on the samples as a kernel sees them.
 
     With K = ΦΦᵀ, found by an eigenvalue decomposition, it is scikit-learn's k-means on the rows of

@@ -15,7 +15,7 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._parts import fit_parts, transform_parts, widened
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
 
@@ -28,7 +28,7 @@ RIDGE = 1e-3
 """Added to a local Gram matrix, in units of its trace."""
 
 
-class Unfolding(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
 
     _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)

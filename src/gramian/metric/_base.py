@@ -16,7 +16,7 @@ from gramian.fitting import settle
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import check_triplets, split_pairs, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
 from gramian.solvers import minimize
@@ -29,7 +29,7 @@ LARGE_RANK = 40
 
 
 class MetricLearner(
-    Saved, Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    Kept, Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     """A learned Mahalanobis metric d_M(x, z) = (x − z)ᵀM(x − z) with M = LLᵀ.
 

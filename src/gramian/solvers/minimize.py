@@ -113,6 +113,7 @@ def minimize(
         history=history,
         solver=chosen.name,
         problem=problem.name,
+        formula=f"min {problem.formula}  subject to {problem.domain}",
         seconds=time.perf_counter() - started,
     )
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian.persistence import Saved
+from gramian.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
 
 Array = NDArray[np.float64]
@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 _ABSURD_BYTES = 2**35
 
 
-class LowRankKernel(Saved, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """K ≈ LLᵀ by the leading eigenpairs of a kernel matrix: the best of its rank (LRO §2.1).
 
     With K ≈ V diag(μ) Vᵀ and L = V diag(√μ), systems with K + λI are solved by the Woodbury

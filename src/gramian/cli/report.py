@@ -1,0 +1,39 @@
+"""`gramian report`: a page about a saved model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+import gramian as gm
+from gramian.cli.options import FILE, FORMATS, write_report
+from gramian.cli.output import bad_input
+from gramian.cli.samples import for_model
+from gramian.files import read_table
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.option("--data", type=FILE, help="Samples, for what a metric makes of them.")
+@click.option("--label", metavar="COLUMN", help="Their classes.")
+@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the data.")
+@click.option("--out", type=FILE, help="The .html file; MODEL.html unless told.")
+def report(
+    model: Path, data: Path | None, label: str | None, format: str | None, out: Path | None
+) -> None:
+    """Write a page about the saved MODEL: the problem, the certificate, curves and pictures.
+
+    \b
+    Example:
+      gramian report flowers.gramian --data flowers.csv --label species
+    """
+    estimator = gm.load(model)
+    if (data is None) != (label is None):
+        raise click.UsageError("--data and --label go together")
+    with bad_input():
+        X = None if data is None else for_model(estimator, data, format)
+        y = None if data is None else read_table(data, label=label, format=format).y
+        path = out or model.with_suffix(".html")
+        write_report(estimator, path, X, y)
+    click.echo(str(path))

@@ -1,0 +1,55 @@
+"""Reports: one HTML page that shows a result or a fitted estimator, and needs no network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gramian.report.families import family_sections
+from gramian.report.page import Section, write_page
+from gramian.report.parts import comparison, convergence, opening, settings, spectrum
+from gramian.result import Result
+
+__all__ = ["report_estimator", "report_results"]
+
+
+def report_results(results: Result | Sequence[Result], path: str | Path) -> Path:
+    """Write the page of one result, or of several of the same problem, to compare solvers."""
+    runs = [results] if isinstance(results, Result) else list(results)
+    if not runs or not all(isinstance(run, Result) for run in runs):
+        raise ValueError("a report needs one Result, or several of the same problem")
+    if len({run.problem for run in runs}) > 1:
+        raise ValueError("results of different problems have no axis in common: report them apart")
+    first = opening(runs[0]) if len(runs) == 1 else comparison(runs)
+    sections = [first, convergence(runs), spectrum(runs)]
+    return write_page(Path(path), f"gramian: {runs[0].problem}", sections)
+
+
+def report_estimator(
+    estimator: Any,
+    path: str | Path,
+    X: Any = None,
+    y: Any = None,
+    *,
+    about: Mapping[str, Any] | None = None,
+) -> Path:
+    """Write the page of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator of gramian
+    path : str or Path
+    X, y : samples and labels, optional
+        A metric shows what it makes of them; an embedding is coloured by y.
+    about : mapping, optional
+        More facts for the top of the page, such as the name of the file.
+    """
+    sections: list[Section] = []
+    if hasattr(estimator, "result_"):
+        sections.append(opening(estimator.result_, estimator.certificate_, about))
+    sections += family_sections(estimator, X, y)
+    if hasattr(estimator, "result_"):
+        sections += [convergence([estimator.result_]), spectrum([estimator.result_])]
+    sections.append(settings(estimator))
+    return write_page(Path(path), f"gramian: {type(estimator).__name__}", sections)

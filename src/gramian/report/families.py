@@ -1,0 +1,134 @@
+"""What the page of each family shows: metrics, embeddings, kernels, completions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.metrics import confusion_matrix
+from sklearn.neighbors import NearestNeighbors
+
+from gramian.completion._base import Completion
+from gramian.kernel._base import LinkedKernel
+from gramian.manifold._base import Unfolding
+from gramian.metric._base import MetricLearner
+from gramian.plotting import flat
+from gramian.report import figures
+from gramian.report.page import Section, beside, facts, figure, table
+
+Array = NDArray[np.floating]
+
+NEIGHBOURS = 3
+TOP, USERS = 10, 5
+"""Recommendations for each user, and users shown: those with most ratings."""
+
+
+def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
+    """The sections of the family that an estimator belongs to; none where it has no own."""
+    if isinstance(estimator, MetricLearner):
+        return [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
+    if isinstance(estimator, Unfolding):
+        return _unfolding(estimator, y)
+    if isinstance(estimator, LinkedKernel):
+        return _kernel(estimator)
+    return _completion(estimator) if isinstance(estimator, Completion) else []
+
+
+def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
+    mapped = learner.transform(X)
+    names = [str(name) for name in np.unique(y)]
+    told, counts, places = [], [], []
+    for title, Z in (("before", X), ("after", mapped)):
+        called = voted(Z, y, NEIGHBOURS)
+        told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y))))
+        confusion = confusion_matrix(y, called)
+        counts.append(figure(figures.matrix(confusion, names, title)))
+        places.append(figure(figures.points(two_directions(Z), color=y, title=title)))
+    note = "Each sample by the majority of its nearest others."
+    return [
+        Section("Two leading directions", beside(*places)),
+        Section("Who is taken for whom", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
+    ]
+
+
+def voted(X: Any, y: NDArray[Any], k: int) -> NDArray[Any]:
+    """The commonest class among the k nearest others of each sample."""
+    classes, codes = np.unique(y, return_inverse=True)
+    near = NearestNeighbors(n_neighbors=min(k, len(y) - 1)).fit(X).kneighbors(return_distance=False)
+    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
+    called: NDArray[Any] = classes[votes.argmax(axis=1)]
+    return called
+
+
+def two_directions(X: Any) -> Array:
+    """Samples by their two leading principal directions."""
+    if X.shape[1] <= 2:
+        return flat(np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float))
+    centred = X if sp.issparse(X) else np.asarray(X, dtype=float) - np.mean(X, axis=0)
+    return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
+
+
+def _unfolding(fitted: Unfolding, y: Any) -> list[Section]:
+    told = {
+        "samples": fitted.graph_.n,
+        "edges": len(fitted.graph_.edges),
+        "parts of the graph": fitted.graph_.n_parts,
+        "largest error of a squared edge": fitted.edge_error_,
+        "ν": fitted.nu_,
+    }
+    drawn = figures.points(flat(fitted.embedding_), color=y, edges=fitted.graph_.edges)
+    shares = figures.bars(
+        fitted.explained_variance_ratio_[:20],
+        xaxis={"title": "dimension"}, yaxis={"title": "share of the variance"},
+    )  # fmt: skip
+    body = facts(told) + figure(drawn, "The samples unfolded, with their neighbourhood graph.")
+    return [Section("Embedding", body), Section("Variance kept", figure(shares))]
+
+
+def _kernel(fitted: LinkedKernel) -> list[Section]:
+    links = {"must-link": fitted.links_.must, "cannot-link": fitted.links_.cannot}
+    labels = getattr(fitted, "labels_", None)
+    told = {
+        **{f"{name}s": len(pairs) for name, pairs in links.items()},
+        "largest violation": fitted.constraint_violation_,
+        "clusters": None if labels is None else ", ".join(map(str, np.bincount(labels))),
+    }
+    color = None if labels is None else labels.astype(str)
+    before = figures.points(fitted._places(), color=color, links=links, title="samples")
+    after = figures.points(
+        two_directions(fitted.kernel_factor_), color=color, title="the learned kernel"
+    )
+    return [Section("Clusters and links", facts(told) + beside(figure(before), figure(after)))]
+
+
+def _completion(fitted: Completion) -> list[Section]:
+    told = {
+        "rows": len(fitted.row_ids_),
+        "columns": len(fitted.col_ids_),
+        "entries": fitted._known.nnz,
+        "λ": fitted.lam_,
+    }
+    sections = [Section("Ratings", facts(told))]
+    if hasattr(fitted, "path_"):
+        path = fitted.path_
+        drawn = figures.lines(
+            [("held out", path.lams, path.rmse)],
+            xaxis={"title": "λ", "type": "log"}, yaxis={"title": "RMSE of entries held out"},
+        )  # fmt: skip
+        sections.append(Section("The path of λ", figure(drawn, f"λ = {path.best:.4g} was taken.")))
+    sections.append(Section("Recommendations", table(*_recommendations(fitted))))
+    return sections
+
+
+def _recommendations(fitted: Completion) -> tuple[list[str], list[list[Any]]]:
+    counts = np.diff(fitted._known.indptr)
+    rows = []
+    for place in np.argsort(-counts, kind="stable")[:USERS]:
+        row = fitted.row_ids_[place]
+        items, values = fitted.recommend(row, TOP)
+        said = ", ".join(f"{item} ({value:.2f})" for item, value in zip(items, values, strict=True))
+        rows.append([row, int(counts[place]), said])
+    return ["row", "entries known", "best of the others, with what is predicted"], rows

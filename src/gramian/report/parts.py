@@ -1,0 +1,130 @@
+"""What the pages of all results have: the problem, the certificate in words, curves, spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from gramian.certificate import Certificate
+from gramian.report import figures
+from gramian.report.page import Section, beside, facts, figure, table
+from gramian.result import Result
+
+SHOWN = 60
+"""Eigenvalues drawn."""
+
+
+def opening(
+    result: Result, certificate: Certificate | None = None, about: Mapping[str, Any] | None = None
+) -> Section:
+    """The problem, what was found, and what is proved of it."""
+    proof = certificate or result.certificate
+    told = {
+        **(about or {}),
+        "solver": result.solver,
+        "how it ended": result.status.sentence,
+        "value F(M)": proof.value,
+        "certified gap": proof.gap,
+        "rank of M": result.rank,
+        "order of M": result.factor.shape[0],
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+    }
+    kind = "verdict" if proof.gap is not None and result.status.converged else "verdict open"
+    formula = f'<p class="formula">{escape(result.formula)}</p>' if result.formula else ""
+    verdict = f'<p class="{kind}">{escape(in_words(proof))}</p>'
+    return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(told))
+
+
+def comparison(runs: Sequence[Result]) -> Section:
+    """Several runs of a problem, a line each."""
+    columns = ["solver", "value F(M)", "relative gap", "rank", "iterations", "seconds", "it ended"]
+    rows = [
+        [
+            run.solver, run.value, run.certificate.relative_gap, run.rank, run.iterations,
+            run.seconds, run.status.name.lower().replace("_", " "),
+        ]
+        for run in runs
+    ]  # fmt: skip
+    best = min(runs, key=lambda run: run.value)
+    formula = f'<p class="formula">{escape(best.formula)}</p>' if best.formula else ""
+    verdict = f'<p class="verdict">{escape(in_words(best.certificate))}</p>'
+    return Section(f"{best.problem}: {len(runs)} runs", formula + verdict + table(columns, rows))
+
+
+def in_words(certificate: Certificate) -> str:
+    """The certificate as a sentence for people."""
+    if certificate.gap is None:
+        return (
+            f"The value is {certificate.value:.6g}. No bound on the distance to the best possible "
+            "value is known for this problem, so nothing is proved about how good that is."
+        )
+    share = certificate.relative_gap or 0.0
+    return (
+        f"The value is {certificate.value:.6g}, and no positive semidefinite matrix whatsoever has "
+        f"a value below {certificate.lower_bound:.6g}: whatever one tries, at most "
+        f"{percent(share)} can be gained. This is proved, not estimated, by {certificate.method}."
+    )
+
+
+def percent(share: float) -> str:
+    """A share in percent, with as many digits as it needs."""
+    return f"{100 * share:.2g} %" if share >= 1e-6 else "a millionth part"
+
+
+def convergence(runs: Sequence[Result]) -> Section:
+    """Value, gap and rank against time."""
+    drawn = []
+    lowest = max(run.certificate.lower_bound for run in runs)
+    wanted = (
+        ("value", "F above the best bound proved" if np.isfinite(lowest) else "F", True),
+        ("gap", "certified gap", True),
+        ("rank", "rank", False),
+    )
+    for column, title, log in wanted:
+        curves = [_curve(run, column, lowest) for run in runs]
+        curves = [curve for curve in curves if curve[1].size]
+        if curves:
+            axes = {
+                "xaxis": {"title": "seconds"},
+                "yaxis": {"title": title, "type": "log" if log and _positive(curves) else "linear"},
+            }
+            drawn.append(figure(figures.lines(curves, **axes)))
+    return Section("How it got there", beside(*drawn))
+
+
+def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
+    if column not in run.history.columns:
+        return run.solver, np.zeros(0), np.zeros(0)
+    times, values = run.history["time"], run.history[column]
+    if column == "value" and np.isfinite(lowest):
+        values = values - lowest
+    known = np.isfinite(values) & ((values > 0) | (column == "rank"))
+    return run.solver, times[known], values[known]
+
+
+def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
+    return all(np.all(values > 0) for _, _, values in curves)
+
+
+def spectrum(runs: Sequence[Result]) -> Section:
+    """The eigenvalues of M, largest first."""
+    drawn = []
+    for run in runs:
+        values = np.linalg.eigvalsh(run.factor.T @ run.factor)[::-1][:SHOWN]
+        axes: dict[str, Any] = {
+            "xaxis": {"title": "eigenvalue"},
+            "yaxis": {"title": "size"},
+            "title": run.solver,
+        }
+        drawn.append(figure(figures.bars(values, **axes)))
+    return Section("Eigenvalues of M", beside(*drawn))
+
+
+def settings(estimator: Any) -> Section:
+    """The parameters as they were set."""
+    given = {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
+    return Section(f"Settings of {type(estimator).__name__}", facts(given))

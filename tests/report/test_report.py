@@ -1,0 +1,160 @@
+"""Reports: what they say, and that they work in a real browser without a network."""
+
+import re
+import shutil
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons, make_swiss_roll
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+from gramian.certificate import Certificate
+from gramian.completion import NuclearCompletion
+from gramian.kernel import NPKL
+from gramian.manifold import MVU
+from gramian.metric import KTA
+from gramian.report import report_results
+from gramian.report.parts import in_words
+
+X, y = load_iris(return_X_y=True)
+NAMES = load_iris().target_names[y]
+MOONS, MOON = make_moons(80, noise=0.05, random_state=0)
+ROLL, ALONG = make_swiss_roll(80, random_state=0)
+
+
+def ratings():
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((30, 20)) < 0.4)
+    return np.array([f"<b>user {k}</b>" for k in i]), j, 1.0 + (i + j) % 5
+
+
+PAGES = {
+    "metric": lambda path: KTA().fit(X, NAMES).report(path, X, NAMES),
+    "manifold": lambda path: MVU().fit(ROLL).report(path, y=ALONG),
+    "kernel": lambda path: NPKL().fit(MOONS, np.where(np.arange(80) < 8, MOON, -1)).report(path),
+    "completion": lambda path: NuclearCompletion().fit(ratings()).report(path),
+    "solvers": lambda path: report_results(
+        [gm.minimize(gm.problems.kta(X, y, 1.0), s) for s in ("auto", "bilgo", "lbfgs")], path
+    ),
+    "result": lambda path: gm.minimize(gm.problems.kta(X, y, 1.0)).report(path),
+}
+SECTIONS = {
+    "metric": ["Two leading directions", "Who is taken for whom", "Settings of KTA"],
+    "manifold": ["Embedding", "Variance kept"],
+    "kernel": ["Clusters and links"],
+    "completion": ["The path of λ", "Recommendations"],
+    "solvers": ["kta: 3 runs", "How it got there", "Eigenvalues of M"],
+    "result": ["kta by auto"],
+}
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pages")
+    return {name: make(folder / f"{name}.html") for name, make in PAGES.items()}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_its_sections_and_needs_no_network(name, pages):
+    text = pages[name].read_text("utf-8")
+    for title in SECTIONS[name]:
+        assert f"<h2>{title}</h2>" in text
+    assert "subject to M ⪰ 0" in text and 'class="verdict"' in text
+    own = re.sub(r"<script>.*?</script>", "", text, count=1, flags=re.S)
+    assert not re.search(r'(src|href)="(https?:)?//', own)
+
+
+def test_names_of_users_are_not_markup(pages):
+    text = pages["completion"].read_text("utf-8")
+    assert "<b>user" not in text and "&lt;b&gt;user" in text
+
+
+def test_the_certificate_in_words():
+    proved = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound")
+    assert "below 99.9: whatever one tries, at most 0.1 % can be gained" in in_words(proved)
+    assert "trace bound" in in_words(proved)
+    open_ = Certificate(100.0, -1.0, 0.0, None, None, "none")
+    assert "nothing is proved" in in_words(open_)
+
+
+def test_results_of_different_problems_are_refused(tmp_path):
+    one = gm.minimize(gm.problems.kta(X, y, 1.0))
+    other = gm.minimize(gm.problems.top_eigen(np.eye(3)), rank=1)
+    with pytest.raises(ValueError, match="different problems"):
+        report_results([one, other], tmp_path / "x.html")
+    with pytest.raises(ValueError, match="needs one Result"):
+        report_results([], tmp_path / "x.html")
+
+
+def test_unfitted_estimators_have_no_report(tmp_path):
+    with pytest.raises(ValueError, match="not fitted"):
+        KTA().report(tmp_path / "x.html")
+
+
+def test_a_pipeline_reports_by_its_last_step(tmp_path):
+    model = make_pipeline(StandardScaler(), KTA()).fit(X, y)
+    assert model[-1].report(tmp_path / "x.html", model[:-1].transform(X), y).exists()
+
+
+# --- in a browser ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Headless Chromium, with the network refused."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 "--window-size=1200,900", "--host-resolver-rules=MAP * ~NOTFOUND"):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(executable_path=driver)
+    )
+    opened.set_page_load_timeout(60)
+    yield opened
+    opened.quit()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_figure_is_drawn(name, pages, browser):
+    browser.get(pages[name].as_uri())
+    sizes = browser.execute_script(
+        "return [...document.querySelectorAll('.plotly-graph-div')].map(d => ["
+        "d.querySelectorAll('.main-svg').length, d.getBoundingClientRect().width,"
+        "d.parentElement.getBoundingClientRect().width])"
+    )
+    assert sizes and all(drawn > 0 and width > 200 for drawn, width, _ in sizes)
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    assert wide <= 1200, "the page is wider than its window"
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_solvers_are_switched_off_by_their_names(pages, browser):
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    browser.get(pages["solvers"].as_uri())
+    curves = "return document.querySelector('.plotly-graph-div').data.map(t => t.visible)"
+    assert browser.execute_script(curves) == [None, None, None]
+    name = browser.find_elements("css selector", ".legendtoggle")[0]
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", name)
+    ActionChains(browser).move_to_element(name).click().perform()
+    for _ in range(50):
+        if "legendonly" in browser.execute_script(curves):
+            break
+        browser.execute_async_script("setTimeout(arguments[0], 100)")
+    assert browser.execute_script(curves).count("legendonly") == 1
+
+
+def test_points_tell_who_they_are(pages, browser):
+    browser.get(pages["manifold"].as_uri())
+    texts = browser.execute_script(
+        "return document.querySelector('.plotly-graph-div').data.at(-1).text.slice(0, 2)"
+    )
+    assert texts == ["sample 0", "sample 1"]
