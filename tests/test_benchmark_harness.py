@@ -15,7 +15,7 @@ from benchmarks.harness.cli import main
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import DataMissingError, data_folder, load_arrays, load_set
 from benchmarks.harness.peers import Peer, PeerUnavailableError
-from benchmarks.harness.report import Table, Versus, write_report
+from benchmarks.harness.report import Report, Table, Versus, write_report
 from benchmarks.harness.timing import in_child, measure
 
 TOY = """
@@ -299,3 +299,32 @@ def test_run_says_what_is_wrong(toys, tmp_path, monkeypatch, capsys):
     assert "'blobs'" in capsys.readouterr().err
     assert main(["run", "nothing"], package=toys) == 2
     assert "there are: toy" in capsys.readouterr().err
+
+
+# --- the results page ------------------------------------------------------------------
+
+
+def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path):
+    from benchmarks._coverage import ITEMS
+    from benchmarks._results import write_pages
+
+    folder = tmp_path / "results" / "bilgo_fig2"
+    table = Table("Verdicts", ("set", "faster", "bar"))
+    table.add("a1a", False, "0.9 reached")
+    table.add("w1a", True, "0.8 missed")
+    report = Report("bilgo_fig2", "Title", "Paper", tables=[table])
+    write_report(report, folder, "command")
+    text = write_pages(tmp_path / "results", tmp_path / "docs").read_text()
+    for item in ITEMS:
+        assert f"| {item.paper} | {item.place} |" in text
+        assert item.benchmark is not None or item.remark
+    assert "Verdicts, *faster*: a1a" in text and "Verdicts, *bar*: w1a" in text
+    assert "[bilgo_fig2](bilgo_fig2.md)" in text and "not run for this page" in text
+    assert (tmp_path / "docs" / "bilgo_fig2.md").exists()
+
+
+def test_the_benchmarks_that_the_papers_need_exist():
+    from benchmarks._coverage import ITEMS
+    from benchmarks.harness import registry
+
+    assert {item.benchmark for item in ITEMS} - {None} <= set(registry.names("benchmarks"))

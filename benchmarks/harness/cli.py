@@ -1,8 +1,9 @@
-"""The command line: ``list`` the benchmarks, ``run`` one of them."""
+"""The command line: ``list`` the benchmarks, ``run`` one or ``all``, write a ``summary``."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness import registry
@@ -19,8 +20,12 @@ def main(argv: Sequence[str] | None = None, package: str = "benchmarks") -> int:
     try:
         if args.command == "list":
             _list(package)
+        elif args.command == "all":
+            return _run_all(args, package)
+        elif args.command == "summary":
+            print(import_module(f"{package}._results").write_pages(args.out))
         else:
-            print(_run(args, package))
+            print(_run(args, args.name, package))
     except (DataMissingError, LookupError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -33,11 +38,19 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("list", help="name every benchmark")
     run = commands.add_parser("run", help="run one benchmark and write its report")
     run.add_argument("name")
+    every = commands.add_parser("all", help="run every benchmark, whatever becomes of the others")
+    for command in (run, every):
+        _add_options(command)
+    summary = commands.add_parser("summary", help="write docs/results from the saved reports")
+    summary.add_argument("--out", metavar="DIR", type=Path, default=RESULTS, help="the reports")
+    return parser
+
+
+def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--data", metavar="DIR", help="folder of .npz sets (default: GRAMIAN_DATA)")
     run.add_argument("--out", metavar="DIR", type=Path, default=RESULTS, help="folder for reports")
     run.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
     run.add_argument("--repeat", metavar="N", type=_positive, help="repetitions (3; 1 if quick)")
-    return parser
 
 
 def _positive(text: str) -> int:
@@ -53,16 +66,28 @@ def _list(package: str) -> None:
         print(f"{name:<24} {module.TITLE} [{module.PAPER}]")
 
 
-def _run(args: argparse.Namespace, package: str) -> Path:
-    module = registry.load(args.name, package)
+def _run_all(args: argparse.Namespace, package: str) -> int:
+    """Run one after the other; 1 where any of them failed."""
+    failed = []
+    for name in registry.names(package):
+        try:
+            print(_run(args, name, package), flush=True)
+        except Exception as error:  # the others have nothing to do with it
+            failed.append(name)
+            print(f"{name} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    return 1 if failed else 0
+
+
+def _run(args: argparse.Namespace, name: str, package: str) -> Path:
+    module = registry.load(name, package)
     folder = data_folder(args.data)
     for needed in getattr(module, "NEEDS_DATA", ()):
         load_arrays(needed, folder)
     ctx = Context(
-        name=args.name,
+        name=name,
         title=module.TITLE,
         paper=module.PAPER,
-        folder=args.out / args.name,
+        folder=args.out / name,
         data_folder=folder,
         quick=args.quick,
         repeat=args.repeat or (1 if args.quick else 3),

@@ -1,0 +1,71 @@
+"""Every table and figure of the five papers, and the benchmark that makes it here."""
+
+from typing import NamedTuple
+
+
+class Item(NamedTuple):
+    """A table or figure: where it is, what it shows, who makes it, and what there is to say."""
+
+    paper: str
+    place: str
+    shows: str
+    benchmark: str | None
+    remark: str = ""
+
+
+BILGO = "BILGO (Hao, Yuan, Ghanem 2013)"
+LRO = "LRO (Yuan, Zhang, Ghanem, Hao 2013)"
+DML_EIG = "DML-eig (Ying, Li 2012)"
+SQLP = "SQLP (Wu 2011)"
+BIS = "BiS (Hu, Kwok 2019)"
+
+GISETTE = "the set gisette could not be had; its question is asked of other sets"
+NO_SIFT = "SIFT descriptors could not be had; LBP descriptors of the same images stand for them"
+
+ITEMS = (
+    Item(BILGO, "Fig. 1", "a feasible direction", None, "a drawing: nothing to measure"),
+    Item(BILGO, "Fig. 2", "convergence on KTA, w1a and a1a", "bilgo_fig2"),
+    Item(BILGO, "Table 1", "seconds of metric learners", "metric_tables", GISETTE),
+    Item(BILGO, "Table 2", "their errors", "metric_tables", GISETTE),
+    Item(BILGO, "Table 3", "MVU: objective and seconds", "bilgo_table3"),
+    Item(BILGO, "Fig. 3", "MVU on w1a, along the way", "bilgo_table3"),
+    Item(BILGO, "Fig. 4", "MVU on MNIST, along the way", "bilgo_table3"),
+    Item(BILGO, "Table 4", "leading eigenvectors", "bilgo_table4"),
+    Item(LRO, "Fig. 1", "the factorisation in one dimension", None, "a drawing"),
+    Item(LRO, "Table 1", "top eigenvalues against eigs", "lro_table1", "JDQR has no Python peer"),
+    Item(LRO, "Table 2", "errors on UCI sets", "metric_tables"),
+    Item(LRO, "Table 3", "the large sets", None, "a description: see the data sets"),
+    Item(LRO, "Fig. 2", "seconds against dimension, gisette", "kta_large", GISETTE),
+    Item(LRO, "Fig. 3", "error against rank, isolet and letter", "metric_tables"),
+    Item(LRO, "Table 4", "KTA against SURF", "metric_tables", "SURF has no public code"),
+    Item(LRO, "Fig. 4", "ω along the iterations", "lro_tables56", "in figures"),
+    Item(LRO, "Fig. 5", "kernel learning by training set", "lro_fig5"),
+    Item(LRO, "Table 5", "CG against L-BFGS", "lro_tables56"),
+    Item(LRO, "Table 6", "convergence from random starts", "lro_tables56"),
+    Item(DML_EIG, "Tables 1, 2", "the algorithms", None, "algorithms: solver frank-wolfe"),
+    Item(DML_EIG, "Table 3", "the data sets", None, "a description: see the data sets"),
+    Item(DML_EIG, "Table 4", "errors", "dml_eig_tables45"),
+    Item(DML_EIG, "Table 5", "seconds", "dml_eig_tables45"),
+    Item(DML_EIG, "Fig. 1", "faces, by PCA dimension", "dml_eig_tables45"),
+    Item(DML_EIG, "Table 6", "LFW verification", "lfw_verification", NO_SIFT),
+    Item(DML_EIG, "Table 7", "LFW, against the art of its day", "lfw_verification", NO_SIFT),
+    Item(DML_EIG, "Fig. 2", "LFW by PCA dimension", "lfw_verification", NO_SIFT),
+    Item(DML_EIG, "Fig. 3", "LFW ROC curves", "lfw_verification", NO_SIFT),
+    Item(DML_EIG, "Appendix A", "MMMF (no results printed)", "mmmf_tables"),
+    Item(SQLP, "Fig. 3.1", "the Swiss roll", "unfoldings"),
+    Item(SQLP, "Table 3.1", "RegMVU on the Swiss roll", "sqlp_table31"),
+    Item(SQLP, "Table 3.2", "RegPCP on USPS", "sqlp_table32"),
+    Item(SQLP, "Fig. 3.2", "seconds against m, Swiss roll", "sqlp_table31"),
+    Item(SQLP, "Fig. 3.3", "seconds against m, USPS", "sqlp_table32"),
+    Item(BIS, "Table I", "the adult sets", "bis_tables123"),
+    Item(BIS, "Fig. 1", "γ rules", "bis_gamma"),
+    Item(BIS, "Table II", "Rand indices", "bis_tables123"),
+    Item(BIS, "Table III", "seconds", "bis_tables123"),
+    Item(BIS, "Fig. 2", "convergence on a9a", "bis_tables123"),
+    Item(BIS, "Fig. 3", "MovieLens, along the way", "bis_tables456"),
+    Item(BIS, "Table IV", "the MovieLens sets", "bis_tables456"),
+    Item(BIS, "Table V", "RMSE", "bis_tables456", "10M: a synthetic set of its shape"),
+    Item(BIS, "Table VI", "seconds", "bis_tables456", "10M: see movielens_10m"),
+    Item(BIS, "Table VII", "ORL faces", "bis_table7"),
+    Item(BIS, "Fig. 4", "ORL, along the way", "bis_table7"),
+)
