@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import DENSE_ORDER, Certificate, certify_image, lowest_eigenvalue
-from gramian.eigen import leading_eigenpair
+from gramian.eigen import leading_eigenpair, ritz_pairs
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
+from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.staircase import staircase
@@ -29,6 +30,9 @@ STEPS = (10, 80)
 
 PAIRS = 6
 """Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
+
+LANCZOS, DIRECTIONS = 60, 24
+"""Products to find directions in which F falls, and how many of them are taken."""
 
 FAST = 0.7
 """The part of its last gap that a certificate must be within to go on where F is flat."""
@@ -69,6 +73,8 @@ def descent(
     count, most = steps
     full = False
     while True:
+        if doubling and np.isfinite(last):
+            Y = _with_falling(problem, Y, settings)
         wide = _with_spare(problem, Y, settings, full)
         Y = _kept(descend(objective, wide, settings, iterations=count, memory=PAIRS))
         full = doubling and Y.shape[1] == wide.shape[1] < problem.order
@@ -83,6 +89,26 @@ def descent(
         if still and not full and not gap < FAST * last_gap:
             return
         last, last_gap, count = value, gap, count if full else min(2 * count, most)
+
+
+def _with_falling(problem: Problem, Y: Array, settings: Settings) -> Array:
+    """Y and columns along which F falls, as long as is best for all of them together.
+
+    Ritz vectors of −∇F, each in proportion to its value: where many singular values of a residual
+    lie at the threshold, as in completion, one at a time would take for ever.
+    """
+    objective = problem.objective
+    image = objective.image(Y)
+    most = min(DIRECTIONS, problem.order - Y.shape[1])
+    found = ritz_pairs(-objective.gradient(image), most, steps=LANCZOS, random_state=settings.rng)
+    steep = found.values > 0
+    if not steep.any():
+        return Y
+    D = np.ascontiguousarray(found.vectors[:, steep] * np.sqrt(found.values[steep]))
+    alpha, beta, value = bilateral(objective.blend(image, objective.image(D)).restriction)
+    if not (np.isfinite(value) and alpha > 0 and beta > 0):
+        return Y
+    return np.ascontiguousarray(np.hstack([np.sqrt(alpha) * Y, np.sqrt(beta) * D]))
 
 
 def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
