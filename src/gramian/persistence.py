@@ -1,6 +1,6 @@
 """Estimators that can be saved to a file, and read back without running anything from it.
 
-Those of gramian, and pipelines of them with scikit-learn's `StandardScaler` and
+Those of gramian, and pipelines of them with scikit-learn's `SimpleImputer`, `StandardScaler` and
 `KNeighborsClassifier`, which go before and after a learned metric.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
@@ -83,7 +84,8 @@ def save(estimator: Any, path: str | Path) -> None:
     Parameters
     ----------
     estimator : a fitted estimator
-        Beside gramian's own a Pipeline of them, StandardScaler and KNeighborsClassifier.
+        Beside gramian's own a Pipeline of them, SimpleImputer, StandardScaler and
+        KNeighborsClassifier.
     path : str or Path
     """
     check_is_fitted(estimator)
@@ -144,5 +146,21 @@ def _neighbours(options: dict[str, Any], X: Any, y: Any) -> KNeighborsClassifier
 
 
 storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
+
+
+def _imputer_parts(imputer: SimpleImputer) -> dict[str, Any]:
+    names = getattr(imputer, "feature_names_in_", None)
+    return {"options": imputer.get_params(), "statistics": imputer.statistics_, "names": names}
+
+
+def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImputer:
+    """Fitted to one row, the statistics themselves, it has them again."""
+    imputer = SimpleImputer(**options).fit(np.asarray(statistics, dtype=float)[None])
+    if names is not None:
+        imputer.feature_names_in_ = names
+    return imputer
+
+
+storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
 storage.storable_as(StandardScaler, _scaler_parts, _scaler)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)

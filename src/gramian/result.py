@@ -121,6 +121,11 @@ class Result:
             "seconds": self.seconds,
         }
 
+    def __repr__(self) -> str:
+        return (
+            f"<Result of {self.problem} by {self.solver}: {self.status.name}, F = {self.value:.6g}>"
+        )
+
     def __str__(self) -> str:
         return (
             f"{self.problem} by {self.solver}: {self.status.sentence}\n"

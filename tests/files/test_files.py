@@ -232,7 +232,7 @@ def test_missing_cells_are_nan(text):
         (["99999999999999999999", "99999999999999999998", "1"], None),
         (["True", "False", "True"], np.array(["True", "False", "True"])),
         (["a", "1", "2.50"], np.array(["a", "1", "2.50"])),
-        (["none", "null", " b "], np.array(["none", "null", "b"])),
+        (["none", "nil", " b "], np.array(["none", "nil", "b"])),
     ],
 )
 def test_labels_keep_their_kind(cells, labels, text):

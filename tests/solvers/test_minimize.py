@@ -339,7 +339,11 @@ BAD_CALLS = {
     "unknown solver": ({"solver": "bligo"}, ValueError, "did you mean 'bilgo'"),
     "solver in capitals": ({"solver": "LBFGS"}, ValueError, "available: auto, staircase, whitened"),
     "solver of a wrong type": ({"solver": 3}, ValueError, "unknown solver 3"),
-    "unknown option": ({"solver": "bilgo", "locl": None}, TypeError, "has no option locl; it has:"),
+    "unknown option": (
+        {"solver": "bilgo", "locl": None},
+        TypeError,
+        r"has no option locl; did you mean local\?",
+    ),
     "option of another": ({"local": None}, TypeError, "'auto' has no option local"),
     "init of wrong rows": ({"init": np.ones((5, 2))}, ValueError, r"\(6, r\), got \(5, 2\)"),
     "flat init": ({"init": np.ones(6)}, ValueError, r"shape \(6, r\), got \(6,\)"),

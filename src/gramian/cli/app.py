@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from importlib import import_module
 from typing import Any
@@ -47,6 +48,12 @@ class _OnDemand(click.Group):
         command: click.Command = getattr(module, name)
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+        if args[0] not in COMMANDS and near:
+            ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: Any) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
@@ -89,8 +96,15 @@ def run() -> None:
     except Exception as wrong:
         if not _of_the_input(wrong):
             raise
-        complain(str(wrong))
+        complain(_sentence(wrong))
         sys.exit(BAD_INPUT)
+
+
+def _sentence(wrong: Exception) -> str:
+    """What went wrong; of the system's errors the file and the reason, not the number."""
+    if isinstance(wrong, OSError) and wrong.filename and wrong.strerror:
+        return f"{wrong.filename}: {wrong.strerror[0].lower()}{wrong.strerror[1:]}"
+    return str(wrong)
 
 
 def _of_the_input(wrong: Exception) -> bool:

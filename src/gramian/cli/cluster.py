@@ -14,14 +14,15 @@ from gramian.cli.options import (
     Run,
     draw,
     input_options,
+    missing_option,
     out_option,
     plot_option,
     run_options,
     standardize_option,
 )
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import deliver, last, named, scaled
-from gramian.files import read_pairs, read_table
+from gramian.cli.samples import deliver, last, note_scales, prepared, samples
+from gramian.files import read_pairs
 from gramian.kernel import NPKL, PCP, RegPCP
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
@@ -38,6 +39,7 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 )
 @click.option("--neighbors", type=int, default=10, show_default=True, help="Of each sample.")
 @standardize_option
+@missing_option
 @out_option
 @plot_option
 @run_options
@@ -51,9 +53,11 @@ def cluster(
     method: str,
     neighbors: int,
     standardize: bool,
+    missing: str,
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    ids: str | None,
     format: str | None,
 ) -> None:
     """Cluster the samples of FILE by a kernel that keeps what is known of some pairs.
@@ -64,28 +68,32 @@ def cluster(
     Example:
       gramian cluster points.csv --clusters 3 --must-link same.csv --out clusters.csv
     """
-    table = read_table(file, label=label, drop=drop, format=format, unknown=True)
-    y = table.y if label is not None else None
+    given = samples(file, label, drop, ids, format, missing=missing, unknown=True)
+    y = given.y if label is not None else None
     links = {"must_link": _pairs(must_link), "cannot_link": _pairs(cannot_link)}
     if y is None and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
             "a column of some labels"
         )
-    X = named(table)
+    X = given.X
+    if not standardize:
+        note_scales(X)
     with bad_input():
         names, codes = (None, None) if y is None else known_labels(y)
         estimator = METHODS[method](n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
-        model = scaled(X, estimator, standardize)
+        model = prepared(X, estimator, standardize=standardize, missing=missing)
         fitted = last(model)
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
-        given = {to + name: pairs for name, pairs in links.items()}
-        model = run.fit(model, X, codes, **given)
+        run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
     if out is not None:
-        extra = {"cluster": fitted.labels_}
-        deliver(out, _dense(table.X), table.columns, extra)
+        called = _majority(names, codes, fitted.labels_)
+        cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
+        extra = {**({} if y is None else {given.label: y}), "cluster": cluster}
+        columns = getattr(X, "columns", [f"x{k}" for k in range(X.shape[1])])
+        deliver(out, _dense(X), [str(c) for c in columns], first=given.ids, extra=extra)
     if plot is not None:
         draw(fitted.plot(), plot)
     show(
@@ -96,11 +104,11 @@ def cluster(
             "features": X.shape[1],
             "method": method,
             "links": {"must": len(fitted.links_.must), "cannot": len(fitted.links_.cannot)},
-            **outcome(fitted.result_, fitted.certificate_),
-            "largest violation": fitted.constraint_violation_,
-            "links kept": _kept(fitted),
+            **outcome(fitted.result_, fitted.certificate_, run.seconds),
+            "largest_violation": fitted.constraint_violation_,
+            "links_kept": _kept(fitted),
             "sizes": np.bincount(fitted.labels_, minlength=fitted.n_clusters_),
-            "labels of the clusters": _majority(names, codes, fitted.labels_),
+            "labels_of_the_clusters": _majority(names, codes, fitted.labels_),
             **run.keep(model),
             "out": out,
             "plot": plot,
@@ -127,17 +135,19 @@ def _pairs(file: Path | None) -> NDArray[np.int64] | None:
         return None
     pairs, weights = read_pairs(file)
     if weights is not None:
-        raise click.ClickException(f"{file} has weights, which must- and cannot-links do not take")
+        raise click.ClickException(f"{file} has three columns, where two row numbers belong")
+    if not len(pairs):
+        raise click.ClickException(f"{file} has no pairs")
     return pairs
 
 
-def _kept(fitted: Any) -> float | None:
-    """The share of the links that the clusters agree with."""
+def _kept(fitted: Any) -> str:
+    """How many of the links the clusters agree with."""
     labels, links = fitted.labels_, fitted.links_
     agree = [labels[links.must[:, 0]] == labels[links.must[:, 1]]]
     agree.append(labels[links.cannot[:, 0]] != labels[links.cannot[:, 1]])
     together = np.concatenate(agree)
-    return float(together.mean()) if together.size else None
+    return f"{int(together.sum())} of {together.size}"
 
 
 def _majority(
@@ -153,4 +163,4 @@ def _majority(
 
 
 def _dense(X: Any) -> Any:
-    return X.toarray() if hasattr(X, "toarray") else X
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gramian.cli.options import FILE, FORMATS, Run, json_option, out_option, run
 from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.samples import deliver
 from gramian.completion import MMMF, NuclearCompletion
-from gramian.files import FileError, read_ratings
+from gramian.files import FileError, describe, read_ratings
 
 METHODS: dict[str, Any] = {"nuclear": NuclearCompletion, "mmmf": MMMF}
 
@@ -53,7 +54,10 @@ def complete(
     Example:
       gramian complete ratings.csv --model ratings.gramian
     """
-    rows, cols, values = read_ratings(file, columns=_names(columns), format=format)
+    names = _names(columns) or _by_their_names(file, format)
+    rows, cols, values = read_ratings(file, columns=names, format=format)
+    if rows.size > 1 and np.unique(rows).size == rows.size:
+        note("every user has one rating only: are these the right columns? --columns names them")
     with bad_input():
         model = METHODS[method](
             lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
@@ -62,7 +66,7 @@ def complete(
     fitted = model.predict((rows, cols))
     if out is not None:
         both = np.column_stack([values, fitted])
-        deliver(out, both, ["rating", "fitted"], {"user": rows, "item": cols})
+        deliver(out, both, ["rating", "fitted"], first={"user": rows, "item": cols})
     path = getattr(model, "path_", None)
     show(
         "complete",
@@ -72,10 +76,11 @@ def complete(
             "users": len(model.row_ids_),
             "items": len(model.col_ids_),
             "method": method,
+            "columns": names,
             "lambda": model.lam_,
-            **outcome(model.result_, model.certificate_),
-            "RMSE of a tenth held out": None if path is None else float(path.rmse.min()),
-            "RMSE of the ratings": float(np.sqrt(np.mean((fitted - values) ** 2))),
+            **outcome(model.result_, model.certificate_, run.seconds),
+            "error_held_out": None if path is None else float(path.rmse.min()),
+            "rmse_of_the_ratings": float(np.sqrt(np.mean((fitted - values) ** 2))),
             **run.keep(model),
             "out": out,
         },
@@ -116,12 +121,13 @@ def recommend(
     rows: list[list[Any]] = []
     with bad_input():
         for user in estimator.row_ids_ if everyone else [_id(estimator, u) for u in users]:
-            items, values = estimator.recommend(user, top, exclude_seen=not seen)
+            items = estimator.recommend(user, top, exclude_seen=not seen)[0]
+            values = estimator.predict((np.full(len(items), user, dtype=object), items))
             rows += [[user, item, value] for item, value in zip(items, values, strict=True)]
     if out is not None:
         columns = [np.array([row[place] for row in rows]) for place in range(3)]
-        extra = {"user": columns[0], "item": columns[1]}
-        deliver(out, columns[2].reshape(-1, 1).astype(float), ["prediction"], extra)
+        first = {"user": columns[0], "item": columns[1]}
+        deliver(out, columns[2].reshape(-1, 1).astype(float), ["prediction"], first=first)
     if out is None or as_json:
         table = (["user", "item", "prediction"], rows)
         show("recommend", {"model": str(model)}, as_json=as_json, rows=table)
@@ -135,8 +141,8 @@ def predicted(model: Any, file: Path, format: str | None, out: Path | None) -> N
     if _headed(model, *pairs):
         note(f"the first line of {file}, {rows[0]} and {cols[0]}, is taken for a header")
         rows, cols, values, known = rows[1:], cols[1:], values[1:], known[1:]
-    extra = {"user": rows, "item": cols, "known": known.astype(int)}
-    deliver(out, values[:, None], ["prediction"], extra)
+    first = {"user": rows, "item": cols}
+    deliver(out, values[:, None], ["prediction"], first=first, extra={"known": known.astype(int)})
 
 
 def _pairs(file: Path, format: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -167,10 +173,29 @@ def _as(ids: NDArray[Any], given: NDArray[Any]) -> NDArray[Any]:
 
 
 def _id(model: Any, given: str) -> Any:
-    """An id from the command line, where everything is a string."""
-    if model.row_ids_.dtype.kind in "iu" and given.lstrip("-").isdigit():
-        return int(given)
-    return given
+    """An id from the command line, where everything is a string; unknown ones are refused."""
+    ids = {str(known): known for known in model.row_ids_.tolist()}
+    if given not in ids:
+        near = difflib.get_close_matches(given, ids, n=3)
+        hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise click.ClickException(f"user {given!r} has no rating in the model{hint}")
+    return ids[given]
+
+
+ROLES = (
+    ("user", "customer", "reader", "person", "reviewer"),
+    ("item", "movie", "film", "product", "book", "song", "artist", "business"),
+    ("rating", "stars", "score", "grade"),
+)
+"""What the columns of a file of ratings are called."""
+
+
+def _by_their_names(file: Path, format: str | None) -> list[str] | None:
+    """The columns whose names say user, item and rating, each one only; None where not all do."""
+    fields = [field["name"] for field in describe(file, format=format).get("fields", [])]
+    found = [[name for name in fields if any(w in name.lower() for w in words)] for words in ROLES]
+    names = [some[0] for some in found if len(some) == 1]
+    return names if len(set(names)) == len(ROLES) else None
 
 
 def _names(columns: str | None) -> list[str] | None:

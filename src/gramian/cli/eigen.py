@@ -56,5 +56,5 @@ def eigen(
         "eigen",
         {"file": str(file), "order": matrix.shape[0], "out": out},
         as_json=as_json,
-        rows=(["", "eigenvalue", "residual"], rows),
+        rows=(["number", "eigenvalue", "residual"], rows),
     )

@@ -11,14 +11,14 @@ from gramian.cli.options import (
     Run,
     draw,
     input_options,
+    missing_option,
     out_option,
     plot_option,
     run_options,
     standardize_option,
 )
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import deliver, last, named, scaled
-from gramian.files import read_table
+from gramian.cli.samples import deliver, last, note_scales, prepared, samples
 from gramian.graph import CONNECT
 from gramian.manifold import MVU, ColoredMVU, RegMVU
 
@@ -39,6 +39,7 @@ METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": Reg
     help="What to do with a graph in parts.",
 )  # fmt: skip
 @standardize_option
+@missing_option
 @out_option
 @plot_option
 @run_options
@@ -52,9 +53,11 @@ def embed(
     nu: float | None,
     connect: str,
     standardize: bool,
+    missing: str,
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    ids: str | None,
     format: str | None,
 ) -> None:
     """Unfold the samples of FILE into few dimensions, distances between neighbours kept.
@@ -63,10 +66,12 @@ def embed(
     Example:
       gramian embed points.csv --out places.csv --plot places.png
     """
-    table = read_table(file, label=label, drop=drop, format=format)
-    if method == "colored-mvu" and table.y is None:
+    given = samples(file, label, drop, ids, format, missing=missing)
+    X, y = given.X, given.y
+    if method == "colored-mvu" and y is None:
         raise click.UsageError("colored-mvu needs the column of classes: name it with --label")
-    X = named(table)
+    if not standardize:
+        note_scales(X)
     with bad_input():
         estimator = METHODS[method](
             n_components=components,
@@ -75,14 +80,15 @@ def embed(
             connect=connect,
             **run.parameters(),
         )
-        model = run.fit(scaled(X, estimator, standardize), X, table.y)
+        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        run.fit(model, X, y)
     fitted = last(model)
     if out is not None:
-        extra = None if table.y is None else {table.label or "label": table.y}
-        names = [f"dimension{k}" for k in range(components)]
-        deliver(out, fitted.embedding_, names, extra)
+        extra = None if y is None else {given.label: y}
+        names = list(fitted.get_feature_names_out())
+        deliver(out, fitted.embedding_, names, first=given.ids, extra=extra)
     if plot is not None:
-        draw(fitted.plot(table.y), plot)
+        draw(fitted.plot(y), plot)
     show(
         "embed",
         {
@@ -90,11 +96,11 @@ def embed(
             "samples": X.shape[0],
             "features": X.shape[1],
             "method": method,
-            **outcome(fitted.result_, fitted.certificate_),
-            "variance kept": fitted.explained_variance_ratio_[:components],
-            "largest edge error": fitted.edge_error_,
-            "parts of the graph": fitted.graph_.n_parts,
-            **run.keep(model, X, table.y),
+            **outcome(fitted.result_, fitted.certificate_, run.seconds),
+            "variance_kept": fitted.explained_variance_ratio_[:components],
+            "largest_edge_error": fitted.edge_error_,
+            "parts_of_the_graph": fitted.graph_.n_parts,
+            **run.keep(model, X, y),
             "out": out,
             "plot": plot,
         },

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.cli.options import Run, input_options, out_option, run_options
+from gramian.cli.options import Run, input_options, missing_option, out_option, run_options
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import deliver, labelled, last, named, scaled
+from gramian.cli.samples import Samples, deliver, last, prepared, samples
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 
 METHODS: dict[str, Any] = {
@@ -39,6 +39,7 @@ METHODS: dict[str, Any] = {
     "--standardize/--as-is", default=True, show_default=True,
     help="Bring every column to mean 0 and variance 1 first.",
 )  # fmt: skip
+@missing_option
 @out_option
 @run_options
 def metric(
@@ -50,38 +51,43 @@ def metric(
     neighbors: int,
     test: Path | None,
     standardize: bool,
+    missing: str,
     out: Path | None,
     drop: tuple[str, ...],
+    ids: str | None,
     format: str | None,
 ) -> None:
     """Learn a metric from the labelled samples of FILE.
 
     Writes the samples as the metric sees them (--out) and saves the model with a k-NN classifier
-    behind it (--model), for `gramian transform` and `gramian predict`.
+    behind it (--model), for `gramian transform` and `gramian predict`. The leave-one-out error
+    after learning is of samples that the metric was learned from: --test tells what it is worth.
 
     \b
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    table, y = labelled(file, label, drop, format)
-    X = named(table)
+    given = samples(file, label, drop, ids, format, missing=missing)
+    X, y = given.X, classes_of(given, file)
+    if not 1 <= neighbors < len(y):
+        raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
     with bad_input():
         estimator = METHODS[method](n_components=components, **run.parameters())
-        model = run.fit(scaled(X, estimator, standardize), X, y)
-        if neighbors >= len(y):
-            raise ValueError(f"--neighbors {neighbors}, but there are {len(y)} samples")
-        errors = _errors(model, X, y, neighbors)
-        classifier = KNeighborsClassifier(neighbors)
-        whole = Pipeline([*_steps(model), ("neighbours", classifier)])
-        classifier.fit(model.transform(X), y)
+        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        run.fit(model, X, y)
+        whole = _with_classifier(model, X, y, neighbors)
+        errors = {
+            "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
+            "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
+        }
         if test is not None:
-            there, classes = labelled(test, label, drop, None)
-            wrong = np.mean(whole.predict(named(there)) != classes)
-            errors[f"{neighbors}-NN error on {test.name}"] = float(wrong)
+            there = samples(test, label, drop, ids, None, missing=missing)
+            errors |= _tested(whole, there.X, classes_of(there, test), X, y)
     fitted = last(model)
     if out is not None:
         mapped = model.transform(X)
-        deliver(out, mapped, _names(mapped), {table.label or "label": y})
+        names = list(fitted.get_feature_names_out())
+        deliver(out, mapped, names, first=given.ids, extra={given.label: y})
     show(
         "metric",
         {
@@ -90,7 +96,8 @@ def metric(
             "features": X.shape[1],
             "classes": len(fitted.classes_),
             "method": method,
-            **outcome(fitted.result_, fitted.certificate_),
+            **outcome(fitted.result_, fitted.certificate_, run.seconds),
+            "neighbors": neighbors,
             **errors,
             **run.keep(whole, X, y),
             "out": out,
@@ -100,12 +107,38 @@ def metric(
     leave(fitted.result_.status)
 
 
-def _errors(model: Any, X: Any, y: NDArray[Any], k: int) -> dict[str, Any]:
-    """Leave-one-out errors of k-NN, before and after."""
-    before = X if not isinstance(model, Pipeline) else model[:-1].transform(X)
+def classes_of(given: Samples, file: Path) -> NDArray[Any]:
+    """The labels, or a sentence that says how to name them."""
+    if given.y is None:
+        columns = [] if not hasattr(given.X, "columns") else [str(c) for c in given.X.columns]
+        known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
+        raise click.UsageError(f"name the column of labels with --label; {file} has {known}")
+    return given.y
+
+
+def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
+    """The model with k-NN behind it."""
+    steps = model.steps if isinstance(model, Pipeline) else [("metric", model)]
+    classifier = KNeighborsClassifier(k).fit(model.transform(X), y)
+    return Pipeline([*steps, ("neighbours", classifier)])
+
+
+def _before(model: Any, X: Any) -> Any:
+    """The samples as they reach the metric."""
+    return model[:-1].transform(X) if isinstance(model, Pipeline) else X
+
+
+def _tested(
+    whole: Pipeline, X: Any, y: NDArray[Any], train: Any, classes: NDArray[Any]
+) -> dict[str, float]:
+    """Errors of k-NN on other samples, without the metric and with it."""
+    plain = whole[:-2] if len(whole.steps) > 2 else None
+    classifier = KNeighborsClassifier(whole[-1].n_neighbors)
+    classifier.fit(train if plain is None else plain.transform(train), classes)
+    before = classifier.predict(X if plain is None else plain.transform(X))
     return {
-        f"{k}-NN error before": leave_one_out(before, y, k),
-        f"{k}-NN error after": leave_one_out(model.transform(X), y, k),
+        "test_error_before": float(np.mean(before != y)),
+        "test_error_after": float(np.mean(whole.predict(X) != y)),
     }
 
 
@@ -115,11 +148,3 @@ def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:
     near = KNeighborsClassifier(k).fit(X, codes).kneighbors(return_distance=False)
     votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
     return float(np.mean(votes.argmax(axis=1) != codes))
-
-
-def _steps(model: Any) -> list[tuple[str, Any]]:
-    return model.steps if isinstance(model, Pipeline) else [("metric", model)]
-
-
-def _names(mapped: NDArray[Any]) -> list[str]:
-    return [f"direction{k}" for k in range(mapped.shape[1])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +21,7 @@ FILE = click.Path(path_type=Path)
 FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Run:
     """How to solve, and what to write."""
 
@@ -34,6 +35,8 @@ class Run:
     model: Path | None
     report: Path | None
     as_json: bool
+    seconds: float = 0.0
+    """What the fit took, all its solves together."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of an estimator."""
@@ -48,9 +51,14 @@ class Run:
 
     def fit(self, estimator: Any, *data: Any, **more: Any) -> Any:
         """Fit with the checkpoints asked for; warnings become notes."""
+        if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
+            note(f"going on from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
+        started = time.perf_counter()
         with keeping, warnings_as_notes():
-            return estimator.fit(*data, **more)
+            fitted = estimator.fit(*data, **more)
+        self.seconds = time.perf_counter() - started
+        return fitted
 
     def keep(self, model: Any, X: Any = None, y: Any = None) -> dict[str, Path | None]:
         """Save the model and write the report that are asked for; says where."""
@@ -102,7 +110,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def gathered(**given: Any) -> Any:
-        run = Run(**{name: given.pop(name) for name in Run.__dataclass_fields__})
+        names = [name for name in Run.__dataclass_fields__ if name in given]
+        run = Run(**{name: given.pop(name) for name in names})
         return command(run=run, **given)
 
     for option in reversed(options):
@@ -116,6 +125,9 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("file", type=FILE),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
         click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+        click.option(
+            "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in --out."
+        ),
     ]
     for option in reversed(options):
         command = option(command)
@@ -127,6 +139,13 @@ out_option = click.option(
 )
 plot_option = click.option("--plot", type=FILE, help="Draw to this file: .png, .pdf or .svg.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+missing_option = click.option(
+    "--missing",
+    type=click.Choice(["error", "drop", "mean", "median"]),
+    default="error",
+    show_default=True,
+    help="What to do with missing cells: refuse, leave out their rows, or fill in.",
+)
 standardize_option = click.option(
     "--standardize/--as-is",
     default=False,
@@ -136,7 +155,9 @@ standardize_option = click.option(
 
 
 def writable(path: Path) -> Path:
-    """The path, if its folder is there."""
+    """The path, if its folder is there and it is none itself."""
+    if path.is_dir():
+        raise click.ClickException(f"cannot write {path}: it is a folder")
     if not path.resolve().parent.is_dir():
         raise click.ClickException(f"cannot write {path}: there is no folder {path.parent}")
     return path

@@ -35,13 +35,32 @@ def note(sentence: str) -> None:
     )
 
 
+SPELLED = {
+    'pass duplicates="mean" or "last"': "pass --duplicates mean or --duplicates last",
+    "n_neighbors": "--neighbors",
+    "n_components": "--components",
+    "n_clusters": "--clusters",
+    'connect="mst"': "--connect mst",
+    'connect="components"': "--connect components",
+    "raise max_iter or tol": "raise --tol",
+}
+"""What parameters are called on the command line."""
+
+
 @contextmanager
 def bad_input() -> Iterator[None]:
     """What an estimator refuses is the user's input: the sentence, not a traceback."""
     try:
         yield
     except (ValueError, TypeError) as refusal:
-        raise click.ClickException(str(refusal)) from refusal
+        raise click.ClickException(spelled(str(refusal))) from refusal
+
+
+def spelled(sentence: str) -> str:
+    """A sentence of the library in the words of the command line."""
+    for word, option in SPELLED.items():
+        sentence = sentence.replace(word, option)
+    return sentence
 
 
 def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = None) -> None:
@@ -57,13 +76,16 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
         if value is not None:
-            console.print(Text(f"  {name:<{width}}  ", style="cyan") + Text(_words(value)))
+            label = name.replace("_", " ")
+            console.print(Text(f"  {label:<{width}}  ", style="cyan") + Text(_words(value)))
     if rows is not None:
         console.print(_table(*rows))
 
 
-def outcome(result: Result, certificate: Certificate) -> dict[str, Any]:
-    """How a solve ended, with its certificate."""
+def outcome(
+    result: Result, certificate: Certificate, seconds: float | None = None
+) -> dict[str, Any]:
+    """How a solve ended, with its certificate; the seconds of a whole fit where they are known."""
     return {
         "solver": result.solver,
         "status": result.status.name.lower().replace("_", " "),
@@ -75,16 +97,17 @@ def outcome(result: Result, certificate: Certificate) -> dict[str, Any]:
         },
         "rank": result.rank,
         "iterations": result.iterations,
-        "seconds": result.seconds,
+        "seconds": result.seconds if seconds is None else seconds,
     }
 
 
 def leave(status: Status) -> None:
     """End with the exit status that says how the solve ended."""
+    if status is not Status.CONVERGED:
+        note(spelled(status.sentence))
     if status is Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
     if not status.converged:
-        note(status.sentence)
         raise click.exceptions.Exit(NOT_CONVERGED)
 
 

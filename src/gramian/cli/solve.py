@@ -9,7 +9,7 @@ import click
 
 import gramian as gm
 from gramian.cli.options import FILE, json_option, out_option, writable
-from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.samples import deliver
 from gramian.files import read_matrix
 from gramian.problems import nearest, quadratic
@@ -31,6 +31,7 @@ from gramian.problems import nearest, quadratic
 @click.option("--checkpoint", type=FILE, help="Keep the best so far there, and go on from it.")
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
 @out_option
+@click.option("--matrix", type=FILE, help="Write M = LLᵀ itself to this file.")
 @click.option("--report", type=FILE, help="Write a page about it to this .html file.")
 @json_option
 def solve(
@@ -49,6 +50,7 @@ def solve(
     checkpoint: Path | None,
     every: float,
     out: Path | None,
+    matrix: Path | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
@@ -63,6 +65,8 @@ def solve(
     """
     with bad_input():
         problem = _problem(entries, weights, A, B, C, trace)
+        if checkpoint is not None and checkpoint.exists():
+            note(f"going on from {checkpoint}")
         result = gm.minimize(
             problem,
             solver,
@@ -76,9 +80,11 @@ def solve(
         )
     if out is not None:
         deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])
+    if matrix is not None:
+        deliver(matrix, result.matrix(), [f"x{k}" for k in range(problem.order)])
     if report is not None:
         result.report(writable(report))
-    told = {**outcome(result, result.certificate), "out": out, "report": report}
+    told = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
     show("solve", {"problem": str(problem), **told}, as_json=as_json)
     leave(result.status)
 

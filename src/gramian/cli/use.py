@@ -16,9 +16,13 @@ from gramian.cli.options import FILE, FORMATS, out_option
 from gramian.cli.output import bad_input
 from gramian.cli.samples import deliver, for_model, last
 from gramian.completion import MMMF, NuclearCompletion
+from gramian.files import read_column
 from gramian.metric._base import MetricLearner
 
 model_option = click.option("--model", type=FILE, required=True, help="A saved model.")
+id_option = click.option(
+    "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in the output."
+)
 format_option = click.option(
     "--format", "format", type=click.Choice(FORMATS), help="Of the input file."
 )
@@ -28,8 +32,11 @@ format_option = click.option(
 @click.argument("file", type=FILE)
 @model_option
 @format_option
+@id_option
 @out_option
-def transform(file: Path, model: Path, format: str | None, out: Path | None) -> None:
+def transform(
+    file: Path, model: Path, format: str | None, ids: str | None, out: Path | None
+) -> None:
     """Map the samples of FILE by a saved metric, embedding or kernel.
 
     Columns are found by their names; others are left out. Without --out: CSV on standard output.
@@ -43,15 +50,16 @@ def transform(file: Path, model: Path, format: str | None, out: Path | None) -> 
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
     with bad_input():
         mapped = estimator.transform(for_model(estimator, file, format))
-    deliver(out, mapped, [f"x{k}" for k in range(mapped.shape[1])])
+    deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=_ids(file, ids))
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @model_option
 @format_option
+@id_option
 @out_option
-def predict(file: Path, model: Path, format: str | None, out: Path | None) -> None:
+def predict(file: Path, model: Path, format: str | None, ids: str | None, out: Path | None) -> None:
     """Predict for FILE: classes by a metric, clusters by a kernel, ratings of user–item pairs.
 
     Without --out: CSV on standard output.
@@ -70,7 +78,12 @@ def predict(file: Path, model: Path, format: str | None, out: Path | None) -> No
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
             )
         answers = np.asarray(estimator.predict(for_model(estimator, file, format)))
-    deliver(out, np.empty((answers.size, 0)), [], {"prediction": answers})
+    extra = {"prediction": answers}
+    deliver(out, np.empty((answers.size, 0)), [], first=_ids(file, ids), extra=extra)
+
+
+def _ids(file: Path, column: str | None) -> dict[str, Any]:
+    return {} if column is None else {column: read_column(file, column)}
 
 
 def _without_classifier(model: Any) -> Any:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._random import generator
 from gramian.completion._path import falling
-from gramian.completion._ratings import Ratings, gather, is_frame
+from gramian.completion._ratings import Ratings, gather, is_frame, refuse_text
 from gramian.constraints import whole_number
 from gramian.fitting import settle, solve
 from gramian.persistence import Kept
@@ -109,6 +109,7 @@ class Completion(Kept, BaseEstimator, ABC):
     def _ratings(self, X: Any) -> Ratings:
         if isinstance(X, tuple) or is_frame(X):
             return gather(X, duplicates=self.duplicates)
+        refuse_text(X)
         X = validate_data(
             self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",

@@ -106,6 +106,21 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns") and X.shape[1] == 3
 
 
+def refuse_text(X: Any) -> None:
+    """A frame with text in it is meant as ratings, and those have three columns."""
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        text = [
+            str(name)
+            for name, kind in zip(X.columns, X.dtypes, strict=True)
+            if kind.kind not in "iufb"
+        ]
+        if text:
+            raise ValueError(
+                f"a frame of ratings has three columns, row, column and value, and this one has "
+                f"{X.shape[1]} ({', '.join(text)} not of numbers): pass three of them"
+            )
+
+
 def matrix_of(X: Any) -> Any:
     """A sparse matrix of what is known, or a dense one with NaN where nothing is."""
     if sp.issparse(X):

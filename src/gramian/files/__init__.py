@@ -7,13 +7,14 @@ from gramian.files._describe import describe
 from gramian.files._errors import FileError
 from gramian.files._pairs import read_pairs
 from gramian.files._ratings import read_ratings
-from gramian.files._tables import Table, read_matrix, read_table
+from gramian.files._tables import Table, read_column, read_matrix, read_table
 from gramian.files._write import write_table
 
 __all__ = [
     "FileError",
     "Table",
     "describe",
+    "read_column",
     "read_matrix",
     "read_pairs",
     "read_ratings",

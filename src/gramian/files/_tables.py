@@ -93,14 +93,34 @@ def read_table(
         return _from_matrix(matrix(source, label), source, label, drop, unknown)
 
 
+def read_column(path: NameOfFile, column: str, format: str | None = None) -> NDArray[Any]:
+    """Read one column, of numbers or of strings; NaN or "" where a cell is missing."""
+    source = locate(path, format)
+    with reading(path):
+        columns = frame(source)
+        if columns is None:
+            raise FileError(f"{path} has no columns by name")
+        place = find(columns, column)
+        cells = [compact(chunk[0]) for chunk in columns.chunks([place], as_text=[place])]
+        return _labels(columns, columns.names[place], joined(cells), unknown=True)
+
+
 def read_matrix(path: NameOfFile, format: str | None = None) -> Numbers:
     """Read a numeric matrix from a file; a sparse one stays sparse, as CSR."""
     source = locate(path, format)
     with reading(path):
         columns = frame(source)
         if columns is not None:
-            return _from_frame(columns, source).X
+            return _from_frame(columns, source, drop=_row_names(columns)).X
         return matrix(source).X
+
+
+def _row_names(columns: Frame) -> list[str]:
+    """The first column, where a square matrix has one more that is not of numbers."""
+    if len(columns.names) != columns.rows + 1:
+        return []
+    first = next(columns.chunks([0]))[0]
+    return [columns.names[0]] if numbers(first)[1] is not None else []
 
 
 # --- columns ---------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +17,12 @@ from gramian.files._columns import Values, number_of, unique_names
 from gramian.files._errors import FileError, NameOfFile, parsing
 from gramian.files._source import Source
 
-DELIMITERS = ("::", "\t", ";", ",", " ")
+DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 """What parts cells, in the order they are tried; a space stands for any run of blanks."""
 
 UNQUOTED = (" ", "::")
-MISSING = ("", "NA", "NaN", "nan")
+MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 SAMPLED = 100
 CHUNK_CELLS = 1 << 20
 
@@ -36,6 +38,7 @@ class TextFrame:
     delimiter: str
     headed: bool
     names: list[str]
+    decimal: str = "."
 
     @property
     def path(self) -> NameOfFile:
@@ -115,6 +118,7 @@ class TextFrame:
                 keep_default_na=False,
                 na_values=list(MISSING),
                 skipinitialspace=True,
+                decimal=self.decimal,
                 quoting=csv.QUOTE_NONE if self.delimiter in UNQUOTED else csv.QUOTE_MINIMAL,
                 low_memory=False,
                 encoding="utf-8",
@@ -136,9 +140,18 @@ def text_frame(source: Source) -> TextFrame:
     first, *later = [
         cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
     ]
-    headed = _is_header(first, later)
+    decimal = _decimal(delimiter, later)
+    headed = _is_header(first, later, decimal)
     names = first if headed else [f"x{place}" for place in range(len(first))]
-    return TextFrame(source, delimiter, headed, unique_names(source.path, names))
+    return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
+
+
+def _decimal(delimiter: str, rows: list[list[str]]) -> str:
+    """A comma where cells are parted otherwise and have numbers only of that kind."""
+    cells = [cell.strip() for row in rows for cell in row]
+    commas = delimiter != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
+    points = any("." in cell and number_of(cell) is not None for cell in cells)
+    return "," if commas and not points else "."
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
@@ -151,13 +164,13 @@ def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
     return best
 
 
-def _is_header(first: list[str], later: list[list[str]]) -> bool:
+def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
     """Whether a cell of the first row is text where later rows have numbers."""
     named = [place for place, cell in enumerate(first) if _is_name(cell)]
     if not later:
         return bool(named) and not any(number_of(cell) is not None for cell in first)
     return any(
-        number_of(cells[place]) is not None
+        number_of(cells[place].replace(decimal, ".")) is not None
         for place in named
         for cells in later
         if place < len(cells)

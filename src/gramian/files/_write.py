@@ -30,6 +30,7 @@ def write_table(
     X: Any,
     *,
     columns: Sequence[str] | None = None,
+    first: Extra | None = None,
     extra: Extra | None = None,
 ) -> None:
     """Write a table in the format of the ending; an older file stays until the new one is whole.
@@ -42,14 +43,15 @@ def write_table(
         Sparse matrices stay so in NPZ files, and are written out in the others.
     columns : sequence of str, optional
         The names of the d columns, "x0", "x1", … unless given; NPY files have none.
-    extra : mapping of str to array of shape (n,), optional
-        More columns, of numbers or strings; arrays of their own in NPZ files.
+    first, extra : mappings of str to array of shape (n,), optional
+        More columns, of numbers or strings, before and after; arrays of their own in NPZ files.
     """
     ending = next((end for end in WRITTEN if str(path).lower().endswith(end)), None)
     if ending is None:
         raise FileError(f"{path} cannot be written: end its name with one of {', '.join(WRITTEN)}")
     table = X if sp.issparse(X) else np.asarray(X)
-    more = {name: np.asarray(values) for name, values in (extra or {}).items()}
+    lead = len(first or {})
+    more = {name: np.asarray(values) for name, values in {**(first or {}), **(extra or {})}.items()}
     names = [f"x{place}" for place in range(table.shape[1])] if columns is None else list(columns)
     _check(table, names, more)
     with writing(path), replacing(Path(path).resolve()) as file:
@@ -58,9 +60,9 @@ def write_table(
         elif ending == ".npz":
             _write_npz(file, table, names if columns is not None else None, more)
         elif ending in (".parquet", ".pq"):
-            _write_parquet(path, file, table, names, more)
+            _write_parquet(path, file, table, names, more, lead)
         else:
-            _write_text(file, table, names, more, ending)
+            _write_text(file, table, names, more, lead, ending)
 
 
 def _check(X: Any, names: list[str], extra: Extra) -> None:
@@ -113,30 +115,39 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _write_parquet(
-    path: NameOfFile, file: IO[bytes], X: Any, names: list[str], extra: Extra
+    path: NameOfFile, file: IO[bytes], X: Any, names: list[str], extra: Extra, lead: int
 ) -> None:
     arrow, parquet = _frames.parquet("writing Parquet")
     table = _dense(path, X)
-    values = [*table.T, *map(_plain, extra.values())]
+    others = [_plain(values) for values in extra.values()]
+    values = [*others[:lead], *table.T, *others[lead:]]
     parquet.write_table(
         arrow.table(
-            [arrow.array(np.ascontiguousarray(column)) for column in values], names=[*names, *extra]
+            [arrow.array(np.ascontiguousarray(column)) for column in values],
+            names=_in_order(names, extra, lead),
         ),
         file,
     )
 
 
-def _write_text(file: IO[bytes], X: Any, names: list[str], extra: Extra, ending: str) -> None:
+def _in_order(names: list[str], extra: Extra, lead: int) -> list[str]:
+    return [*list(extra)[:lead], *names, *list(extra)[lead:]]
+
+
+def _write_text(
+    file: IO[bytes], X: Any, names: list[str], extra: Extra, lead: int, ending: str
+) -> None:
     delimiter = "\t" if ending.startswith(".tsv") else ","
     with _text(file, ending.endswith(".gz")) as text:
         writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow([*names, *extra])
+        writer.writerow(_in_order(names, extra, lead))
         for start in range(0, X.shape[0], ROWS_AT_ONCE):
             rows = slice(start, start + ROWS_AT_ONCE)
             some = X[rows].toarray() if sp.issparse(X) else X[rows]
             others = [values[rows].tolist() for values in extra.values()]
             writer.writerows(
-                [*row, *more] for row, *more in zip(some.tolist(), *others, strict=True)
+                [*more[:lead], *row, *more[lead:]]
+                for row, *more in zip(some.tolist(), *others, strict=True)
             )
 
 

@@ -167,9 +167,16 @@ def _from_labels(y: ArrayLike | None, n: int) -> tuple[Pairs, Array, Array]:
     return table.astype(np.intp), same.astype(float), np.ones(len(table))
 
 
+def _without_gaps(labels: NDArray[Any]) -> NDArray[Any]:
+    """Strings with "" in the place of None and NaN, where labels are Python objects."""
+    if labels.dtype != object or not any(isinstance(label, str) for label in labels):
+        return labels
+    return np.array(["" if label is None or label != label else str(label) for label in labels])
+
+
 def known_labels(y: ArrayLike, n: int) -> Pairs:
     """Labels as 0, 1, …, and −1 where unknown."""
-    given = column_or_1d(y)
+    given = _without_gaps(column_or_1d(y))
     if given.shape != (n,):
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
     if given.dtype.kind == "f":

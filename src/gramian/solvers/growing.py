@@ -31,8 +31,9 @@ STEPS = (10, 80)
 PAIRS = 6
 """Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
 
-LANCZOS, DIRECTIONS = 60, 24
-"""Products to find directions in which F falls, and how many of them are taken."""
+LANCZOS, DIRECTIONS = 60, (24, 96)
+"""Products to find directions in which F falls, two for each at least, and how many of them are
+taken: half the rank, within these."""
 
 FAST = 0.7
 """The part of its last gap that a certificate must be within to go on where F is flat."""
@@ -99,8 +100,9 @@ def _with_falling(problem: Problem, Y: Array, settings: Settings) -> Array:
     """
     objective = problem.objective
     image = objective.image(Y)
-    most = min(DIRECTIONS, problem.order - Y.shape[1])
-    found = ritz_pairs(-objective.gradient(image), most, steps=LANCZOS, random_state=settings.rng)
+    most = min(int(np.clip(Y.shape[1] // 2, *DIRECTIONS)), problem.order - Y.shape[1])
+    steps = max(LANCZOS, 2 * most)
+    found = ritz_pairs(-objective.gradient(image), most, steps=steps, random_state=settings.rng)
     steep = found.values > 0
     if not steep.any():
         return Y

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import time
 from dataclasses import replace
 from numbers import Integral, Real
@@ -17,7 +19,7 @@ from gramian.callbacks import Callback, ProgressBar, State
 from gramian.certificate import DENSE_ORDER, Certificate, certify, relative, rounding
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
-from gramian.solvers.base import Run, Settings, Solver, Step, compress, is_optimal
+from gramian.solvers.base import ENDLESS, Run, Settings, Solver, Step, compress, is_optimal
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.solvers.registry import check_accepts, find
 
@@ -161,7 +163,7 @@ def _drive(
     """Take steps until the solver is done or something else ends the run."""
     history = History()
     best = Step(factor, problem.value(factor))
-    scale = abs(problem.value(factor[:, :0]))
+    scale = size = abs(problem.value(factor[:, :0]))
     try:
         for iteration in range(limit + 1):
             try:
@@ -170,6 +172,9 @@ def _drive(
                 return best, Status.TIME_LIMIT if settings.expired() else done.value, history
             if not np.isfinite(step.value):
                 return best, Status.DIVERGED, history
+            size = max(size, abs(step.value)) if iteration < 2 else size
+            if step.value < -ENDLESS * size:
+                return step, Status.UNBOUNDED, history
             record = _record(step, iteration, started)
             history.append(record)
             if step.value <= best.value or _better_certified(step, best):
@@ -248,8 +253,11 @@ def _iteration_limit(max_iter: int | None, solver: Solver) -> int:
 def _check_options(solver: Solver, options: dict[str, Any]) -> None:
     unknown = sorted(set(options) - set(solver.options))
     if unknown:
+        own = inspect.signature(minimize).parameters
+        near = difflib.get_close_matches(unknown[0], [*own, *solver.options], n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
         raise TypeError(
-            f"solver {solver.name!r} has no option {', '.join(unknown)}; "
+            f"solver {solver.name!r} has no option {', '.join(unknown)}; {hint}"
             f"it has: {', '.join(solver.options) or 'none'}"
         )
 
