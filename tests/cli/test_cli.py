@@ -2,8 +2,10 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,11 +20,13 @@ from gramian.cli import main
 from gramian.cli.app import COMMANDS
 
 FLOWERS = load_iris(as_frame=True)
+EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder with the files that the examples name."""
+    """A folder with the files that the examples name, and some of our own in their place."""
+    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     frame = FLOWERS.data.assign(species=FLOWERS.target_names[FLOWERS.target])
     frame.to_csv("flowers.csv", index=False)

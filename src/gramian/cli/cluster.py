@@ -66,7 +66,7 @@ def cluster(
 
     \b
     Example:
-      gramian cluster points.csv --clusters 3 --must-link same.csv --out clusters.csv
+      gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
     given = samples(file, label, drop, ids, format, missing=missing, unknown=True)
     y = given.y if label is not None else None

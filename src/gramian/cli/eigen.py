@@ -40,7 +40,7 @@ def eigen(
 
     \b
     Example:
-      gramian eigen kernel.npy -k 3
+      gramian eigen kernel.csv -k 3
     """
     matrix = read_matrix(file, format=format)
     with bad_input(), warnings_as_notes():
