@@ -15,6 +15,7 @@ from gramian.cli.options import Run, input_options, missing_option, out_option, 
 from gramian.cli.output import bad_input, leave, outcome, show
 from gramian.cli.samples import Samples, deliver, last, prepared, samples
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.report.families import voted
 
 METHODS: dict[str, Any] = {
     "kta": KTA,
@@ -144,7 +145,4 @@ def _tested(
 
 def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:
     """The share of samples that the k nearest others put into another class."""
-    classes, codes = np.unique(y, return_inverse=True)
-    near = KNeighborsClassifier(k).fit(X, codes).kneighbors(return_distance=False)
-    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
-    return float(np.mean(votes.argmax(axis=1) != codes))
+    return float(np.mean(voted(X, y, k) != y))
