@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test docs lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -18,6 +18,11 @@ demo: .venv/.stamp-demo  ## run the demonstration; pictures go to demo_output/
 
 test: lint  ## lint, type-check and test with coverage
 	$(ONE_THREAD) $(PY) -m pytest -n 2 --cov --cov-report=term
+
+docs: .venv/.stamp-docs  ## build the pages (docs/_build/html), gallery included, and run every doctest
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(ONE_THREAD) $(PY) -m sphinx -W --keep-going -q -b html \
+		-d docs/_build/doctrees docs docs/_build/html
+	$(ONE_THREAD) $(PY) -m sphinx -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
 
 lint: .venv/.stamp-test  ## style, import rules and types
 	$(PY) -m ruff check .
@@ -31,7 +36,7 @@ format: .venv/.stamp-test  ## rewrite the sources in the house style
 
 clean:  ## remove everything made here, the environment too
 	rm -rf .venv build dist demo_output .coverage .coverage.* .pytest_cache .ruff_cache \
-		.mypy_cache .import_linter_cache .hypothesis
+		.mypy_cache .import_linter_cache .hypothesis docs/_build docs/gallery docs/api/generated
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/bin/python:
@@ -45,4 +50,8 @@ clean:  ## remove everything made here, the environment too
 
 .venv/.stamp-test: pyproject.toml | .venv/bin/python
 	$(PY) -m pip install --quiet -e '.[test,conic]'
+	@touch $@
+
+.venv/.stamp-docs: pyproject.toml | .venv/bin/python
+	$(PY) -m pip install --quiet -e '.[docs]'
 	@touch $@

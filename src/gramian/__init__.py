@@ -26,6 +26,7 @@ _ON_DEMAND = (
     "manifold",
     "metric",
     "problems",
+    "report",
     "spectral",
 )
 """Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
@@ -52,6 +53,7 @@ __all__ = [
     "metric",
     "minimize",
     "problems",
+    "report",
     "save",
     "solvers",
     "spectral",

@@ -111,12 +111,12 @@ def certify_image(
 
 def relative(gap: float, value: float, lower: float) -> float:
     """gap / max(|F|, |lower bound|), 0 for a gap of 0."""
-    return 0.0 if gap == 0 else gap / max(abs(value), abs(lower), np.finfo(float).tiny)
+    return 0.0 if gap == 0 else float(gap / max(abs(value), abs(lower), np.finfo(float).tiny))
 
 
 def rounding(value: float, constant: float) -> float:
     """What F itself can be off by in floating point: a gap below it would claim too much."""
-    return 16 * np.finfo(float).eps * max(abs(value), abs(constant))
+    return float(16 * np.finfo(float).eps * max(abs(value), abs(constant)))
 
 
 def lowest_eigenvalue(gradient: SymmetricOperator) -> float:

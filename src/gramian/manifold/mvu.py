@@ -83,10 +83,10 @@ class MVU(Unfolding):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn.datasets import make_swiss_roll
+    >>> from sklearn.datasets import make_s_curve
     >>> from gramian.manifold import MVU
-    >>> X, t = make_swiss_roll(200, random_state=0)
-    >>> unfolded = MVU(n_neighbors=8).fit_transform(X)
+    >>> X, t = make_s_curve(200, random_state=0)
+    >>> unfolded = MVU(n_neighbors=6).fit_transform(X)
     >>> bool(abs(np.corrcoef(unfolded[:, 0], t)[0, 1]) > 0.9)
     True
     """

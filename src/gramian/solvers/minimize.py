@@ -101,7 +101,8 @@ def minimize(
             run = chosen.run(problem, factor, settings, **options)
             best, status, history = _drive(problem, factor, run, settings, limit, watchers, started)
             certificate = best.certificate or _last_certificate(problem, best)
-            certificate = _at(certificate, problem, problem.value(best.factor))
+            trace = float(np.sum(best.factor**2))
+            certificate = _at(certificate, problem, problem.value(best.factor), trace)
         if keeper is not None:
             keeper.finish(best.factor, certificate.value, len(history))
     finally:
@@ -137,11 +138,13 @@ def _last_certificate(problem: Problem, best: Step) -> Certificate:
         return Certificate(best.value, -np.inf, np.nan, None, None, "none")
 
 
-def _at(certificate: Certificate, problem: Problem, value: float) -> Certificate:
-    """The same bound for the value of the factor itself.
+def _at(certificate: Certificate, problem: Problem, value: float, trace: float) -> Certificate:
+    """The same bound for the value and the trace of the factor itself.
 
     A solver that keeps F along its way, or in coordinates of its own, may be off by rounding.
     """
+    if np.isnan(certificate.trace):
+        certificate = replace(certificate, trace=trace)
     if not np.isfinite(value) or value == certificate.value:
         return certificate
     if certificate.gap is None:
