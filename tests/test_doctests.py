@@ -1,0 +1,32 @@
+"""The examples in docstrings print what they say."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import gramian
+
+MODULES = [
+    info.name
+    for info in pkgutil.walk_packages(gramian.__path__, "gramian.")
+    if not info.name.endswith("__main__")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_a_module(name):
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert found.failed == 0
+
+
+def test_there_are_examples():
+    finder = doctest.DocTestFinder()
+    found = [
+        test
+        for name in MODULES
+        for test in finder.find(importlib.import_module(name))
+        if test.examples
+    ]
+    assert len(found) >= 5
