@@ -97,7 +97,6 @@ html_theme_options = {
         "choosing": [],
         "choosing-a-model": [],
         "choosing-a-solver": [],
-        "results/**": [],
     },
     "footer_start": ["copyright"],
     "footer_end": [],
