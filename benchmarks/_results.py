@@ -125,8 +125,15 @@ Rows of the tables in which a bar was not reached, or somebody else was better; 
 def _coverage(records: dict[str, Record]) -> str:
     lines = ["| paper | where | what | here |", "| --- | --- | --- | --- |"]
     for item in ITEMS:
-        lines.append(f"| {item.paper} | {item.place} | {item.shows} | {_here(item, records)} |")
+        lines.append(
+            f"| {_short(item.paper)} | {item.place} | {item.shows} | {_here(item, records)} |"
+        )
     return "\n".join(lines)
+
+
+def _short(paper: str) -> str:
+    """A paper by the name of its method."""
+    return paper.split(" (")[0]
 
 
 def _here(item: Any, records: dict[str, Record]) -> str:
