@@ -349,6 +349,7 @@ def test_bench_lists_in_a_checkout(run, monkeypatch):
         ("embed points.csv --plot picture.doc", "picture.doc"),
         ("cluster points.csv --clusters 2", "--must-link"),
         ("cluster points.csv --must-link same.csv", "--clusters"),
+        ("cluster points.csv --clusters 2 --must-link same.csv --missing drop", "would shift"),
         ("cluster points.csv --clusters 2 --must-link same.csv --cannot-link same.csv", "0"),
         ("cluster flowers.csv --drop species --clusters 2 --must-link big.csv", "999"),
         ("complete flowers.csv", "repetitions"),

@@ -68,6 +68,8 @@ def cluster(
     Example:
       gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
+    if missing == "drop" and (must_link or cannot_link):
+        raise click.UsageError("without some rows the numbers in the files of links would shift")
     given = samples(file, label, drop, ids, format, missing=missing, unknown=True)
     y = given.y if label is not None else None
     links = {"must_link": _pairs(must_link), "cannot_link": _pairs(cannot_link)}

@@ -22,7 +22,11 @@ METHODS: dict[str, Any] = {"nuclear": NuclearCompletion, "mmmf": MMMF}
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--columns", metavar="USER,ITEM,RATING", help="Which columns; the first three.")
+@click.option(
+    "--columns",
+    metavar="USER,ITEM,RATING",
+    help="Which columns; found by their names, else the first three.",
+)
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="nuclear", show_default=True,
