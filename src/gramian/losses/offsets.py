@@ -62,23 +62,22 @@ class SquaredWithOffsets:
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
         """b and c for a given z."""
-        b, self._last = self._fitted(self.targets - self.scale * z, self._last)
-        return b, self._last
+        return self._residuals(z)[:2]
 
     def value(self, z: Array) -> float:
         b, c, left = self._residuals(z)
         return float(0.5 * (left @ left) + 0.5 * self.ridge * (b @ b + c @ c))
 
     def gradient(self, z: Array) -> Array:
-        return -self.scale * self._residuals(z)[2]
+        slope = self.scale * self._residuals(z)[2]
+        return np.negative(slope, out=slope)
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, H what is left of a vector beside its best offsets."""
         return self._bend
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        bent = np.column_stack([self._bend(d) for d in directions.T])
-        return directions.T @ bent
+        return np.column_stack([directions.T @ self._bend(d) for d in directions.T])
 
     def smoothed(self, mu: float) -> None:
         return None
@@ -91,17 +90,24 @@ class SquaredWithOffsets:
         return float(0.5 * (v @ v) + v @ self.targets + offsets)
 
     def _residuals(self, z: Array) -> tuple[Array, Array, Array]:
-        """b, c, and the targets less all that is fitted."""
+        """b, c, and the targets less all that is fitted; in place, for there may be many."""
         if self._seen is None or self._seen[0] is not z:
-            b, c = self.offsets(z)
-            left = self.targets - self.scale * z - b[self.rows] - c[self.cols]
-            self._seen = (z, b, c, left)
+            self._seen = None
+            left = self.scale * z
+            np.subtract(self.targets, left, out=left)
+            b, c = self._fitted(left, self._last)
+            left -= b[self.rows]
+            left -= c[self.cols]
+            self._last, self._seen = c, (z, b, c, left)
         return self._seen[1:]
 
     def _bend(self, d: Array) -> Array:
         e = self.scale * d
         b, c = self._fitted(e, np.zeros(self.shape[1]))
-        return self.scale * (e - b[self.rows] - c[self.cols])
+        e -= b[self.rows]
+        e -= c[self.cols]
+        e *= self.scale
+        return e
 
     def _sums(self, e: Array) -> tuple[Array, Array]:
         e = np.asarray(e, dtype=float)
