@@ -303,13 +303,14 @@ print(loaded)
 """
 
 
-@pytest.mark.parametrize("name", ["kta", "sparse npkl", "completion"])
-def test_mutated_models_load_or_are_refused(name, tmp_path):
-    """A thousand files, in a process with little memory and a clock: no other way out."""
+@pytest.mark.parametrize(("name", "count"), [("kta", 1000), ("sparse npkl", 200), ("mmmf", 200)])
+def test_mutated_models_load_or_are_refused(name, count, tmp_path):
+    """Many files, in a process with little memory and a clock: no other way out."""
     FITTED[name]().save(tmp_path / "model")
-    command = [sys.executable, "-c", FUZZ, str(tmp_path / "model"), str(tmp_path / "x"), "1000"]
+    paths = [str(tmp_path / "model"), str(tmp_path / "x")]
+    command = [sys.executable, "-c", FUZZ, *paths, str(count)]
     done = subprocess.run(
         command, capture_output=True, text=True, cwd=Path(__file__).parents[1], timeout=300
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) < 900  # the mutations do break files
+    assert int(done.stdout) < 0.9 * count  # the mutations do break files

@@ -37,7 +37,7 @@ def stored(path: Path) -> dict:
     return storage.read(path, "checkpoint")
 
 
-@pytest.mark.parametrize("solver", available())
+@pytest.mark.parametrize("solver", list(available()))
 def test_every_solver_goes_on_from_its_checkpoint(solver, tmp_path):
     """The second run begins no worse than the first ended."""
     path = tmp_path / "run"
