@@ -10,7 +10,7 @@ def main() -> None:
     try:
         from gramian.cli.app import run
     except ModuleNotFoundError as missing:
-        if missing.name not in ("click", "rich"):
+        if (missing.name or "").split(".")[0] not in ("click", "rich"):
             raise
         sys.exit(f"gramian: {NEEDS} (missing: {missing.name})")
     run()
