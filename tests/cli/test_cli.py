@@ -108,6 +108,7 @@ def test_predict_and_transform(run, folder):
     assert lines[0] == "prediction" and np.mean(np.array(lines[1:]) == truth) > 0.9
     status, out, err = run("transform", "new.csv", "--model", "m", "--out", "mapped.npy")
     assert status == 0 and np.load("mapped.npy").shape == (22, 4)
+    assert out == "22 rows written to mapped.npy\n"
 
 
 def test_embed(run, folder):

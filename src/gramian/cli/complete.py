@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import gramian as gm
 from gramian.cli.options import FILE, FORMATS, Run, json_option, out_option, run_options
 from gramian.cli.output import bad_input, leave, note, outcome, show
-from gramian.cli.samples import deliver
+from gramian.cli.samples import deliver, written
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.files import FileError, describe, read_ratings
 
@@ -147,6 +147,7 @@ def predicted(model: Any, file: Path, format: str | None, out: Path | None) -> N
         rows, cols, values, known = rows[1:], cols[1:], values[1:], known[1:]
     first = {"user": rows, "item": cols}
     deliver(out, values[:, None], ["prediction"], first=first, extra={"known": known.astype(int)})
+    written(out, values.size)
 
 
 def _pairs(file: Path, format: str | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -164,3 +164,9 @@ def deliver(
     for row, *others in zip(np.asarray(X).tolist(), *before.values(), *after.values(), strict=True):
         writer.writerow([*others[: len(before)], *row, *others[len(before) :]])
     click.echo(text.getvalue(), nl=False)
+
+
+def written(out: Path | None, rows: int) -> None:
+    """Say what went into a file."""
+    if out is not None:
+        click.echo(f"{rows} rows written to {out}")

@@ -14,7 +14,7 @@ import gramian as gm
 from gramian.cli.complete import predicted
 from gramian.cli.options import FILE, FORMATS, out_option
 from gramian.cli.output import bad_input
-from gramian.cli.samples import deliver, for_model, last
+from gramian.cli.samples import deliver, for_model, last, written
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.files import read_column
 from gramian.metric._base import MetricLearner
@@ -51,6 +51,7 @@ def transform(
     with bad_input():
         mapped = estimator.transform(for_model(estimator, file, format))
     deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=_ids(file, ids))
+    written(out, len(mapped))
 
 
 @click.command()
@@ -80,6 +81,7 @@ def predict(file: Path, model: Path, format: str | None, ids: str | None, out: P
         answers = np.asarray(estimator.predict(for_model(estimator, file, format)))
     extra = {"prediction": answers}
     deliver(out, np.empty((answers.size, 0)), [], first=_ids(file, ids), extra=extra)
+    written(out, answers.size)
 
 
 def _ids(file: Path, column: str | None) -> dict[str, Any]:
