@@ -145,9 +145,6 @@ def _neighbours(options: dict[str, Any], X: Any, y: Any) -> KNeighborsClassifier
     return KNeighborsClassifier(**options).fit(X, y)
 
 
-storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
-
-
 def _imputer_parts(imputer: SimpleImputer) -> dict[str, Any]:
     names = getattr(imputer, "feature_names_in_", None)
     return {"options": imputer.get_params(), "statistics": imputer.statistics_, "names": names}
@@ -161,6 +158,7 @@ def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImpu
     return imputer
 
 
+storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
 storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
 storage.storable_as(StandardScaler, _scaler_parts, _scaler)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)

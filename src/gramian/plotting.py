@@ -81,6 +81,11 @@ def categorical(values: NDArray[Any]) -> bool:
     return values.dtype.kind not in "iu" or np.unique(values).size <= CATEGORIES
 
 
+def spread(size: int, most: int) -> Indices:
+    """The places of at most so many of a list, evenly spread over it."""
+    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))
+
+
 def flat(points: Array) -> Array:
     """Points in the plane, whatever they were: on a line where they have one coordinate."""
     missing = max(0, 2 - points.shape[1])

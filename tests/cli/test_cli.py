@@ -325,6 +325,8 @@ def test_silent_unless_asked(run, folder):
 def test_bench_lists_in_a_checkout(run, monkeypatch):
     status, out, _ = run("bench", "list")
     assert status == 0 and "bilgo_table3" in out
+    assert "gramian bench list" in run("bench", "--help")[1]
+    assert "--quick" in run("bench", "run", "--help")[1]
 
 
 # --- what it refuses -------------------------------------------------------------------

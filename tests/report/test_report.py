@@ -71,6 +71,12 @@ def test_names_of_users_are_not_markup(pages):
     assert "<b>user" not in text and "&lt;b&gt;user" in text
 
 
+def test_labels_cannot_leave_the_data_of_a_figure(tmp_path):
+    evil = np.where(y == 0, "</script><script>alert(1)</script>", "good")
+    page = KTA().fit(X, evil).report(tmp_path / "x.html", X, evil)
+    assert "<script>alert(1)" not in page.read_text("utf-8")
+
+
 def test_the_certificate_in_words():
     proved = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound")
     assert "below 99.9: whatever one tries, at most 0.1 % can be gained" in in_words(proved)
@@ -122,9 +128,21 @@ def browser():
     opened.quit()
 
 
+def show(browser, page):
+    """Go to a page and wait until it is there: a driver may come back from `get` too soon."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(page.as_uri())
+    there = (
+        "return document.URL === arguments[0] && document.readyState === 'complete' &&"
+        " document.querySelectorAll('.plotly-graph-div .main-svg').length > 0"
+    )
+    WebDriverWait(browser, 30).until(lambda b: b.execute_script(there, page.as_uri()))
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_every_figure_is_drawn(name, pages, browser):
-    browser.get(pages[name].as_uri())
+    show(browser, pages[name])
     sizes = browser.execute_script(
         "return [...document.querySelectorAll('.plotly-graph-div')].map(d => ["
         "d.querySelectorAll('.main-svg').length, d.getBoundingClientRect().width,"
@@ -139,7 +157,7 @@ def test_every_figure_is_drawn(name, pages, browser):
 def test_solvers_are_switched_off_by_their_names(pages, browser):
     from selenium.webdriver.common.action_chains import ActionChains
 
-    browser.get(pages["solvers"].as_uri())
+    show(browser, pages["solvers"])
     curves = "return document.querySelector('.plotly-graph-div').data.map(t => t.visible)"
     assert browser.execute_script(curves) == [None, None, None]
     name = browser.find_elements("css selector", ".legendtoggle")[0]
@@ -153,7 +171,7 @@ def test_solvers_are_switched_off_by_their_names(pages, browser):
 
 
 def test_points_tell_who_they_are(pages, browser):
-    browser.get(pages["manifold"].as_uri())
+    show(browser, pages["manifold"])
     texts = browser.execute_script(
         "return document.querySelector('.plotly-graph-div').data.at(-1).text.slice(0, 2)"
     )

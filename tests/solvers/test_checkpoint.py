@@ -132,6 +132,15 @@ def test_a_read_only_folder_is_told(tmp_path):
         tmp_path.chmod(stat.S_IRWXU)
 
 
+def test_a_read_only_file_system_is_told(tmp_path, monkeypatch):
+    def refused(*_args, **_options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(storage, "open", refused, raising=False)
+    with pytest.raises(CheckpointError, match=r"Read-only file system.*there is none yet"):
+        gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
+
+
 def test_every_has_to_be_seconds(tmp_path):
     with pytest.raises(ValueError, match="every must be a number of seconds"):
         gm.minimize(PROBLEM, checkpoint=tmp_path / "run", every=-1)

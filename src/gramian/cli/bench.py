@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(arguments: tuple[str, ...]) -> None:
     """List and run the benchmarks: every table and figure of the papers (from a checkout).

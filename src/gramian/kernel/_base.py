@@ -164,7 +164,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         before = self._clustered(waves).labels_
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
-        some = {name: pairs[_spread(len(pairs), most_links)] for name, pairs in drawn.items()}
+        some = {
+            name: pairs[plotting.spread(len(pairs), most_links)] for name, pairs in drawn.items()
+        }
         titles = ("the graph alone", type(self).__name__)
         return plotting.before_and_after(places, (before, clusters), titles, some)
 
@@ -266,7 +268,3 @@ def violation(links: Links, factor: Array) -> float:
 
 def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:
     return np.asarray(abs(X - Z).sum(axis=1)).ravel() == 0
-
-
-def _spread(size: int, most: int) -> NDArray[np.integer]:
-    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,6 @@ def report_estimator(
     path: str | Path,
     X: Any = None,
     y: Any = None,
-    *,
-    about: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the page of a fitted estimator.
 
@@ -42,12 +40,10 @@ def report_estimator(
     path : str or Path
     X, y : samples and labels, optional
         A metric shows what it makes of them; an embedding is coloured by y.
-    about : mapping, optional
-        More facts for the top of the page, such as the name of the file.
     """
     sections: list[Section] = []
     if hasattr(estimator, "result_"):
-        sections.append(opening(estimator.result_, estimator.certificate_, about))
+        sections.append(opening(estimator.result_, estimator.certificate_))
     sections += family_sections(estimator, X, y)
     if hasattr(estimator, "result_"):
         sections += [convergence([estimator.result_]), spectrum([estimator.result_])]

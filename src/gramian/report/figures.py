@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.plotting import categorical
+from gramian.plotting import categorical, spread
 
 Array = NDArray[np.floating]
 
@@ -73,12 +73,11 @@ def lines(curves: Sequence[tuple[str, Array, Array]], **axes: Any) -> Any:
     return _figure(traces, showlegend=len(curves) > 1, **axes)
 
 
-def bars(heights: ArrayLike, *, names: ArrayLike | None = None, **axes: Any) -> Any:
-    """Bars, numbered from 1 unless they have names."""
+def bars(heights: ArrayLike, **axes: Any) -> Any:
+    """Bars, numbered from 1."""
     go = _plotly("graph_objects")
     values = np.asarray(heights)
-    x = np.arange(1, values.size + 1) if names is None else names
-    return _figure([go.Bar(x=x, y=values)], **axes)
+    return _figure([go.Bar(x=np.arange(1, values.size + 1), y=values)], **axes)
 
 
 def points(
@@ -91,13 +90,13 @@ def points(
 ) -> Any:
     """Points of the plane with what is known of each under the pointer, and lines between them."""
     go = _plotly("graph_objects")
-    shown = _spread(len(places), MOST_POINTS)
+    shown = spread(len(places), MOST_POINTS)
     traces = []
     if edges is not None:
-        traces.append(_segments(places, edges[_spread(len(edges), MOST_EDGES)], "graph", "#d5dbe1"))
+        traces.append(_segments(places, edges[spread(len(edges), MOST_EDGES)], "graph", "#d5dbe1"))
     for name, pairs in (links or {}).items():
         colour, dash = LINKS[name]
-        some = pairs[_spread(len(pairs), MOST_EDGES)]
+        some = pairs[spread(len(pairs), MOST_EDGES)]
         traces.append(_segments(places, some, name, colour, dash))
     for name, of, marker in _groups(color, shown):
         hover = [f"sample {k}" for k in of]
@@ -156,7 +155,3 @@ def _segments(
         x=x.ravel(), y=y.ravel(), mode="lines", name=name, hoverinfo="skip",
         line={"color": colour, "width": 1, "dash": dash},
     )  # fmt: skip
-
-
-def _spread(size: int, most: int) -> NDArray[np.integer]:
-    return np.unique(np.linspace(0, size - 1, min(size, most)).astype(np.intp))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -17,13 +17,10 @@ SHOWN = 60
 """Eigenvalues drawn."""
 
 
-def opening(
-    result: Result, certificate: Certificate | None = None, about: Mapping[str, Any] | None = None
-) -> Section:
+def opening(result: Result, certificate: Certificate | None = None) -> Section:
     """The problem, what was found, and what is proved of it."""
     proof = certificate or result.certificate
     told = {
-        **(about or {}),
         "solver": result.solver,
         "how it ended": result.status.sentence,
         "value F(M)": proof.value,
@@ -64,8 +61,8 @@ def in_words(certificate: Certificate) -> str:
         )
     share = certificate.relative_gap or 0.0
     return (
-        f"The value is {certificate.value:.6g}, and no positive semidefinite matrix whatsoever has "
-        f"a value below {certificate.lower_bound:.6g}: whatever one tries, at most "
+        f"The value is {certificate.value:.6g}, and no matrix that the problem allows has a value "
+        f"below {certificate.lower_bound:.6g}: whatever one tries, at most "
         f"{percent(share)} can be gained. This is proved, not estimated, by {certificate.method}."
     )
 
