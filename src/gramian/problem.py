@@ -19,6 +19,8 @@ class Problem:
     domain: Domain = field(default_factory=PSDCone)
     name: str = "problem"
     formula: str = "F(M)"
+    variable: str = "M"
+    """What the formula calls M, or how its variable lies in it."""
 
     @property
     def order(self) -> int:
@@ -29,8 +31,14 @@ class Problem:
         """F(LLᵀ), the value of the displayed formula, constants included."""
         return self.objective.value(self.objective.image(as_factor(factor, self.order)))
 
+    @property
+    def displayed(self) -> str:
+        """The problem as a line of mathematics."""
+        domain = str(self.domain).replace("M", self.variable)
+        return f"min {self.formula}  subject to {domain}"
+
     def __str__(self) -> str:
-        return f"{self.name}: min {self.formula}  subject to {self.domain}  (order {self.order})"
+        return f"{self.name}: {self.displayed}  (order {self.order})"
 
 
 def as_factor(factor: ArrayLike, order: int) -> np.ndarray:

@@ -111,6 +111,35 @@ def test_predict_and_transform(run, folder):
     assert out == "22 rows written to mapped.npy\n"
 
 
+@pytest.mark.parametrize(
+    ("fitted", "line", "section"),
+    [
+        ("metric flowers.csv --label species", "transform new.csv", "The samples given"),
+        (
+            "metric flowers.csv --label species --standardize",
+            "predict new.csv",
+            "The samples given",
+        ),
+        ("embed points.csv", "transform points.csv", "The samples given"),
+        ("complete ratings.csv", "predict ratings.csv", "Predicted"),
+        ("complete ratings.csv", "recommend alice", "Recommended"),
+    ],
+)
+def test_a_saved_model_is_reported_with_what_it_says(fitted, line, section, run, folder):
+    assert run(*fitted.split(), "--model", "m")[0] == 0
+    status, _, err = run(*line.split(), "--model", "m", "--report", "page.html")
+    assert status == 0, err
+    assert f"<h2>{section}</h2>" in (folder / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("line", ["eigen kernel.npy", "demo", "solve --entries correlations.csv"])
+def test_pages_without_a_model(line, run, folder):
+    status, out, err = run(*line.split(), "--report", "page.html")
+    assert status == 0, err
+    assert "page.html" in out
+    assert 'class="verdict"' in (folder / "page.html").read_text("utf-8")
+
+
 def test_embed(run, folder):
     facts = told(run, "embed", "points.csv", "--out", "places.parquet", "--plot", "places.png",
                  "--model", "m")  # fmt: skip

@@ -289,6 +289,10 @@ def test_problem_prints_its_formula_and_domain():
     assert str(problems.top_eigen(np.eye(3))) == (
         "top_eigen: min ‖M − K‖²  subject to M ⪰ 0  (order 3)"
     )
+    links = np.array([[0, 1]])
+    assert problems.npkl(np.eye(3), links, links[:0], 1.0).displayed.endswith("subject to Z ⪰ 0")
+    whitened = problems.dml_eig(np.eye(3), links, np.array([[1, 2]]), 0.1, ridge=1.0)
+    assert whitened.displayed.endswith("subject to S ⪰ 0, tr S = 1")
 
 
 # --- refusals ------------------------------------------------------------------------

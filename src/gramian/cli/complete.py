@@ -11,11 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gramian as gm
-from gramian.cli.options import FILE, FORMATS, Run, json_option, out_option, run_options
+from gramian.cli.options import (
+    FILE,
+    FORMATS,
+    Run,
+    json_option,
+    out_option,
+    report_option,
+    run_options,
+    write_report,
+)
 from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.samples import deliver, written
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.files import FileError, describe, read_ratings
+from gramian.report.families import rows_section
 
 METHODS: dict[str, Any] = {"nuclear": NuclearCompletion, "mmmf": MMMF}
 
@@ -100,6 +110,7 @@ def complete(
 @click.option("--all", "everyone", is_flag=True, help="For every user.")
 @click.option("--seen", is_flag=True, help="Items the user has rated too.")
 @out_option
+@report_option
 @json_option
 def recommend(
     users: tuple[str, ...],
@@ -108,6 +119,7 @@ def recommend(
     everyone: bool,
     seen: bool,
     out: Path | None,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Recommend items to USERS by a model of `gramian complete`.
@@ -132,12 +144,17 @@ def recommend(
         columns = [np.array([row[place] for row in rows]) for place in range(3)]
         first = {"user": columns[0], "item": columns[1]}
         deliver(out, columns[2].reshape(-1, 1).astype(float), ["prediction"], first=first)
+    head = ["user", "item", "prediction"]
+    if report is not None:
+        write_report(estimator, report, more=[rows_section("Recommended", head, rows)])
     if out is None or as_json:
-        table = (["user", "item", "prediction"], rows)
+        table = (head, rows)
         show("recommend", {"model": str(model)}, as_json=as_json, rows=table)
 
 
-def predicted(model: Any, file: Path, format: str | None, out: Path | None) -> None:
+def predicted(
+    model: Any, file: Path, format: str | None, out: Path | None, report: Path | None
+) -> None:
     """Predict the pairs of a file."""
     rows, cols = _pairs(file, format)
     pairs = (_as(model.row_ids_, rows), _as(model.col_ids_, cols))
@@ -148,6 +165,10 @@ def predicted(model: Any, file: Path, format: str | None, out: Path | None) -> N
     first = {"user": rows, "item": cols}
     deliver(out, values[:, None], ["prediction"], first=first, extra={"known": known.astype(int)})
     written(out, values.size)
+    if report is not None:
+        told = [list(row) for row in zip(rows, cols, values, strict=True)]
+        section = rows_section("Predicted", ["user", "item", "prediction"], told)
+        write_report(model, report, more=[section])
 
 
 def _pairs(file: Path, format: str | None) -> tuple[NDArray[Any], NDArray[Any]]:

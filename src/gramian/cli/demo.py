@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
@@ -10,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian.cli.options import json_option
+from gramian.cli.options import json_option, report_option, write_report
 from gramian.cli.output import outcome, show
 from gramian.metric import KTA
 
@@ -19,8 +21,9 @@ FEW = 5
 
 
 @click.command()
+@report_option
 @json_option
-def demo(as_json: bool) -> None:
+def demo(report: Path | None, as_json: bool) -> None:
     """Learn five directions for the digits that come with scikit-learn, and test them on others.
 
     \b
@@ -36,6 +39,8 @@ def demo(as_json: bool) -> None:
         train, y
     )
     metric = learned[1]
+    if report is not None:
+        write_report(learned, report, test, y_test)
     show(
         "a metric for 8 × 8 digits",
         {
@@ -45,6 +50,7 @@ def demo(as_json: bool) -> None:
             "directions": FEW,
             "test_error_of_PCA": 1 - plain.score(test, y_test),
             "test_error_of_KTA": 1 - learned.score(test, y_test),
+            "report": report,
         },
         as_json=as_json,
     )

@@ -7,9 +7,17 @@ from pathlib import Path
 import click
 import numpy as np
 
-from gramian.cli.options import FILE, FORMATS, json_option, warnings_as_notes, writable
+from gramian.cli.options import (
+    FILE,
+    FORMATS,
+    json_option,
+    report_option,
+    warnings_as_notes,
+    writable,
+)
 from gramian.cli.output import bad_input, show
 from gramian.files import read_matrix
+from gramian.report import report_eigen
 from gramian.spectral import top_eigen
 from gramian.storage import replacing
 
@@ -24,6 +32,7 @@ from gramian.storage import replacing
 )  # fmt: skip
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
 @click.option("--out", type=FILE, help="Write values, vectors and residuals to this .npz file.")
+@report_option
 @json_option
 def eigen(
     file: Path,
@@ -32,6 +41,7 @@ def eigen(
     method: str,
     format: str | None,
     out: Path | None,
+    report: Path | None,
     as_json: bool,
 ) -> None:
     """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
@@ -50,11 +60,13 @@ def eigen(
             raise click.UsageError(f"--out {out}: eigenvectors are written to .npz files")
         with replacing(writable(out)) as target:
             np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
+    if report is not None:
+        report_eigen(found, writable(report), file.name)
     pairs = zip(found.values, found.residuals, strict=True)
     rows = [[k + 1, *pair] for k, pair in enumerate(pairs)]
     show(
         "eigen",
-        {"file": str(file), "order": matrix.shape[0], "out": out},
+        {"file": str(file), "order": matrix.shape[0], "out": out, "report": report},
         as_json=as_json,
         rows=(["number", "eigenvalue", "residual"], rows),
     )

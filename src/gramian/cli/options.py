@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
@@ -16,6 +16,8 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian.cli.output import note
+from gramian.persistence import Kept
+from gramian.report import report_estimator
 
 FILE = click.Path(path_type=Path)
 FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
@@ -69,13 +71,20 @@ class Run:
         return {"model": self.model, "report": self.report}
 
 
-def write_report(model: Any, path: Path, X: Any = None, y: Any = None) -> None:
+def write_report(
+    model: Any, path: Path, X: Any = None, y: Any = None, more: Sequence[Any] = ()
+) -> None:
     """The page of the estimator in a pipeline, of samples as they reach it."""
-    if isinstance(model, Pipeline):
-        place = next(k for k, (_, step) in enumerate(model.steps) if hasattr(step, "result_"))
-        X = X if X is None or place == 0 else model[:place].transform(X)
-        model = model[place]
-    model.report(writable(path), None if X is None else X, y)
+    estimator, X = learned(model, X)
+    report_estimator(estimator, writable(path), X, y, more)
+
+
+def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """The estimator of gramian in a pipeline, and samples as they reach it."""
+    if not isinstance(model, Pipeline):
+        return model, X
+    place = next(k for k, (_, step) in enumerate(model.steps) if isinstance(step, Kept))
+    return model[place], X if X is None or place == 0 else model[:place].transform(X)
 
 
 @contextmanager
@@ -88,6 +97,11 @@ def warnings_as_notes() -> Iterator[None]:
     for sentence in sorted(told):
         if "did not converge" not in sentence:
             note(sentence)
+
+
+report_option = click.option(
+    "--report", type=FILE, help="Write a page about it to this .html file."
+)
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,7 +118,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Keep the best so far there; the same command goes on after a kill.",
         ),
         click.option("--model", type=FILE, help="Save the model to this file."),
-        click.option("--report", type=FILE, help="Write a page about it to this .html file."),
+        report_option,
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
 

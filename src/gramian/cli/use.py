@@ -12,12 +12,20 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian.cli.complete import predicted
-from gramian.cli.options import FILE, FORMATS, out_option
+from gramian.cli.options import (
+    FILE,
+    FORMATS,
+    learned,
+    out_option,
+    report_option,
+    write_report,
+)
 from gramian.cli.output import bad_input
 from gramian.cli.samples import deliver, for_model, last, written
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.files import read_column
 from gramian.metric._base import MetricLearner
+from gramian.report.families import mapped_section
 
 model_option = click.option("--model", type=FILE, required=True, help="A saved model.")
 id_option = click.option(
@@ -34,8 +42,14 @@ format_option = click.option(
 @format_option
 @id_option
 @out_option
+@report_option
 def transform(
-    file: Path, model: Path, format: str | None, ids: str | None, out: Path | None
+    file: Path,
+    model: Path,
+    format: str | None,
+    ids: str | None,
+    out: Path | None,
+    report: Path | None,
 ) -> None:
     """Map the samples of FILE by a saved metric, embedding or kernel.
 
@@ -49,9 +63,12 @@ def transform(
     if isinstance(estimator, NuclearCompletion | MMMF) or not hasattr(estimator, "transform"):
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
     with bad_input():
-        mapped = estimator.transform(for_model(estimator, file, format))
+        X = for_model(estimator, file, format)
+        mapped = estimator.transform(X)
     deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=_ids(file, ids))
     written(out, len(mapped))
+    if report is not None:
+        write_report(estimator, report, more=[mapped_section(*learned(estimator, X))])
 
 
 @click.command()
@@ -60,7 +77,15 @@ def transform(
 @format_option
 @id_option
 @out_option
-def predict(file: Path, model: Path, format: str | None, ids: str | None, out: Path | None) -> None:
+@report_option
+def predict(
+    file: Path,
+    model: Path,
+    format: str | None,
+    ids: str | None,
+    out: Path | None,
+    report: Path | None,
+) -> None:
     """Predict for FILE: classes by a metric, clusters by a kernel, ratings of user–item pairs.
 
     Without --out: CSV on standard output.
@@ -72,16 +97,19 @@ def predict(file: Path, model: Path, format: str | None, ids: str | None, out: P
     estimator = gm.load(model)
     with bad_input():
         if isinstance(estimator, NuclearCompletion | MMMF):
-            predicted(estimator, file, format, out)
+            predicted(estimator, file, format, out, report)
             return
         if not hasattr(estimator, "predict") or isinstance(last(estimator), MetricLearner):
             raise click.ClickException(
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
             )
-        answers = np.asarray(estimator.predict(for_model(estimator, file, format)))
+        X = for_model(estimator, file, format)
+        answers = np.asarray(estimator.predict(X))
     extra = {"prediction": answers}
     deliver(out, np.empty((answers.size, 0)), [], first=_ids(file, ids), extra=extra)
     written(out, answers.size)
+    if report is not None:
+        write_report(estimator, report, more=[mapped_section(*learned(estimator, X), answers)])
 
 
 def _ids(file: Path, column: str | None) -> dict[str, Any]:

@@ -61,6 +61,7 @@ def nuclear_completion(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="nuclear_completion",
         formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
+        variable="[P U; Uᵀ Q]",
     )
 
 
@@ -90,6 +91,7 @@ def mmmf(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="mmmf",
         formula="Σ h_μ(m − Y_ij X_ij) + λ ‖A^½XB^½‖_*",
+        variable="[P X; Xᵀ Q]",
     )
 
 

@@ -38,6 +38,7 @@ def npkl_to(laplacian: Any, entries: Pairs, targets: Array, weights: Array | flo
         Composite(Entries(entries, L.order), Squared(targets, weight=weights), L),
         name="npkl",
         formula="tr(ZL) + λ/2 Σ (Z_ij − T_ij)²",
+        variable="Z",
     )
 
 
@@ -59,6 +60,7 @@ def reg_pcp_to(basis: Any, entries: Pairs, targets: Array, weights: Array | floa
         Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights)),
         name="reg_pcp",
         formula="Σ_S ((QYQᵀ)_ij − t_ij)²",
+        variable="Y",
     )
 
 

@@ -99,6 +99,7 @@ def dml_eig_whitened(
         Spectrahedron(1.0),
         name="dml_eig",
         formula="μ ln Σ exp(−⟨X̃_τ, S⟩/μ)",
+        variable="S",
     )
 
 
@@ -147,7 +148,7 @@ def lmnn_eig_whitened(
         Composite(Congruence(Mix(PairDistances(pairs, n + 2), weights), padded), loss),
         Spectrahedron(1.0 / gamma),
         name="lmnn_eig",
-        formula="μ ln Σ exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ)",
+        formula="μ ln Σ exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ), S the leading block of M,",
     )
 
 

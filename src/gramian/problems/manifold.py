@@ -63,6 +63,7 @@ def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) ->
         Composite(map, Squared(D, weight=nu), -1.0),
         name="reg_mvu",
         formula="ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y",
+        variable="Y",
     )
 
 

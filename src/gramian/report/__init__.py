@@ -8,10 +8,11 @@ from typing import Any
 
 from gramian.report.families import family_sections
 from gramian.report.page import Section, write_page
-from gramian.report.parts import comparison, convergence, opening, settings, spectrum
+from gramian.report.parts import comparison, convergence, eigenpairs, opening, settings, spectrum
 from gramian.result import Result
+from gramian.spectral import TopEigen
 
-__all__ = ["report_estimator", "report_results"]
+__all__ = ["report_eigen", "report_estimator", "report_results"]
 
 
 def report_results(results: Result | Sequence[Result], path: str | Path) -> Path:
@@ -31,6 +32,7 @@ def report_estimator(
     path: str | Path,
     X: Any = None,
     y: Any = None,
+    more: Sequence[Section] = (),
 ) -> Path:
     """Write the page of a fitted estimator.
 
@@ -40,12 +42,19 @@ def report_estimator(
     path : str or Path
     X, y : samples and labels, optional
         A metric shows what it makes of them; an embedding is coloured by y.
+    more : sections, optional
+        What else there is to show.
     """
     sections: list[Section] = []
     if hasattr(estimator, "result_"):
         sections.append(opening(estimator.result_, estimator.certificate_))
-    sections += family_sections(estimator, X, y)
+    sections += [*more, *family_sections(estimator, X, y)]
     if hasattr(estimator, "result_"):
         sections += [convergence([estimator.result_]), spectrum([estimator.result_])]
     sections.append(settings(estimator))
     return write_page(Path(path), f"gramian: {type(estimator).__name__}", sections)
+
+
+def report_eigen(found: TopEigen, path: str | Path, name: str = "a symmetric matrix") -> Path:
+    """Write the page of the leading eigenvalues of a matrix."""
+    return write_page(Path(path), f"gramian: eigenvalues of {name}", [eigenpairs(found, name)])

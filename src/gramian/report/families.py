@@ -22,6 +22,7 @@ from gramian.report.page import Section, beside, facts, figure, table
 Array = NDArray[np.floating]
 
 NEIGHBOURS = 3
+MOST_ROWS = 200
 TOP, USERS = 10, 5
 """Recommendations for each user, and users shown: those with most ratings."""
 
@@ -31,10 +32,31 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
     if isinstance(estimator, MetricLearner):
         return [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
     if isinstance(estimator, Unfolding):
+        _check_labels(y, estimator.graph_.n)
         return _unfolding(estimator, y)
     if isinstance(estimator, LinkedKernel):
         return _kernel(estimator)
     return _completion(estimator) if isinstance(estimator, Completion) else []
+
+
+def _check_labels(y: Any, samples: int) -> None:
+    if y is not None and len(y) != samples:
+        raise ValueError(f"y has {len(y)} labels for the {samples} samples of the embedding")
+
+
+def mapped_section(estimator: Any, X: Any, said: Any = None) -> Section:
+    """New samples as the estimator maps them, coloured by what a model says of them."""
+    places = two_directions(np.asarray(estimator.transform(X)))
+    drawn = figures.points(places, color=None if said is None else np.asarray(said).astype(str))
+    words = "mapped by the model" if said is None else "mapped and named by the model"
+    return Section("The samples given", figure(drawn, f"{len(places)} samples, {words}."))
+
+
+def rows_section(title: str, columns: list[str], rows: list[list[Any]]) -> Section:
+    """A table, of which a page shows the first rows."""
+    left = len(rows) - MOST_ROWS
+    note = f"<p>The first {MOST_ROWS} of {len(rows)}.</p>" if left > 0 else ""
+    return Section(title, note + table(columns, rows[:MOST_ROWS]))
 
 
 def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:

@@ -51,15 +51,19 @@ def markup(drawn: Any) -> str:
 
 
 def _figure(traces: Sequence[Any], **layout: Any) -> Any:
-    return _plotly("graph_objects").Figure(
-        data=list(traces),
-        layout={
-            "template": "plotly_white",
-            "margin": {"l": 60, "r": 20, "t": 40, "b": 50},
-            "colorway": list(COLOURS),
-            "hovermode": "closest",
-            **layout,
-        },
+    return (
+        _plotly("graph_objects")
+        .Figure(
+            data=list(traces),
+            layout={
+                "template": "plotly_white",
+                "margin": {"l": 60, "r": 20, "t": 40, "b": 50},
+                "colorway": list(COLOURS),
+                "hovermode": "closest",
+                **layout,
+            },
+        )
+        .update_yaxes(exponentformat="power")
     )
 
 

@@ -30,6 +30,8 @@ h2 { font-size: 1.05rem; margin: 0 0 .6rem; }
            margin: .6rem 0; }
 .verdict.open { border-color: #c77700; }
 table { border-collapse: collapse; font-size: .92rem; }
+.scroll { max-height: 28rem; overflow: auto; }
+.scroll thead th { position: sticky; top: 0; background: var(--paper); }
 td, th { padding: .25rem .9rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
          vertical-align: top; }
 th { color: var(--soft); font-weight: 500; }
@@ -87,13 +89,16 @@ def facts(told: Mapping[str, Any]) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table with a head."""
+    """A table with a head; a long one scrolls in its place."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
     body = "".join(
         "<tr>" + "".join(f'<td class="number">{escape(words(cell))}</td>' for cell in row) + "</tr>"
         for row in rows
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
 
 
 def figure(drawn: Any, caption: str = "") -> str:

@@ -12,6 +12,7 @@ from gramian.certificate import Certificate
 from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
 from gramian.result import Result
+from gramian.spectral import TopEigen
 
 SHOWN = 60
 """Eigenvalues drawn."""
@@ -74,6 +75,8 @@ def percent(share: float) -> str:
 
 def convergence(runs: Sequence[Result]) -> Section:
     """Value, gap and rank against time."""
+    if all(len(run.history) < 2 for run in runs):
+        return Section("How it got there", "<p>The answer was there after one step.</p>")
     drawn = []
     lowest = max(run.certificate.lower_bound for run in runs)
     wanted = (
@@ -119,6 +122,23 @@ def spectrum(runs: Sequence[Result]) -> Section:
         }
         drawn.append(figure(figures.bars(values, **axes)))
     return Section("Eigenvalues of M", beside(*drawn))
+
+
+def eigenpairs(found: TopEigen, name: str) -> Section:
+    """Eigenvalues with their residuals, and what these prove."""
+    worst = float(found.residuals.max())
+    verdict = (
+        f"Within {worst:.2g} of every value below lies an eigenvalue of {name}: this is proved by "
+        "‖Kv − λv‖ of the vectors found."
+    )
+    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
+    rows = list(zip(range(1, SHOWN + 1), found.values, found.residuals, strict=False))
+    body = (
+        f'<p class="verdict">{escape(verdict)}</p>'
+        + figure(figures.bars(found.values, **axes))
+        + table(["number", "eigenvalue", "residual"], rows)
+    )
+    return Section(f"The {found.values.size} largest eigenvalues of {name}", body)
 
 
 def settings(estimator: Any) -> Section:

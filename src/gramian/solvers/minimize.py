@@ -116,7 +116,7 @@ def minimize(
         history=history,
         solver=chosen.name,
         problem=problem.name,
-        formula=f"min {problem.formula}  subject to {problem.domain}",
+        formula=problem.displayed,
         seconds=time.perf_counter() - started,
     )
 
