@@ -7,23 +7,47 @@ says where every table and figure of the papers is, and lists what we lose.
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks._coverage import ITEMS
+from benchmarks._coverage import ITEMS, Item
+from benchmarks._headlines import BESIDES, HEADLINES, Headline, own
 from benchmarks.harness import registry
+from benchmarks.harness.report import cell_text
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "results"
 
-LOST = re.compile(r"^(no|missed|lost|false)$|\b(missed|lost)$", re.IGNORECASE)
-"""How a cell says that a bar was not reached or a peer was better."""
+MISSED, LOST, FAILED = "", " lost to", " failed"
+LOSSES = {
+    MISSED: re.compile(r"^(no|false)$|\bmissed$", re.IGNORECASE),
+    LOST: re.compile(r"\blost$", re.IGNORECASE),
+    FAILED: re.compile(r"^(failed|timed out)\b|[A-Z][A-Za-z]*Error\b"),
+}
+"""How a cell says that a bar was missed, that the row's method is better, or that a run failed."""
+
+NO_VERDICTS = frozenset({"factor in cache", "≤ 1.5 (not run)"})
+"""Columns of yes and no that are no verdict, or that repeat one."""
+
+NAMING = frozenset(
+    {"set", "n", "m", "method", "solver", "model", "ours", "theirs", "scaling", "what", "λ", "ν"}
+)
+"""Columns that say, with the first one, which row it is."""
+
+WHO = ("method", "solver", "model")
+RIVALS = (
+    "admm", "agd", "bilgo", "bis", "clarabel", "direct", "euclid", "frank-wolfe", "gd", "journ",
+    "l-bfgs", "lbfgs", "lro", "metric-learn", "nesterov", "projected-gradient", "pydml", "random",
+    "scikit-learn", "scs", "sqlp", "staircase",
+)  # fmt: skip
+"""How the names of methods begin, in small letters, that are no default of ours."""
+
+SIGNS = ("<", "≤", ">", "≥")
+"""How a verdict's column begins that judges the column before it."""
 
 CLAIMS = "what the paper's text says"
-"""Tables of the papers' own claims, which are not ours to lose."""
-
-MOST_CELLS = 3
-"""The first cells of a row, which say what it is about."""
+CLAIM = "the paper:"
+"""Tables and rows of the papers' own claims, which are not ours to lose."""
 
 Record = dict[str, Any]
 
@@ -49,30 +73,66 @@ def read_records(results: Path) -> dict[str, Record]:
 
 
 def losses(record: Record) -> Iterator[str]:
-    """The rows with a cell that says we lost, a line for each such column of a table."""
+    """What rows about our defaults say that we lost, a line for each such column of a table."""
     for table in record["tables"]:
         if CLAIMS in table["caption"].lower():
             continue
         found: dict[str, list[str]] = {}
         for row in table["rows"]:
-            about = [_words(cell) for cell in list(row.values())[:MOST_CELLS] if _names(cell)]
-            for column, cell in row.items():
-                if _is_loss(cell):
-                    found.setdefault(column, []).append(", ".join(about))
-        for column, rows in found.items():
-            yield f"{table['caption']}, *{column}*: {'; '.join(dict.fromkeys(rows))}"
+            for column in _verdicts(row):
+                how = _how_lost(own(row[column]))
+                if how == LOST or (how is not None and not _is_rivals(row, column)):
+                    bar = f"*{_bar(table['columns'], column)}*{how}"
+                    found.setdefault(bar, []).append(_name(table["columns"], row, column))
+        for bar, rows in found.items():
+            yield f"{table['caption']}, {bar}: {'; '.join(dict.fromkeys(rows))}"
 
 
-def _names(cell: Any) -> bool:
-    return isinstance(cell, str | int | float) and not isinstance(cell, bool)
+def _verdicts(row: Record) -> list[str]:
+    """The columns that may hold one; none for a claim of a paper's."""
+    if any(isinstance(cell, str) and cell.startswith(CLAIM) for cell in row.values()):
+        return []
+    return [column for column in row if column not in NO_VERDICTS]
 
 
-def _words(cell: Any) -> str:
-    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+def _how_lost(cell: Any) -> str | None:
+    if cell is False:
+        return MISSED
+    text = cell.strip() if isinstance(cell, str) else ""
+    return next((how for how, says in LOSSES.items() if says.search(text)), None)
 
 
-def _is_loss(cell: Any) -> bool:
-    return cell is False or (isinstance(cell, str) and bool(LOST.search(cell.strip())))
+def _is_rivals(row: Record, column: str) -> bool:
+    """Whether a row, or a column, is about somebody else's method."""
+    names = [column, *(str(row[who]) for who in WHO if who in row)]
+    return any(name.lower().startswith(RIVALS) for name in names)
+
+
+def _bar(columns: list[str], column: str) -> str:
+    """A verdict's column in words: with what it judges, where that is the one before."""
+    judged = _judged(columns, column)
+    return f"{judged} {column}" if judged and column.startswith(SIGNS) else column
+
+
+def _judged(columns: list[str], column: str) -> str | None:
+    """The column with the figure that a verdict judges, if it can be told."""
+    if column.startswith(SIGNS):
+        return columns[columns.index(column) - 1]
+    return next((name for name in ("figure", "measured") if name in columns), None)
+
+
+def _name(columns: list[str], row: Record, column: str) -> str:
+    """Which row it is, and the figure judged."""
+    naming = [name for name in columns if name in NAMING or name == columns[0]]
+    about = ", ".join(_named(name, own(row[name])) for name in naming)
+    judged = _judged(columns, column)
+    return f"{about} ({cell_text(own(row[judged]))})" if judged else about
+
+
+def _named(column: str, cell: Any) -> str:
+    """Words as they are, numbers and the values of symbols with their column."""
+    bare = isinstance(cell, str) and len(column) > 1
+    return cell_text(cell) if bare else f"{column} = {cell_text(cell)}"
 
 
 def _write_page(folder: Path, out: Path, name: str) -> None:
@@ -104,9 +164,19 @@ a small machine that did other things too: compare them within a table.
 
 {_coverage(records)}
 
+## Other questions
+
+{_besides(records)}
+
 ## What we lose
 
-Rows of the tables in which a bar was not reached, or somebody else was better; a few are of rivals.
+Figures of the two tables above in which a paper or a peer is better. The seconds of the papers are
+those of their machines.
+
+{_beaten(records)}
+
+Rows of the pages in which one of our defaults missed a bar, lost to another method, or failed; in
+brackets the figure judged, a dash where the run did not get so far.
 
 {_lost(records)}
 
@@ -123,12 +193,63 @@ Rows of the tables in which a bar was not reached, or somebody else was better; 
 
 
 def _coverage(records: dict[str, Record]) -> str:
-    lines = ["| paper | where | what | here |", "| --- | --- | --- | --- |"]
+    """A row for every item, and one more for every further headline of it."""
+    lines = [("paper", "where", "what", "one figure of it", "theirs", "peers", "gramian", "here")]
     for item in ITEMS:
-        lines.append(
-            f"| {_short(item.paper)} | {item.place} | {item.shows} | {_here(item, records)} |"
-        )
-    return "\n".join(lines)
+        found = [_compared(line, record) for line, record in _headlines(item, records)]
+        first, *more = found or [("",) * 4]
+        lines.append((_short(item.paper), item.place, item.shows, *first, _here(item, records)))
+        lines += [("", "", "", *figures, "") for figures in more]
+    return _table(lines)
+
+
+def _besides(records: dict[str, Record]) -> str:
+    """The headlines of benchmarks that no item of a paper asks for."""
+    lines = [("figure", "theirs", "peers", "gramian", "here")]
+    for name, headlines in BESIDES.items():
+        page = _page(name, records)
+        lines += [(*_compared(line, records.get(name)), page) for line in headlines]
+    return _table(lines)
+
+
+def _beaten(records: dict[str, Record]) -> str:
+    """The headlines in which somebody's figure is better than ours."""
+    headlines = [
+        (f"{_short(item.paper)}, {item.place}", line, record)
+        for item in ITEMS
+        for line, record in _headlines(item, records)
+    ]
+    headlines += [
+        (_page(name, records), line, records.get(name))
+        for name, lines in BESIDES.items()
+        for line in lines
+    ]
+    rows = [("where", "figure", "gramian", "better")]
+    for where, line, record in headlines:
+        better = [f"{cell_text(figure)} ({who})" for who, figure in line.lost_to(record).items()]
+        if better:
+            ours = cell_text(line.figures(record).ours)
+            rows.append((where, line.what, ours, "; ".join(better)))
+    return _table(rows) if len(rows) > 1 else "None in these runs."
+
+
+def _headlines(item: Item, records: dict[str, Record]) -> Iterator[tuple[Headline, Record | None]]:
+    """Those of an item, each with the results it points into."""
+    for line in HEADLINES.get((item.paper, item.place), ()):
+        yield line, records.get(line.benchmark or item.benchmark or "")
+
+
+def _compared(line: Headline, record: Record | None) -> tuple[str, str, str, str]:
+    """What is compared, the paper's figure, the best peer's and ours."""
+    found = line.figures(record)
+    peers = f"{cell_text(found.peers)} ({found.peer})" if found.peer else cell_text(None)
+    return line.what, cell_text(found.paper), peers, cell_text(found.ours)
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    """Markdown of the lines, the first of which are the columns' names."""
+    head, *rows = lines
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *rows))
 
 
 def _short(paper: str) -> str:
@@ -136,13 +257,15 @@ def _short(paper: str) -> str:
     return paper.split(" (")[0]
 
 
-def _here(item: Any, records: dict[str, Record]) -> str:
+def _here(item: Item, records: dict[str, Record]) -> str:
     if item.benchmark is None:
         return item.remark
-    page = f"[{item.benchmark}]({item.benchmark}.md)"
-    if item.benchmark not in records:
-        page = f"{item.benchmark} (not run for this page)"
+    page = _page(item.benchmark, records)
     return f"{page}; {item.remark}" if item.remark else page
+
+
+def _page(name: str, records: dict[str, Record]) -> str:
+    return f"[{name}]({name}.md)" if name in records else f"{name} (not run for this page)"
 
 
 def _lost(records: dict[str, Record]) -> str:

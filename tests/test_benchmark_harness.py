@@ -304,23 +304,179 @@ def test_run_says_what_is_wrong(toys, tmp_path, monkeypatch, capsys):
 # --- the results page ------------------------------------------------------------------
 
 
-def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path):
-    from benchmarks._coverage import ITEMS
-    from benchmarks._results import write_pages
+@pytest.fixture
+def record(tmp_path):
+    """The saved results of two tables: seconds by method, and verdicts."""
+    seconds = Table("m = 10", ("method", "seconds", "error %"))
+    seconds.add("auto", Versus(2.5, 4), "3.2 ± 0.2")
+    seconds.add("ARPACK", Versus(1.5), "> 60")
+    seconds.add("SCS", Versus(None, 7), "failed")
+    larger = Table("m = 100", ("method", "seconds"))
+    larger.add("auto", 9)
+    write_report(Report("toy", "Title", "Paper", tables=[seconds, larger]), tmp_path, "command")
+    return json.loads((tmp_path / "toy.json").read_text())
 
+
+def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path, monkeypatch):
+    from benchmarks import _results
+    from benchmarks._coverage import ITEMS
+
+    monkeypatch.setattr(_results, "HEADLINES", {})
     folder = tmp_path / "results" / "bilgo_fig2"
     table = Table("Verdicts", ("set", "faster", "bar"))
     table.add("a1a", False, "0.9 reached")
     table.add("w1a", True, "0.8 missed")
     report = Report("bilgo_fig2", "Title", "Paper", tables=[table])
     write_report(report, folder, "command")
-    text = write_pages(tmp_path / "results", tmp_path / "docs").read_text()
+    text = _results.write_pages(tmp_path / "results", tmp_path / "docs").read_text()
     for item in ITEMS:
         assert f"| {item.paper.split(' (')[0]} | {item.place} |" in text
         assert item.benchmark is not None or item.remark
     assert "Verdicts, *faster*: a1a" in text and "Verdicts, *bar*: w1a" in text
     assert "[bilgo_fig2](bilgo_fig2.md)" in text and "not run for this page" in text
     assert (tmp_path / "docs" / "bilgo_fig2.md").exists()
+
+
+def test_summary_sets_headlines_side_by_side_and_lists_the_lost_ones(record, tmp_path, monkeypatch):
+    from benchmarks import _results
+    from benchmarks._coverage import BILGO
+    from benchmarks._headlines import Cell, Headline, down
+
+    line = Headline(
+        "seconds",
+        ours=Cell("m = 10", {"method": "auto"}, "seconds"),
+        paper=Cell("m = 10", {"method": "auto"}, "seconds", "paper"),
+        peers=down("m = 10", "method", ("SCS", "ARPACK"), "seconds"),
+        better="less",
+    )
+    monkeypatch.setattr(_results, "HEADLINES", {(BILGO, "Fig. 2"): (line,)})
+    monkeypatch.setattr(_results, "BESIDES", {})
+    folder = tmp_path / "results" / "bilgo_fig2"
+    folder.mkdir(parents=True)
+    (folder / "bilgo_fig2.json").write_text(json.dumps(record))
+    (folder / "bilgo_fig2.md").touch()
+    text = _results.write_pages(tmp_path / "results", tmp_path / "docs").read_text()
+    assert "| seconds | 4 | 1.5 (ARPACK) | 2.5 | [bilgo_fig2]" in text
+    assert "| BILGO, Fig. 2 | seconds | 2.5 | 1.5 (ARPACK) |" in text
+
+
+def test_cell_is_found_by_caption_row_and_column(record):
+    from benchmarks._headlines import Cell
+
+    auto = {"method": "auto"}
+    assert Cell("m = 10", auto, "seconds").read(record) == 2.5
+    assert Cell("m = 10", auto, "seconds", "paper").read(record) == 4
+    assert Cell("m = 100", auto, "seconds").read(record) == 9
+    assert Cell("m = 100", {"method": "ARPACK"}, "seconds", optional=True).read(record) is None
+
+
+@pytest.mark.parametrize(
+    "pointer",
+    [
+        {"caption": "m = 1"},
+        {"row": {"method": "nobody"}},
+        {"column": "nothing"},
+        {"column": "nothing", "optional": True},
+        {"column": "error %", "part": "paper"},
+    ],
+)
+def test_cell_that_is_not_there_is_an_error(record, pointer):
+    from benchmarks._headlines import Cell
+
+    whole = {"caption": "m = 10", "row": {"method": "auto"}, "column": "seconds"}
+    with pytest.raises(LookupError):
+        Cell(**(whole | pointer)).read(record)
+
+
+@pytest.mark.parametrize(
+    ("cell", "value"),
+    [
+        ("3.2 ± 0.2", 3.2), ("> 60 s", 60), ("10.7*", 10.7), ("0.7 [2 fold(s)]", 0.7),
+        (-2e-3, -0.002), ("−1.5", -1.5), ("failed", None), ("inf", None), (None, None),
+        (True, None),
+    ],
+)  # fmt: skip
+def test_the_first_number_of_a_cell(cell, value):
+    from benchmarks._headlines import number
+
+    assert number(cell) == value
+
+
+def test_a_figure_is_better_only_where_that_can_be_said():
+    from benchmarks._headlines import is_better
+
+    assert is_better("3.1 ± 0.2", 3.2, "less") and is_better(0.9, "0.8", "more")
+    assert not is_better(3.2, 3.2, "less") and not is_better(1, 2, "")
+    assert not is_better("failed", 3.2, "less") and not is_better(1, None, "less")
+    assert not is_better("> 60 s", 64, "less") and is_better(5, "> 8", "less")
+
+
+def test_the_best_peer_is_shown(record):
+    from benchmarks._headlines import Cell, Headline, across, down
+
+    ours = Cell("m = 10", {"method": "auto"}, "error %")
+    peers = down("m = 10", "method", ("SCS", "ARPACK"), "error %")
+    assert Headline("", ours, peers=peers, better="less").figures(record).peer == "ARPACK"
+    assert Headline("", ours, peers=peers).figures(record).peer == "SCS"
+    nobody = across("m = 10", {"method": "SCS"}, "seconds")
+    assert Headline("", ours, peers=nobody, better="less").figures(record).peer == ""
+    assert Headline("", ours, peers=peers, better="less").figures(None).ours is None
+
+
+def test_losses_are_those_of_our_defaults_and_name_the_row():
+    from benchmarks._results import losses
+
+    columns = ["set", "n", "method", "gap", "≤ 1e-08", "factor in cache", "MMMF", "status"]
+    cells = [
+        ("w1a", 500, "auto", {"ours": 0.5, "paper": None}, False, False, None, "TIME_LIMIT"),
+        ("w1a", 500, "SQLP, Clarabel", 0.1, False, False, "LOST", "timed out after 45 s"),
+        ("a1a", 900, "KTA", None, None, True, "won", "module._ArrayMemoryError: no"),
+    ]
+    rows = [dict(zip(columns, row, strict=True)) for row in cells]
+    claims = [{"claim": "the paper: it is fast", "holds": False}, {"claim": "ours", "holds": False}]
+    tables = [
+        {"caption": "Runs", "columns": columns, "rows": rows},
+        {"caption": "What the paper's text says", "columns": columns, "rows": rows},
+        {"caption": "Verdicts", "columns": ["claim", "holds"], "rows": claims},
+    ]
+    assert list(losses({"tables": tables})) == [
+        "Runs, *gap ≤ 1e-08*: w1a, n = 500, auto (0.5)",
+        "Runs, *MMMF* lost to: w1a, n = 500, SQLP, Clarabel",
+        "Runs, *status* failed: a1a, n = 900, KTA",
+        "Verdicts, *holds*: ours",
+    ]
+
+
+def test_every_item_with_a_benchmark_has_headlines():
+    from benchmarks._coverage import ITEMS
+    from benchmarks._headlines import BESIDES, HEADLINES
+    from benchmarks.harness import registry
+
+    places = {(item.paper, item.place): item.benchmark for item in ITEMS}
+    assert set(HEADLINES) <= set(places)
+    for place, benchmark in places.items():
+        if benchmark not in (None, "sqlp_table31"):
+            assert 1 <= len(HEADLINES.get(place, ())) <= 3, place
+    assert set(BESIDES) <= set(registry.names("benchmarks"))
+
+
+def test_headlines_point_at_cells_of_the_saved_results():
+    from benchmarks import _results
+    from benchmarks._coverage import ITEMS
+    from benchmarks._headlines import BESIDES
+
+    results = Path(_results.__file__).parent / "results"
+    saved = {
+        name: record
+        for name, record in _results.read_records(results).items()
+        if "--quick" not in record["command"]
+    }
+    if not saved:
+        pytest.skip("no benchmark has been run here")
+    found = [pair for item in ITEMS for pair in _results._headlines(item, saved)]
+    found += [(line, saved.get(name)) for name, lines in BESIDES.items() for line in lines]
+    for line, record in found:
+        line.figures(record)
 
 
 def test_the_benchmarks_that_the_papers_need_exist():

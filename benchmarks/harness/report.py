@@ -129,11 +129,11 @@ def _markdown_row(row: tuple[Any, ...], compared: list[bool]) -> list[str]:
     cells: list[str] = []
     for cell, versus in zip(row, compared, strict=True):
         pair = cell if isinstance(cell, Versus) else Versus(cell)
-        cells += [_text(pair.ours), _text(pair.paper)] if versus else [_text(pair.ours)]
+        cells += [cell_text(pair.ours), cell_text(pair.paper)] if versus else [cell_text(pair.ours)]
     return cells
 
 
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A cell for people: four significant digits, a dash for nothing."""
     value = _plain(value)
     if value is None:

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.metric import KTA, LinearSeparation, _base, _coordinates
+from gramian.metric.kta import regression
 from gramian.objectives import gram_quadratic
 from gramian.problems import metric as metric_problems
 from gramian.problems import moments as moments_module
@@ -194,6 +195,29 @@ def test_the_matrix_free_path_agrees(learner, form, wine, small_limits, monkeypa
         expected = learner(lam=1e-4, tol=1e-7).fit(X, y)
     free = learner(lam=1e-4, tol=1e-6, rank=13, solver="bilgo").fit(form(X), y)
     assert free.result_.value == pytest.approx(expected.result_.value, rel=1e-5)
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1.0, 1e6])
+def test_a_large_problem_starts_near_its_optimum(lam, wine, small_limits):
+    X, y = wine
+    data = moments_module.moments(sp.csr_array(X), y, center=True)
+    problem = metric_problems.kta_from_moments(data, lam)
+    start, nothing = (problem.value(L) for L in (regression(data, lam), np.zeros((13, 1))))
+    optimum = gm.minimize(problem, "bilgo", tol=1e-6).value
+    assert start - optimum < 0.1 * (nothing - optimum)
+    limited = KTA(lam=lam, rank=5).fit(sp.csr_array(X), y)
+    assert limited.result_.value <= start
+    assert limited.result_.rank <= 5
+
+
+def test_the_weight_is_chosen_for_the_rank():
+    """Near the identity a metric of low rank keeps directions at random: labels must count."""
+    X, y = load_digits(return_X_y=True)
+    X = X / X.std()
+    few, all_ = KTA(rank=10).fit(X[::2], y[::2]), KTA().fit(X[::2], y[::2])
+    assert few.lam_ > all_.lam_
+    near = KNeighborsClassifier(3).fit(few.transform(X[::2]), y[::2])
+    assert near.score(few.transform(X[1::2]), y[1::2]) > 0.94
 
 
 def test_weights_are_chosen_without_a_gram_matrix(wine, small_limits):

@@ -149,3 +149,11 @@ def test_bilateral_is_exact_for_a_quadratic_at_any_scale(seed, scale):
     plain = bilateral(QuadraticRestriction(Q, c, 0.0))
     scaled = bilateral(QuadraticRestriction(scale * Q, scale * c, 0.0))
     np.testing.assert_allclose(scaled[:2], plain[:2], rtol=1e-6, atol=1e-9)
+
+
+def test_a_start_far_up_costs_no_digits():
+    """f(1, 0) is 1e25 times the size of the fall: rounding there must not hide the minimum."""
+    steep = QuadraticRestriction(np.diag([1e26, 1.0]), np.array([-1e17, 0.0]), 1e11)
+    alpha, _, value = bilateral(steep)
+    assert alpha == pytest.approx(1e-9, rel=1e-6)
+    assert value < 1e11

@@ -136,6 +136,17 @@ def test_top_eigen_of_limited_rank_is_the_truncated_optimum(solver, rank):
         assert result.value == pytest.approx(least, rel=1e-6)
 
 
+@pytest.mark.parametrize("columns", [0, 1, 2, 5])
+def test_a_large_order_is_solved_at_its_rank_from_any_start(columns, monkeypatch):
+    """Beyond LARGE the columns that a start lacks come from the gradient, all at once."""
+    monkeypatch.setattr("gramian.solvers.auto.LARGE", 5)
+    values = np.sort(np.linalg.eigvalsh(K0))[::-1]
+    start = np.random.default_rng(0).standard_normal((len(K0), columns))
+    result = gm.minimize(problems.top_eigen(K0), rank=2, init=start if columns else None)
+    assert result.rank <= 2
+    assert result.value == pytest.approx(np.sum(K0 * K0) - np.sum(values[:2] ** 2), rel=1e-6)
+
+
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_a_rank_limit_is_respected_or_refused(name):
     problem = BY_NAME["squared-entries"].problem

@@ -91,16 +91,24 @@ class MetricLearner(
         for name in names:
             self.__dict__.pop(name, None)
 
-    def _solve(self, problem: Problem, gram: SymmetricMatrix, basis: Array | None) -> None:
+    def _solve(
+        self,
+        problem: Problem,
+        gram: SymmetricMatrix,
+        basis: Array | None,
+        start: Array | None = None,
+    ) -> None:
         """Minimise the problem and set what a fitted metric has.
 
         `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
-        (d × k) leads back to the features from them.
+        (d × k) leads back to the features from them, and `start` is a factor to start from where
+        no `init` is given.
         """
         limit = self.rank
         if limit is None and problem.order > DENSE_ORDER:
             limit = LARGE_RANK
-        result = self._minimize(problem, init=self._start(basis), rank=limit)
+        given = self._start(basis)
+        result = self._minimize(problem, init=start if given is None else given, rank=limit)
         self._finish(result, result.factor, gram, basis)
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:

@@ -49,6 +49,7 @@ def choose_weight(
     centered: bool,
     regularizer: str,
     n_components: int | None,
+    rank: int | None,
 ) -> float:
     """The smallest λ whose errors of 3 nearest neighbours on held-out samples are near the fewest.
 
@@ -71,7 +72,7 @@ def choose_weight(
         sums = V.T @ (data.sums - _class_sums(out, classes[held], data.counts.size))
         rotated = samples @ V
         for i, lam in enumerate(weights):
-            L = _unconstrained_factor(np.maximum(g, 0.0), sums, lam, regularizer)
+            L = _unconstrained_factor(np.maximum(g, 0.0), sums, lam, regularizer)[:, :rank]
             if n_components is not None:
                 L = principal_columns(L, g[:, None] * L)[:, :n_components]
             errors[i] += _error(rotated @ L, classes[rows], kept.size)
@@ -80,13 +81,16 @@ def choose_weight(
 
 
 def _unconstrained_factor(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
-    """A factor of P₊(−C/H), the minimiser without the cone and then its projection."""
+    """A factor of P₊(−C/H), the minimiser without the cone and then its projection.
+
+    Its columns are sorted, the largest first: the first r stand for a metric of rank r.
+    """
     _, b, c = REGULARIZERS[regularizer]
     H = lam * np.outer(g, g) + b
     H = np.maximum(H, 1e-12 * np.max(H))
     M = (lam * sums @ sums.T - c * np.eye(g.size)) / H
     values, vectors = np.linalg.eigh(M)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
 
 
 def _error(mapped: Array, classes: Indices, kept: int) -> int:

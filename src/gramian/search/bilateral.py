@@ -24,14 +24,15 @@ def bilateral(
     """(α, β, F) minimising f(α, β) = F(αM + βN) over β ≥ 0 and α ≥ 0.
 
     `cap_alpha` keeps α ≤ 1 as printed in Algorithm 1, `fix_alpha` keeps α = 1 (Journée et al.).
-    A quadratic f is solved exactly by its candidates; otherwise by projected Newton around
-    them, eq. (3). The value is −inf where f is unbounded below.
+    A quadratic f is solved exactly by its candidates, once more from where that ends: rounding is
+    that of f at its start, which may be far up. Otherwise by projected Newton around them, eq. (3).
+    The value is −inf where f is unbounded below.
     """
     lower = np.array([1.0 if fix_alpha else 0.0, 0.0])
     upper = np.array([1.0 if cap_alpha or fix_alpha else np.inf, np.inf])
     s = np.array([1.0, 0.0])
     best = restriction.value(s)
-    for _ in range(1 if restriction.quadratic else NEWTON_STEPS):
+    for _ in range(2 if restriction.quadratic else NEWTON_STEPS):
         p, Q = restriction.gradient(s), restriction.hessian(s)
         step = box_quadratic(Q, p, lower - s, upper - s)
         if step is None:

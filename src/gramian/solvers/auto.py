@@ -18,7 +18,7 @@ from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS, scaled
 from gramian.solvers.ground import EXACT_ORDER
-from gramian.solvers.growing import growing
+from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
 from gramian.solvers.staircase import staircase
@@ -46,9 +46,9 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     moderate order start by projected gradient, which high ranks do not slow down, and go on with
     the staircase where that is not enough. Graphs are unfolded in whitened coordinates, and large
     matrices completed by L-BFGS with a doubling number of columns. Everything else climbs the
-    staircase. Under a rank limit the split's answer is cut to that rank and refined there, as is a
-    start that is given; without either it is BILGO. With a fixed trace the staircase's answer is
-    cut.
+    staircase. Under a rank limit the split's answer is cut to that rank and refined there, and a
+    start that is given, or the leading eigenvectors of −∇F(0) where the order is large, is filled
+    up to it; otherwise it is BILGO. With a fixed trace the staircase's answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if limited and problem.domain.trace is not None:
@@ -57,11 +57,10 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         if not limited:
             return split.eigenbasis(problem, factor, settings)
         return _cut_and_refine(problem, factor, settings, settings.rank or problem.order)
-    if limited and factor.shape[1] > 0:
-        return lbfgs(problem, compress(factor, settings.rank or problem.order), settings)
+    if limited and (factor.shape[1] > 0 or problem.order > LARGE):
+        return _at_the_rank(problem, factor, settings, settings.rank or problem.order)
     if limited:
-        # L-BFGS keeps two dozen copies of the factor; conjugate gradient keeps three.
-        return bilgo(problem, factor, settings, local="cg" if problem.order > LARGE else "lbfgs")
+        return bilgo(problem, factor, settings)
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return white.whitened(problem, factor, settings)
     if problem.objective.wide and problem.order > WIDE and problem.domain.trace is None:
@@ -82,6 +81,14 @@ def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> R
                 break
             gap = step.certificate.gap
     return (yield from staircase(problem, best, settings))
+
+
+def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:
+    """L-BFGS with all the columns allowed, those that are missing along −∇F."""
+    start = compress(factor, rank)
+    if start.shape[1] < rank:
+        start = with_falling(problem, start, settings, rank - start.shape[1])
+    return (yield from lbfgs(problem, start, settings, memory=PAIRS))
 
 
 def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:

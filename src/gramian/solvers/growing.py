@@ -75,7 +75,7 @@ def descent(
     full = False
     while True:
         if doubling and np.isfinite(last):
-            Y = _with_falling(problem, Y, settings)
+            Y = with_falling(problem, Y, settings, int(np.clip(Y.shape[1] // 2, *DIRECTIONS)))
         wide = _with_spare(problem, Y, settings, full)
         Y = _kept(descend(objective, wide, settings, iterations=count, memory=PAIRS))
         full = doubling and Y.shape[1] == wide.shape[1] < problem.order
@@ -92,15 +92,15 @@ def descent(
         last, last_gap, count = value, gap, count if full else min(2 * count, most)
 
 
-def _with_falling(problem: Problem, Y: Array, settings: Settings) -> Array:
-    """Y and columns along which F falls, as long as is best for all of them together.
+def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> Array:
+    """Y and up to `most` columns along which F falls, as long as is best for all of them together.
 
     Ritz vectors of −∇F, each in proportion to its value: where many singular values of a residual
     lie at the threshold, as in completion, one at a time would take for ever.
     """
     objective = problem.objective
     image = objective.image(Y)
-    most = min(int(np.clip(Y.shape[1] // 2, *DIRECTIONS)), problem.order - Y.shape[1])
+    most = min(most, problem.order - Y.shape[1])
     steps = max(LANCZOS, 2 * most)
     found = ritz_pairs(-objective.gradient(image), most, steps=steps, random_state=settings.rng)
     steep = found.values > 0
@@ -108,7 +108,7 @@ def _with_falling(problem: Problem, Y: Array, settings: Settings) -> Array:
         return Y
     D = np.ascontiguousarray(found.vectors[:, steep] * np.sqrt(found.values[steep]))
     alpha, beta, value = bilateral(objective.blend(image, objective.image(D)).restriction)
-    if not (np.isfinite(value) and alpha > 0 and beta > 0):
+    if not (np.isfinite(value) and beta > 0 and (alpha > 0 or Y.shape[1] == 0)):
         return Y
     return np.ascontiguousarray(np.hstack([np.sqrt(alpha) * Y, np.sqrt(beta) * D]))
 

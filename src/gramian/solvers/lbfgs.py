@@ -82,11 +82,18 @@ def descend(
 
 
 def lbfgs(
-    problem: Problem, factor: Array, settings: Settings, *, chunk: int = 20, patience: int = 2
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    chunk: int = 20,
+    patience: int = 2,
+    memory: int = MEMORY,
 ) -> Run:
     """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
 
     Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
+    `memory` pairs of factors are kept.
     """
     objective = problem.objective
     if factor.shape[1] == 0:
@@ -94,7 +101,7 @@ def lbfgs(
     value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
     scale = abs(objective.value(objective.image(factor)))
     while quiet < patience:
-        factor = descend(objective, factor, settings, iterations=chunk)
+        factor = descend(objective, factor, settings, iterations=chunk, memory=memory)
         image = objective.image(factor)
         certificate = certify_image(problem, image)
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
