@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "commands",
     "docstrings",
+    "live_reports",
     "mathml",
 ]
 html_math_renderer = "mathml"
@@ -106,7 +107,8 @@ html_theme_options = {
 html_sidebars = {
     name: []
     for name in (
-        "index", "get_started", "certificate", "command_line", "files_and_checkpoints", "extending",
+        "index", "get_started", "certificate", "command_line", "files_and_checkpoints", "reports",
+        "extending",
     )
 }  # fmt: skip
 

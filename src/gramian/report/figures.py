@@ -144,7 +144,10 @@ def _groups(
         scale = {"color": values[shown], "colorscale": "Viridis", "showscale": True}
         return [("", shown, scale)]
     labels = np.unique(values)
-    return [(str(label), shown[values[shown] == label], {}) for label in labels]
+    return [
+        (str(label), shown[values[shown] == label], {"color": COLOURS[k % len(COLOURS)]})
+        for k, label in enumerate(labels)
+    ]
 
 
 def _segments(

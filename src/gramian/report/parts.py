@@ -111,17 +111,16 @@ def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
 
 
 def spectrum(runs: Sequence[Result]) -> Section:
-    """The eigenvalues of M, largest first."""
-    drawn = []
-    for run in runs:
-        values = np.linalg.eigvalsh(run.factor.T @ run.factor)[::-1][:SHOWN]
-        axes: dict[str, Any] = {
-            "xaxis": {"title": "eigenvalue"},
-            "yaxis": {"title": "size"},
-            "title": run.solver,
-        }
-        drawn.append(figure(figures.bars(values, **axes)))
-    return Section("Eigenvalues of M", beside(*drawn))
+    """The eigenvalues of M, largest first: bars of one run, curves of several."""
+    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
+    found = [np.linalg.eigvalsh(run.factor.T @ run.factor)[::-1][:SHOWN] for run in runs]
+    if len(runs) == 1:
+        return Section("Eigenvalues of M", figure(figures.bars(found[0], **axes)))
+    curves = [
+        (run.solver, np.arange(1, values.size + 1), values)
+        for run, values in zip(runs, found, strict=True)
+    ]
+    return Section("Eigenvalues of M", figure(figures.lines(curves, **axes)))
 
 
 def eigenpairs(found: TopEigen, name: str) -> Section:
