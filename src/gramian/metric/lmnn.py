@@ -100,6 +100,7 @@ class LMNN(MetricLearner):
     n_active_ : int
         Triplets that the fitted metric violates.
     result_ : Result
+        Its seconds are those of the whole fit, its history that of the last round.
     certificate_ : Certificate
         How far from the optimum M can be.
     classes_, n_features_in_, feature_names_in_, n_iter_ :
@@ -242,6 +243,7 @@ class LMNN(MetricLearner):
             value=certificate.value,
             certificate=certificate,
             status=self._status(result.status, done, started),
+            seconds=time.perf_counter() - started,
         )
 
     def _status(self, inner: Status, done: bool, started: float) -> Status:
