@@ -551,6 +551,57 @@ HEADLINES: dict[Key, tuple[Headline, ...]] = {
             better="less",
         ),
     ),
+    (LRO, "Fig. 2"): (
+        Headline(
+            "seconds, 1000 dense features: KTA",
+            ours=Cell("Seconds of a fit, (a)", {"method": "KTA"}, "n = 1000"),
+            peers=down(
+                "Seconds of a fit, (a)", "method", ("metric-learn ITML", "LRO-KTA"), "n = 1000"
+            ),
+            better="less",
+        ),
+        Headline(
+            "seconds, 2000 sparse features: KTA",
+            ours=Cell("Seconds of a fit, (b)", {"method": "KTA"}, "n = 2000"),
+            peers=down("Seconds of a fit, (b)", "method", ("LRO-KTA",), "n = 2000"),
+            better="less",
+        ),
+    ),
+    (LRO, "Fig. 3"): (
+        Headline(
+            "error of 3-NN on isolet at rank 40, %: KTA",
+            ours=Cell("Error of 3-NN", {"set": "isolet", "rank": 40}, "KTA, error"),
+            peers=across(
+                "Error of 3-NN", {"set": "isolet", "rank": 40}, "PCA, error", "LDA, error"
+            ),
+            better="less",
+        ),
+        Headline(
+            "error of 3-NN on news20 at rank 20, %: KTA",
+            ours=Cell("Error of 3-NN", {"set": "news20", "rank": 20}, "KTA, error"),
+            peers=across(
+                "Error of 3-NN", {"set": "news20", "rank": 20}, "PCA, error", "LRO-KTA, error"
+            ),
+            better="less",
+        ),
+        Headline(
+            "seconds on isolet at rank 20: KTA",
+            ours=Cell("Error of 3-NN", {"set": "isolet", "rank": 20}, "KTA, s"),
+            peers=across(
+                "Error of 3-NN", {"set": "isolet", "rank": 20}, "PCA, s", "LDA, s", "LRO-KTA, s"
+            ),
+            better="less",
+        ),
+    ),
+    (LRO, "Fig. 4"): (
+        Headline(
+            "ω where it ends, letters: auto",
+            ours=Cell("ω after t steps, λ of KTA", {"set": "letter"}, "ω at rest"),
+            paper=Cell("ω after t steps, λ of KTA", {"set": "letter"}, "ω at rest", "paper"),
+            peers={"LRO": Cell("ω after t steps, λ of KTA", {"set": "letter"}, "ω at the last")},
+            better="less",
+        ),
+    ),
     (DML_EIG, "Fig. 1"): (
         Headline(
             "error of 3-NN on AT&T faces, mean over the dimensions, %: DMLEig",
