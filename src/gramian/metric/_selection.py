@@ -8,6 +8,7 @@ error is usually worse. So a few values are tried from each end.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def choose_weight(
         sums = V.T @ (data.sums - _class_sums(out, classes[held], data.counts.size))
         rotated = samples @ V
         for i, lam in enumerate(weights):
-            L = _unconstrained_factor(np.maximum(g, 0.0), sums, lam, regularizer)[:, :rank]
+            L = _factor(_unconstrained(np.maximum(g, 0.0), sums, lam, regularizer), rank)
             if n_components is not None:
                 L = principal_columns(L, g[:, None] * L)[:, :n_components]
             errors[i] += _error(rotated @ L, classes[rows], kept.size)
@@ -80,17 +81,22 @@ def choose_weight(
     return float(weights[int(np.argmax(errors <= tolerable))])
 
 
-def _unconstrained_factor(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
-    """A factor of P₊(−C/H), the minimiser without the cone and then its projection.
-
-    Its columns are sorted, the largest first: the first r stand for a metric of rank r.
-    """
+def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
+    """−C/H, the minimiser without the cone, in the eigenbasis of XᵀX."""
     _, b, c = REGULARIZERS[regularizer]
     H = lam * np.outer(g, g) + b
     H = np.maximum(H, 1e-12 * np.max(H))
-    M = (lam * sums @ sums.T - c * np.eye(g.size)) / H
+    M: Array = (lam * sums @ sums.T - c * np.eye(g.size)) / H
+    return M
+
+
+def _factor(M: Array, rank: int | None) -> Array:
+    """A factor of P₊(M), or of its leading part of a rank: any will do where M ≻ 0 already."""
+    if rank is None:
+        with suppress(np.linalg.LinAlgError):
+            return np.linalg.cholesky(M)
     values, vectors = np.linalg.eigh(M)
-    return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1]
+    return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :rank]
 
 
 def _error(mapped: Array, classes: Indices, kept: int) -> int:

@@ -117,7 +117,7 @@ def spectrum(runs: Sequence[Result]) -> Section:
     if len(runs) == 1:
         return Section("Eigenvalues of M", figure(figures.bars(found[0], **axes)))
     curves = [
-        (run.solver, np.arange(1, values.size + 1), values)
+        (run.solver, np.arange(1.0, values.size + 1), values)
         for run, values in zip(runs, found, strict=True)
     ]
     return Section("Eigenvalues of M", figure(figures.lines(curves, **axes)))
