@@ -194,12 +194,12 @@ brackets the figure judged, a dash where the run did not get so far.
 
 def _coverage(records: dict[str, Record]) -> str:
     """A row for every item, and one more for every further headline of it."""
-    lines = [("paper", "where", "what", "one figure of it", "theirs", "peers", "gramian", "here")]
+    lines = [("where", "what", "one figure of it", "theirs", "peers", "gramian")]
     for item in ITEMS:
         found = [_compared(line, record) for line, record in _headlines(item, records)]
         first, *more = found or [("",) * 4]
-        lines.append((_short(item.paper), item.place, item.shows, *first, _here(item, records)))
-        lines += [("", "", "", *figures, "") for figures in more]
+        lines.append((_where(item, records), _what(item), *first))
+        lines += [("", "", *figures) for figures in more]
     return _table(lines)
 
 
@@ -257,11 +257,16 @@ def _short(paper: str) -> str:
     return paper.split(" (")[0]
 
 
-def _here(item: Item, records: dict[str, Record]) -> str:
-    if item.benchmark is None:
-        return item.remark
-    page = _page(item.benchmark, records)
-    return f"{page}; {item.remark}" if item.remark else page
+def _where(item: Item, records: dict[str, Record]) -> str:
+    """The paper and the place in it, which leads to our page."""
+    place = f"{_short(item.paper)}, {item.place}"
+    if item.benchmark is None or item.benchmark in records:
+        return f"[{place}]({item.benchmark}.md)" if item.benchmark else place
+    return f"{place} ({item.benchmark} was not run for this page)"
+
+
+def _what(item: Item) -> str:
+    return f"{item.shows} *({item.remark})*" if item.remark else item.shows
 
 
 def _page(name: str, records: dict[str, Record]) -> str:

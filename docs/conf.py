@@ -98,6 +98,7 @@ html_theme_options = {
         "choosing": [],
         "choosing-a-model": [],
         "choosing-a-solver": [],
+        "results/index": [],
     },
     "footer_start": ["copyright"],
     "footer_end": [],
