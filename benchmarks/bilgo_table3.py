@@ -41,7 +41,7 @@ LIMITS = {500: 10.0, 1000: 15.0, 1500: 30.0, 2000: 60.0, 2500: 100.0, 3000: 150.
 LIMITS_QUICK = {200: 10.0, 400: 15.0}
 """Seconds of auto by n; BILGO's are at most BILGO_LIMIT, those of Nesterov-PG PATIENCE times."""
 BILGO_LIMIT = 40.0
-PATIENCE = 1.0
+PATIENCE = 3.0
 STARTUP = 60.0
 """Seconds a child may spend on its imports and past its limit on a last step and certificate."""
 
