@@ -80,8 +80,8 @@ NOTES = (
     "the solver of the others; finding λ, and a certificate that has begun, come on top. *: a "
     "limit was reached, of time or of 1000 steps, and the fit is left out of the slope, that of "
     "the logarithms. –: not tried.",
-    "KTA with up to 3000 features finds λ on held-out samples by seven eigenvalue decompositions, "
-    "which are most of its seconds. Beyond, where samples are more too, λ is a rule and nothing is "
+    "KTA with up to 3000 features finds λ on held-out samples by up to seven decompositions, "
+    "three quarters of its seconds. Beyond, where samples are more too, λ is a rule and nothing is "
     "decomposed: hence the fall in (b), and slopes over all n that say nothing of KTA. (a) KTA is "
     "not tried with 5000 features, where it works in the span of the 3000 samples and decomposes "
     "matrices of that order.",
