@@ -330,10 +330,10 @@ def test_summary_has_every_item_of_the_papers_and_what_we_lose(tmp_path, monkeyp
     write_report(report, folder, "command")
     text = _results.write_pages(tmp_path / "results", tmp_path / "docs").read_text()
     for item in ITEMS:
-        assert f"| {item.paper.split(' (')[0]} | {item.place} |" in text
+        assert f"{item.paper.split(' (')[0]}, {item.place}" in text
         assert item.benchmark is not None or item.remark
     assert "Verdicts, *faster*: a1a" in text and "Verdicts, *bar*: w1a" in text
-    assert "[bilgo_fig2](bilgo_fig2.md)" in text and "not run for this page" in text
+    assert "[BILGO, Fig. 2](bilgo_fig2.md)" in text and "not run for this page" in text
     assert (tmp_path / "docs" / "bilgo_fig2.md").exists()
 
 
@@ -356,7 +356,7 @@ def test_summary_sets_headlines_side_by_side_and_lists_the_lost_ones(record, tmp
     (folder / "bilgo_fig2.json").write_text(json.dumps(record))
     (folder / "bilgo_fig2.md").touch()
     text = _results.write_pages(tmp_path / "results", tmp_path / "docs").read_text()
-    assert "| seconds | 4 | 1.5 (ARPACK) | 2.5 | [bilgo_fig2]" in text
+    assert "| seconds | 4 | 1.5 (ARPACK) | 2.5 |" in text
     assert "| BILGO, Fig. 2 | seconds | 2.5 | 1.5 (ARPACK) |" in text
 
 
