@@ -21,6 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from benchmarks.dml_eig_tables45 import INSTALL, PAPER_TABLE_4, PAPER_TABLE_5, Split
+from benchmarks.dml_eig_tables45 import Fits as SetFits
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 from gramian.metric import LMNN, DMLEig, LMNNEig
@@ -79,29 +80,15 @@ NOTES = (
 
 
 @dataclass
-class Fits:
+class Fits(SetFits):
     """One method in one dimension: what it did split by split, and why it went no further."""
 
-    errors: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    gaps: list[float] = field(default_factory=list)
-    max_min_gaps: list[float] = field(default_factory=list)
     ranks: list[int] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
-    failure: str | None = None
-    timed_out: bool = False
-
-    def add(self, error: float, seconds: float) -> None:
-        self.errors.append(error)
-        self.seconds.append(seconds)
 
     @property
     def mean(self) -> float:
         return float(np.mean(self.errors))
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.seconds))
 
     @property
     def spread(self) -> str:
