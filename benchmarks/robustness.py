@@ -183,7 +183,7 @@ def judge(found: Examined, random: RandomProblem, result: gm.Result, reference: 
     found.best, found.by = reference.value, reference.by
     found.above = _share(result.value - reference.value, size.all)
     found.others = _share(reference.others - result.value, size.all)
-    optimal = is_optimal(certificate, TOLERANCE, size.at_zero)
+    optimal = is_optimal(certificate, TOLERANCE)
     if certificate.gap is not None:
         excess = certificate.lower_bound - reference.value - size.noise
         found.excess = _share(excess, size.all)

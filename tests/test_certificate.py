@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gramian as gm
 from gramian import problems
-from gramian.certificate import certify_image, lowest_eigenvalue
+from gramian.certificate import certify_image
 from gramian.losses import SoftMin, Squared
 from gramian.maps import Congruence, Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic, Sum, gram_quadratic
@@ -190,19 +190,6 @@ def test_structured_bound_at_large_order_is_true(regularizer, monkeypatch):
     assert certificate.method == "strong convexity"
     assert_true_bound(large, certificate)
     assert certificate.relative_gap < 1e-3
-
-
-def test_lowest_eigenvalue_is_a_lower_bound_by_lanczos_too(monkeypatch):
-    rng = np.random.default_rng(0)
-    objective = GramQuadratic(None, 1.0, symmetric(rng, 60))
-    gradient = objective.gradient(objective.image(rng.standard_normal((60, 2))))
-    true = np.linalg.eigvalsh(gradient.dense())[0]
-    exact = lowest_eigenvalue(gradient)
-    monkeypatch.setattr("gramian.certificate.DENSE_ORDER", 10)
-    lanczos = lowest_eigenvalue(gradient)
-    assert exact != lanczos
-    for found in (exact, lanczos):
-        assert true - 1e-4 <= found <= true + 1e-10
 
 
 NO_BOUND = {

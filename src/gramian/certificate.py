@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike
 
-from gramian.eigen import leading_eigenpair
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.problem import Problem, as_factor
+from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
 from gramian.storage import storable
 
-DENSE_ORDER = 1500
-"""Up to this order λ_min comes from a full eigenvalue computation, which cannot miss it."""
+ZERO = 1e-6
+"""The floor of the relative gap: an optimum smaller than this part of |F(0)| counts as 0."""
+
+TRACE_ERROR = 1e-6
+"""How far tr M may be from the trace of its domain, relatively."""
+
+SHARE = 0.05
+"""The part of the gap allowed that the accuracy of λ_min may take."""
+
+QUICK_STEPS = 120
+"""Products of Lanczos for a certificate on the way, which a proof confirms at the end."""
 
 
 @storable
@@ -35,9 +43,16 @@ class Certificate:
     gap : float or None
         F(M) − F* is at most this; None where no true bound is known.
     relative_gap : float or None
-        gap / max(|F(M)|, |F(M) − gap|).
+        gap / max(|F(M)|, |F(M) − gap|, 1e-6 |F(0)|). The last is what an optimum of 0 is measured
+        by. A run has converged where this is at most its `tol`.
     method : str
         The theorem behind the gap.
+    proof : str
+        How the eigenvalue behind it was bounded: "eigenvalues" (all of them), "Cholesky", "sparse
+        Cholesky", "span", "blocks" are proofs; "Lanczos" is an estimate.
+    miss : float
+        A bound on the probability that the estimate missed an eigenvalue: 0 for a proof, 1 where
+        nothing can be said.
     """
 
     value: float
@@ -48,11 +63,29 @@ class Certificate:
     method: str
     trace: float = float("nan")
     """tr M."""
+    proof: str = ""
+    miss: float = 0.0
+    scale: float = 0.0
+    """|F(0)|."""
 
     @property
     def lower_bound(self) -> float:
         """A number that F never goes below on the domain."""
         return -np.inf if self.gap is None else self.value - self.gap
+
+    @property
+    def proved(self) -> bool:
+        """Whether the gap is a theorem, and no estimate."""
+        return self.miss == 0.0
+
+    def at(self, value: float, trace: float, rounding: float) -> Certificate:
+        """The same lower bound for another value of F, with the rounding of that value."""
+        if self.gap is None:
+            return replace(self, value=value, trace=trace)
+        lower = self.lower_bound
+        gap = float(max(0.0, value - lower) + rounding)
+        share = relative(gap, value, lower, self.scale)
+        return replace(self, value=value, trace=trace, gap=gap, relative_gap=share)
 
     def __str__(self) -> str:
         if self.gap is None:
@@ -60,78 +93,162 @@ class Certificate:
                 f"F = {self.value:.8g}, no bound on the gap is known here "
                 f"(λ_min {self.lambda_min:.2e}, complementarity {self.complementarity:.2e})"
             )
+        sure = "" if self.proved else f", estimated ({self._chance()})"
         return (
             f"F = {self.value:.8g}, at most {self.gap:.2e} ({_relative(self.relative_gap)}) "
-            f"above the optimum, by {self.method}"
+            f"above the optimum, by {self.method}{sure}"
         )
 
+    def _chance(self) -> str:
+        chance = "an unknown probability" if self.miss >= 1 else f"probability {self.miss:.1e}"
+        return f"Lanczos misses an eigenvalue with {chance}"
 
-def certify(problem: Problem, factor: ArrayLike) -> Certificate:
+
+def certify(
+    problem: Problem,
+    factor: ArrayLike,
+    *,
+    tol: float = 1e-6,
+    time_limit: float = PATIENCE,
+) -> Certificate:
     """Bound F(LLᵀ) − F* by the tightest of the ways that apply to the problem.
 
     Trace bound: for convex F and any τ ≥ tr M*, F(M) − F* ≤ ⟨∇F, M⟩ + τ·max(0, −λ_min(∇F)).
     Fenchel dual point and strong convexity: see `lower_bounds` of the objectives.
+
+    λ_min is proved, by all eigenvalues up to order 1500 and by a factorisation beyond it, dense,
+    sparse or of the span, where one fits into the memory and the time; otherwise it is estimated
+    by Lanczos, and the certificate says so.
+
+    Parameters
+    ----------
+    problem : Problem
+    factor : array of shape (n, r)
+        L. Over a fixed trace, tr LLᵀ must be it.
+    tol : float
+        The relative gap that is of interest: λ_min is found as exactly as this needs.
+    time_limit : float
+        Seconds that a proof may take, about.
     """
     L = as_factor(factor, problem.order).astype(float, copy=False)
+    _check_trace(problem, L)
     image = problem.objective.image(L)
-    costly = [*problem.objective.costly_bounds(image)]
-    return certify_image(problem, image, known=max(costly, key=lambda b: b.value, default=None))
+    costly = [*problem.objective.costly_bounds(image, time_limit)]
+    known = max(costly, key=lambda bound: bound.value, default=None)
+    # Where another bound decides, λ_min is told for information and need not be proved.
+    prove = known is None or not np.isfinite(known.value)
+    bottom = proved_bottom(problem, image, tol=tol, seconds=time_limit, prove=prove)
+    return certify_image(problem, image, bottom=bottom, known=known)
 
 
 def certify_image(
     problem: Problem,
     image: Any,
     *,
-    bottom: float | None = None,
+    bottom: Bottom | float | None = None,
     known: LowerBound | None = None,
+    tol: float = 1e-6,
 ) -> Certificate:
     """`certify` for a solver that has the image of its factor at hand.
 
-    `bottom` is a lower bound on λ_min(∇F) that the solver knows already, `known` a lower bound
-    on F* that it got at another point.
+    `bottom` is a lower bound on λ_min(∇F) that the solver knows already, a number where it is
+    proved, `known` a lower bound on F* that it got at another point. Beyond order 1500 λ_min is
+    estimated unless it is told: `minimize` proves what a run is to end with.
     """
     objective = problem.objective
     value = objective.value(image)
     gradient = objective.gradient(image)
     complementarity = float(np.sum(image.factor * (gradient @ image.factor)))
-    bottom = lowest_eigenvalue(gradient) if bottom is None else bottom
+    if bottom is None:
+        bottom = _quick_bottom(problem, image, gradient, value, tol)
+    if not isinstance(bottom, Bottom):
+        bottom = Bottom(float(bottom), "eigenvalues")
     trace = float(np.sum(image.factor * image.factor))
-    bounds = [*_trace_bounds(problem, value, complementarity, bottom)]
+    bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
-    bounds += [*objective.lower_bounds(image, bottom)]
+    bounds += [*objective.lower_bounds(image, bottom.value)]
+    bounds = [_with_proof(bound, bottom) for bound in bounds]
     bounds += [] if known is None else [known]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]
+    scale = problem.scale
     if not bounds:
-        return Certificate(value, bottom, complementarity, None, None, "none", trace)
+        return Certificate(
+            value, bottom.value, complementarity, None, None, "none", trace, scale=scale
+        )
     best = max(bounds, key=lambda bound: bound.value)
-    gap = float(max(0.0, value - best.value) + rounding(value, objective.constant))
-    share = relative(gap, value, best.value)
-    return Certificate(value, bottom, complementarity, gap, share, best.method, trace)
+    gap = float(max(0.0, value - best.value) + objective.rounding(image))
+    share = relative(gap, value, best.value, scale)
+    return Certificate(
+        value,
+        bottom.value,
+        complementarity,
+        gap,
+        share,
+        best.method,
+        trace,
+        best.how,
+        best.miss,
+        scale,
+    )
 
 
-def relative(gap: float, value: float, lower: float) -> float:
-    """gap / max(|F|, |lower bound|), 0 for a gap of 0."""
-    return 0.0 if gap == 0 else float(gap / max(abs(value), abs(lower), np.finfo(float).tiny))
+def relative(gap: float, value: float, lower: float, scale: float = 0.0) -> float:
+    """gap / max(|F|, |lower bound|, 1e-6 |F(0)|), 0 for a gap of 0: the one definition of it."""
+    size = max(abs(value), abs(lower), ZERO * abs(scale), np.finfo(float).tiny)
+    return 0.0 if gap == 0 else float(gap / size)
 
 
-def rounding(value: float, constant: float) -> float:
-    """What F itself can be off by in floating point: a gap below it would claim too much."""
-    return float(16 * np.finfo(float).eps * max(abs(value), abs(constant)))
+def proved_bottom(
+    problem: Problem,
+    image: Any,
+    *,
+    tol: float,
+    seconds: float,
+    start: Any = None,
+    prove: bool = True,
+) -> Bottom:
+    """λ_min(∇F) from below as exactly as a gap of `tol` needs, proved where that fits."""
+    objective = problem.objective
+    wanted = _wanted(problem, image, objective.value(image), tol)
+    return lowest(
+        objective.gradient(image), wanted=wanted, seconds=seconds, start=start, prove=prove
+    )
 
 
 def lowest_eigenvalue(gradient: SymmetricOperator) -> float:
-    """A lower bound on λ_min: exact up to rounding at moderate order, else Lanczos less residual.
+    """A lower bound on λ_min that is proved, −inf where no proof fits."""
+    bottom = lowest(gradient)
+    return bottom.value if bottom.proved else -np.inf
 
-    A Krylov estimate of λ_min lies above it; its residual says how far an eigenvalue can be.
-    """
-    if gradient.order <= DENSE_ORDER:
-        G = gradient.dense()
-        if not np.all(np.isfinite(G)):
-            raise FloatingPointError("the gradient is not finite")
-        lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0])[0]
-        return float(lowest - 8 * np.finfo(float).eps * np.linalg.norm(G))
-    pair = leading_eigenpair(-gradient, tol=1e-7, random_state=0)
-    return float(-pair.value - pair.residual)
+
+def _quick_bottom(
+    problem: Problem, image: Any, gradient: SymmetricOperator, value: float, tol: float
+) -> Bottom:
+    if gradient.order <= EXACT_ORDER:
+        return lowest(gradient)
+    wanted = _wanted(problem, image, value, tol)
+    return estimated(gradient, wanted, starts=1, most=QUICK_STEPS)
+
+
+def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
+    """The error of λ_min that a relative gap of `tol` can bear."""
+    reach = problem.domain.trace or problem.objective.trace_bound(value)
+    reach = reach or float(np.sum(image.factor * image.factor)) or 1.0
+    return SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
+
+
+def _with_proof(bound: LowerBound, bottom: Bottom) -> LowerBound:
+    """A bound that stands on λ_min is as sure as that is."""
+    return replace(bound, how=bottom.how, miss=bottom.miss) if bound.by_bottom else bound
+
+
+def _check_trace(problem: Problem, L: Any) -> None:
+    trace, fixed = float(np.sum(L * L)), problem.domain.trace
+    if fixed is not None and abs(trace - fixed) > TRACE_ERROR * fixed:
+        raise ValueError(
+            f"the factor has tr LLᵀ = {trace:.6g}, but this problem is over {problem.domain}; "
+            f"scale it by {np.sqrt(fixed / trace) if trace > 0 else np.inf:.6g}"
+        )
 
 
 def _trace_bounds(
@@ -140,14 +257,15 @@ def _trace_bounds(
     """F* ≥ F(M) − ⟨∇F, M⟩ + min over the domain of ⟨∇F, ·⟩, from convexity."""
     if problem.domain.trace is not None:
         least = problem.domain.trace * bottom
-        yield LowerBound(value - complementarity + least, "trace bound")
+        yield LowerBound(value - complementarity + least, "trace bound", by_bottom=True)
         return
     if bottom >= 0:
-        yield LowerBound(value - complementarity, "convexity")
+        yield LowerBound(value - complementarity, "convexity", by_bottom=True)
         return
     trace = problem.objective.trace_bound(value)
     if trace is not None:
-        yield LowerBound(value - complementarity + trace * bottom, "trace bound")
+        least = trace * bottom
+        yield LowerBound(value - complementarity + least, "trace bound", by_bottom=True)
 
 
 def _relative(gap: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,11 @@ class Problem:
     def value(self, factor: ArrayLike) -> float:
         """F(LLᵀ), the value of the displayed formula, constants included."""
         return self.objective.value(self.objective.image(as_factor(factor, self.order)))
+
+    @cached_property
+    def scale(self) -> float:
+        """|F(0)|, or what stands for the size of F: what an optimum of 0 is measured by."""
+        return max(abs(self.value(np.zeros((self.order, 0)))), self.objective.unit)
 
     @property
     def displayed(self) -> str:

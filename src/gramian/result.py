@@ -30,6 +30,7 @@ class Status(Enum):
     STOPPED = "the callback asked to stop; this is the best point so far"
     INTERRUPTED = "interrupted from the keyboard; this is the best point so far"
     DIVERGED = "values became NaN or infinite; this is the best point before that"
+    ROUNDING = "the tolerance lies below what float64 resolves here; the gap says what is sure"
     UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
 
     @property
@@ -89,6 +90,8 @@ class Result:
     seconds: float
     formula: str = ""
     """The problem as it is written down."""
+    ray: Array | None = None
+    """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED."""
 
     @property
     def rank(self) -> int:

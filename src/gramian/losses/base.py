@@ -47,6 +47,21 @@ class Loss(Protocol):
         """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
 
 
+def error_of(loss: Loss, z: Array) -> float:
+    """What g(z) and its gradient can be off by beside rounding, where the loss says so."""
+    told = getattr(loss, "error", None)
+    return 0.0 if told is None else float(told(z))
+
+
+def recession_of(loss: Loss, z: Array, noise: Array) -> float:
+    """lim g(tz)/t for t → ∞, where |z_e| ≤ noise_e counts as 0; endless where it is not told."""
+    told = getattr(loss, "recession", None)
+    if told is not None:
+        return float(told(z, noise))
+    return 0.0 if loss.quadratic and not np.any(np.abs(z) > noise) else np.inf
+
+
+
 class Separable(ABC):
     """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses say what φ is.
 
@@ -88,6 +103,12 @@ class Separable(ABC):
     def smoothed(self, mu: float) -> Separable | None:
         return None
 
+    def recession(self, z: Array, noise: Array) -> float:
+        """Σ_e ω_e lim φ(tz_e)/t."""
+        live = np.where(np.abs(z) > noise, z, 0.0)
+        slopes = np.where(np.broadcast_to(self.weight, live.shape) > 0, self._far(live), 0.0)
+        return float(np.sum(np.where(slopes == 0, 0.0, self.weight * slopes)))
+
     def conjugate(self, w: Array) -> float:
         """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight allows only w_e = 0."""
         weight = np.broadcast_to(self.weight, np.shape(w))
@@ -108,6 +129,10 @@ class Separable(ABC):
     @abstractmethod
     def _bend(self, s: Array) -> Array:
         """φ''(s)."""
+
+    def _far(self, s: Array) -> Array:
+        """lim φ(ts)/t for t → ∞; endless unless a subclass knows better."""
+        return np.where(s == 0, 0.0, np.inf)
 
     @abstractmethod
     def _conjugate_phi(self, u: Array) -> Array:

@@ -25,6 +25,9 @@ class SquaredHinge(Separable):
     def _bend(self, s: Array) -> Array:
         return np.where(s < 0, 2.0, 0.0)
 
+    def _far(self, s: Array) -> Array:
+        return np.where(s < 0, np.inf, 0.0)
+
     def _conjugate_phi(self, u: Array) -> Array:
         return np.where(u <= 0, 0.25 * u * u, np.inf)
 
@@ -57,6 +60,9 @@ class SmoothedHinge(Separable):
 
     def _bend(self, s: Array) -> Array:
         return np.where((s < 0) & (s > -self.mu), 1.0 / self.mu, 0.0)
+
+    def _far(self, s: Array) -> Array:
+        return np.maximum(-s, 0.0)
 
     def _conjugate_phi(self, u: Array) -> Array:
         return np.where((u <= 0) & (u >= -1), 0.5 * self.mu * u * u, np.inf)

@@ -26,6 +26,9 @@ class Logistic(Separable):
     def _bend(self, s: Array) -> Array:
         return expit(s) * expit(-s)
 
+    def _far(self, s: Array) -> Array:
+        return np.maximum(-s, 0.0)
+
     def _conjugate_phi(self, u: Array) -> Array:
         """(−u) ln(−u) + (1 + u) ln(1 + u) on [−1, 0], the entropy; infinite elsewhere."""
         share = np.clip(-u, 0.0, 1.0)

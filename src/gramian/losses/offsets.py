@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
@@ -12,15 +15,20 @@ from scipy.sparse.linalg import LinearOperator, cg
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ACCURACY, MOST_STEPS = 1e-10, 200
+DIRECT = 4000
+"""Up to so many rows or columns the system of their offsets is factorised: 0.1 GB, 1 s."""
+
+ACCURACY, MOST_STEPS = 1e-13, 5000
+"""The residual that conjugate gradients end at beyond that, relatively, and their steps."""
 
 
 class SquaredWithOffsets:
     """g(z) = min over β of ½ Σ_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², β = (b, c), e = (i, j).
 
     Convex in z, as a minimum over part of the arguments of a convex function. The best β solves a
-    sparse system, here by conjugate gradients from the last one found; where it is off a little,
-    g is a little too large, and the conjugate is exact all the same.
+    sparse system: those of the longer side are eliminated, those of the shorter found by Cholesky's
+    factor, or by conjugate gradients from the same start every time, so that g depends on z alone.
+    What the residual ρ of that system leaves is at most ‖ρ‖²/2κ (`error`); the conjugate is exact.
 
     Parameters
     ----------
@@ -55,9 +63,9 @@ class SquaredWithOffsets:
         counts = np.bincount(rows, minlength=shape[0])
         starts = np.concatenate([[0], np.cumsum(counts)])
         self._links = sparse.csr_array((np.ones(self.targets.size), cols, starts), shape=shape)
-        self._row_mass = counts + self.ridge
-        self._col_mass = np.bincount(cols, minlength=shape[1]) + self.ridge
-        self._last: Array = np.zeros(shape[1])
+        masses = counts + self.ridge, np.bincount(cols, minlength=shape[1]) + self.ridge
+        self._row_mass, self._col_mass = masses
+        self._system = _Offsets(self._links, *masses)
         self._seen: tuple[Array, Array, Array, Array] | None = None
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
@@ -82,6 +90,13 @@ class SquaredWithOffsets:
     def smoothed(self, mu: float) -> None:
         return None
 
+    def error(self, z: Array) -> float:
+        """‖ρ‖²/2κ at most, ρ the gradient of the sum in the offsets, which should vanish."""
+        b, c, left = self._residuals(z)
+        by_row, by_col = self._sums(left)
+        rest = _square(self.ridge * b - by_row) + _square(self.ridge * c - by_col)
+        return rest / self.ridge
+
     def conjugate(self, w: Array) -> float:
         """½‖v‖² + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
         v = w / self.scale
@@ -90,20 +105,23 @@ class SquaredWithOffsets:
         return float(0.5 * (v @ v) + v @ self.targets + offsets)
 
     def _residuals(self, z: Array) -> tuple[Array, Array, Array]:
-        """b, c, and the targets less all that is fitted; in place, for there may be many."""
-        if self._seen is None or self._seen[0] is not z:
-            self._seen = None
+        """b, c, and the targets less all that is fitted; kept for the z it was asked for last.
+
+        What is kept is replaced as a whole and depends on z alone, so that threads may share it.
+        """
+        seen = self._seen
+        if seen is None or seen[0] is not z:
             left = self.scale * z
             np.subtract(self.targets, left, out=left)
-            b, c = self._fitted(left, self._last)
+            b, c = self._fitted(left)
             left -= b[self.rows]
             left -= c[self.cols]
-            self._last, self._seen = c, (z, b, c, left)
-        return self._seen[1:]
+            self._seen = seen = (z, b, c, left)
+        return seen[1:]
 
     def _bend(self, d: Array) -> Array:
         e = self.scale * d
-        b, c = self._fitted(e, np.zeros(self.shape[1]))
+        b, c = self._fitted(e)
         e -= b[self.rows]
         e -= c[self.cols]
         e *= self.scale
@@ -115,17 +133,59 @@ class SquaredWithOffsets:
         by_col: Array = np.bincount(self.cols, e, minlength=self.shape[1]).astype(float)
         return by_row, by_col
 
-    def _fitted(self, e: Array, start: Array) -> tuple[Array, Array]:
-        """The offsets that fit e best: those of the rows eliminated, of the columns by CG."""
-        by_row, by_col = self._sums(e)
-        links, turned = self._links, self._links.T
-        right = by_col - turned @ (by_row / self._row_mass)
+    def _fitted(self, e: Array) -> tuple[Array, Array]:
+        """The offsets that fit e best, once more for what the first solution leaves."""
+        b, c = self._system.solve(*self._sums(e))
+        left = e - b[self.rows] - c[self.cols]
+        by_row, by_col = self._sums(left)
+        more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
+        return b + more[0], c + more[1]
+
+
+class _Offsets:
+    """(D_r, N; Nᵀ, D_c)(b, c) = (f, g) with N the links of rows and columns."""
+
+    def __init__(self, links: sparse.csr_array, row_mass: Array, col_mass: Array) -> None:
+        self.turned = links.shape[0] < links.shape[1]
+        if self.turned:
+            links, row_mass, col_mass = sparse.csr_array(links.T), col_mass, row_mass
+        self.links, self.row_mass, self.col_mass = links, row_mass, col_mass
+
+    @cached_property
+    def _factor(self) -> Any:
+        """Cholesky's factor of D_c − NᵀD_r⁻¹N, of the shorter side."""
+        weighted = sparse.csr_array(sparse.diags_array(1.0 / self.row_mass) @ self.links)
+        schur = -(self.links.T @ weighted).toarray()
+        schur[np.diag_indices_from(schur)] += self.col_mass
+        try:
+            return scipy.linalg.cho_factor(schur, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:  # a ridge below rounding
+            return None
+
+    def solve(self, f: Array, g: Array) -> tuple[Array, Array]:
+        """b and c, the shorter side first."""
+        if self.turned:
+            f, g = g, f
+        right = g - self.links.T @ (f / self.row_mass)
+        c = self._shorter(right)
+        b = (f - self.links @ c) / self.row_mass
+        return (c, b) if self.turned else (b, c)
+
+    def _shorter(self, right: Array) -> Array:
+        n = self.links.shape[1]
+        if n <= DIRECT and self._factor is not None:
+            found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
+            return found
+        links, turned, mass = self.links, self.links.T, self.row_mass
 
         def product(c: Array) -> Array:
-            return self._col_mass * c - turned @ ((links @ c) / self._row_mass)
+            return self.col_mass * c - turned @ ((links @ c) / mass)
 
-        n = self.shape[1]
         system = LinearOperator((n, n), matvec=product, dtype=float)
-        jacobi = LinearOperator((n, n), matvec=lambda c: c / self._col_mass, dtype=float)
-        c, _ = cg(system, right, x0=start, rtol=ACCURACY, maxiter=MOST_STEPS, M=jacobi)
-        return (by_row - links @ c) / self._row_mass, c
+        jacobi = LinearOperator((n, n), matvec=lambda c: c / self.col_mass, dtype=float)
+        found, _ = cg(system, right, rtol=ACCURACY, maxiter=MOST_STEPS, M=jacobi)
+        return found
+
+
+def _square(u: Array) -> float:
+    return float(u @ u)

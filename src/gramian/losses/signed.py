@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.losses.base import Loss
+from gramian.losses.base import Loss, recession_of
 
 Array = NDArray[np.floating]
 
@@ -39,6 +39,9 @@ class Signed:
     def smoothed(self, mu: float) -> Signed | None:
         loss = self.loss.smoothed(mu)
         return None if loss is None else Signed(loss, self.signs)
+
+    def recession(self, z: Array, noise: Array) -> float:
+        return recession_of(self.loss, self.signs * z, noise)
 
     def conjugate(self, w: Array) -> float:
         return self.loss.conjugate(self.signs * w)

@@ -49,6 +49,9 @@ class SoftMin:
     def smoothed(self, mu: float) -> SoftMin:
         return SoftMin(mu=mu, offset=self.offset)
 
+    def recession(self, z: Array, noise: Array) -> float:
+        return float(-np.min(np.where(np.abs(z) > noise, z, 0.0)))
+
     def conjugate(self, w: Array) -> float:
         """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w ≥ 0, Σ s = 1; infinite elsewhere."""
         share = -w

@@ -57,12 +57,25 @@ def together(certificates: list[Certificate]) -> Certificate:
     complementarity = sum(c.complementarity for c in certificates)
     trace = sum(c.trace for c in certificates)
     lowest = min(c.lambda_min for c in certificates)
+    scale = sum(c.scale for c in certificates)
     gaps = [c.gap for c in certificates if c.gap is not None]
     if len(gaps) < len(certificates):
-        return Certificate(value, lowest, complementarity, None, None, "none", trace)
+        return Certificate(value, lowest, complementarity, None, None, "none", trace, scale=scale)
     gap = sum(gaps)
-    share = relative(gap, value, value - gap)
-    return Certificate(value, lowest, complementarity, gap, share, "sum over the parts", trace)
+    worst = max(certificates, key=lambda c: c.miss)
+    miss = min(1.0, sum(c.miss for c in certificates))
+    return Certificate(
+        value,
+        lowest,
+        complementarity,
+        gap,
+        relative(gap, value, value - gap, scale),
+        "sum over the parts",
+        trace,
+        worst.proof,
+        miss,
+        scale,
+    )
 
 
 def _part(whole: Any, size: int) -> Any:

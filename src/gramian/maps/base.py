@@ -64,6 +64,16 @@ class LinearMap(ABC):
         """A w with 𝒜*(w) = I, None where there is none or none is known."""
         return None
 
+    def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """What z = 𝒜(LLᵀ) can be off by in floating point, entry by entry."""
+        return np.asarray(8 * np.finfo(float).eps * np.abs(z), dtype=float)
+
+    def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """The same where the row i of L is itself off by off_i."""
+        rows = np.linalg.norm(L, axis=1)
+        widest = float(np.max(off * (2 * rows + off), initial=0.0))
+        return np.full(np.shape(z), 4 * widest) + self.error(L, z)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(order={self.order}, size={self.size})"
 

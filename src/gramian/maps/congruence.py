@@ -60,6 +60,13 @@ class Congruence(LinearMap):
         check_matrix(self.order, M)
         return self.base.of_matrix(self.X @ (self.X @ M).T)
 
+    def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel."""
+        squares = self.X.multiply(self.X) if sparse.issparse(self.X) else np.square(self.X)
+        sizes = np.sqrt(np.ravel(np.asarray(squares.sum(axis=1), dtype=float)))
+        off = 4 * np.finfo(self.X.dtype).eps * np.sqrt(self.order) * sizes * np.linalg.norm(L)
+        return self.base.error_of_rows(off, self.X @ L, z)
+
     def identity_weights(self) -> NDArray[np.float64] | None:
         """Those of ℬ where the columns of X are orthonormal, a little more than I to be safe."""
         weights = self.base.identity_weights() if self._orthonormal else None

@@ -54,6 +54,11 @@ class PairDistances(LinearMap):
         products: NDArray[np.float64] = differences[:, a] * differences[:, b] * scale
         return products
 
+    def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """|δ‖l_i − l_j‖²| ≤ 2‖l_i − l_j‖(o_i + o_j) + (o_i + o_j)²."""
+        both = off[self.rows] + off[self.cols]
+        return both * (2 * np.sqrt(np.abs(z)) + both) + self.error(L, z)
+
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""
         check_weights(self.size, w)

@@ -52,6 +52,12 @@ class Entries(LinearMap):
         products += left[:, b] * right[:, a]
         return products * (0.5 * scale)
 
+    def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """|δ(l_i·l_j)| ≤ o_i ‖l_j‖ + o_j ‖l_i‖ + o_i o_j."""
+        rows = np.linalg.norm(L, axis=1)
+        i, j = self.rows, self.cols
+        return off[i] * rows[j] + off[j] * rows[i] + off[i] * off[j] + self.error(L, z)
+
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V."""
         check_weights(self.size, w)

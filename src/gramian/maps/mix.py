@@ -54,6 +54,12 @@ class Mix(LinearMap):
         bilinear, adjoint = self.base.fixed(L)
         return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self.weights.T @ w)
 
+    def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """That of ℬ, mixed by the sizes of the weights."""
+        inner = self.base.error_of_rows(off, L, self.base.bilinear(L, L))
+        mixed: NDArray[np.float64] = abs(self.weights) @ inner
+        return mixed + self.error(L, z)
+
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """ℬ*(Wᵀ w) V."""
         check_weights(self.size, w)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.certificate import Certificate, relative, rounding
+from gramian.certificate import Certificate
 from gramian.constraints import (
     as_pairs,
     check_class_sizes,
@@ -42,6 +42,9 @@ PART, FEW = 8, 3_000
 
 CROWD = 200
 """With more triplets to an anchor than this, a start is not worth a solve with all of them."""
+
+ROUNDED = 1e-13
+"""What the sum over all triplets can be off by, relatively."""
 
 ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """What ends the rounds, too."""
@@ -223,9 +226,9 @@ class LMNN(MetricLearner):
                 active = active[problem.objective.image(factor).z < 1.0 + SLACK]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = [best], _whole(result, best[0].value, lower)
+                seen, certificate = [best], _whole(result, best[0].value, lower, task.most)
                 gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
-                done = is_optimal(certificate, self.tol, task.most)
+                done = is_optimal(certificate, self.tol)
                 # A limited rank keeps a gap: there the rounds end when they change no more.
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
@@ -288,15 +291,12 @@ class LMNN(MetricLearner):
         return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
 
 
-def _whole(result: Result, value: float, lower: float) -> Certificate:
+def _whole(result: Result, value: float, lower: float, most: float) -> Certificate:
     """The value of all triplets against the bound of the active ones, which is below theirs."""
-    inner = result.certificate
-    gap = max(0.0, value - lower) + rounding(value, 0.0)
-    known = bool(np.isfinite(gap))
-    return replace(
-        inner,
-        value=value,
-        gap=gap if known else None,
-        relative_gap=relative(gap, value, lower) if known else None,
-        method=f"{inner.method} of the active triplets",
-    )
+    rounding = ROUNDED * abs(value)
+    method = f"{result.certificate.method} of the active triplets"
+    inner = replace(result.certificate, method=method, scale=most)
+    if not np.isfinite(lower):
+        return replace(inner, value=value, gap=None, relative_gap=None)
+    inner = replace(inner, value=lower, gap=0.0)
+    return inner.at(value, inner.trace, rounding)

@@ -32,6 +32,10 @@ class SymmetricOperator:
     order: int
     product: Callable[[Array], Array]
     dense: Callable[[], Array]
+    form: Callable[[], Any] = lambda: None
+    """What is known of its structure, for a proof of its smallest eigenvalue (see `proofs`)."""
+    errors: Callable[[], Array] | None = None
+    """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` is made with."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -39,6 +43,10 @@ class SymmetricOperator:
 
     def __matmul__(self, V: Array) -> Array:
         return self.product(V)
+
+    def slack(self) -> Array:
+        """The errors, none where nothing is known of them."""
+        return np.zeros(self.order) if self.errors is None else self.errors()
 
     def __neg__(self) -> SymmetricOperator:
         return SymmetricOperator(self.order, lambda V: -self.product(V), lambda: -self.dense())
@@ -90,6 +98,12 @@ class LowerBound:
 
     value: float
     method: str
+    by_bottom: bool = False
+    """Whether it stands on the bound on λ_min(∇F) that the objective was told."""
+    how: str = ""
+    """How the eigenvalue behind it was found, where there is one."""
+    miss: float = 0.0
+    """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +152,11 @@ class Objective(ABC):
     @property
     def modulus(self) -> float:
         """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
+        return 0.0
+
+    @property
+    def unit(self) -> float:
+        """How far F can fall from F(0), about, where F(0) does not tell the size of F."""
         return 0.0
 
     @abstractmethod
@@ -196,8 +215,8 @@ class Objective(ABC):
         """F of other coordinates, in which its curvature is more even, where some are known."""
         return None
 
-    def costly_bounds(self, image: Any) -> Iterator[LowerBound]:
-        """Lower bounds on F* that take more than an evaluation or two, for a last certificate."""
+    def costly_bounds(self, image: Any, seconds: float) -> Iterator[LowerBound]:
+        """Lower bounds on F* that may take these seconds, for a last certificate."""
         return iter(())
 
     def rank_bound(self) -> int:
@@ -215,6 +234,22 @@ class Objective(ABC):
     def trace_bound(self, value: float) -> float | None:
         """A τ with tr M* ≤ τ for every minimiser over the cone, given a value F reaches."""
         return self.growth().trace_below(value)
+
+    def recession(self, image: Any) -> tuple[float, float]:
+        """lim F(tD)/t for t → ∞ at D = LLᵀ, and what of it may be rounding; +inf unless known."""
+        return np.inf, 0.0
+
+    def flat(self) -> Array | None:
+        """Columns that span the directions D ⪰ 0 without curvature, where they are known."""
+        return None
+
+    def flattened(self, V: Array) -> Array:
+        """V moved a little so that F has less curvature along VVᵀ, where that can be done."""
+        return V
+
+    def rounding(self, image: Any) -> float:
+        """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
+        return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))
 
     def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""

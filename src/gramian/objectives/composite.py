@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import LinearOperator, lsqr
 
-from gramian.eigen import leading_eigenpair
 from gramian.losses import Loss
+from gramian.losses.base import error_of, recession_of
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -34,6 +35,8 @@ from gramian.objectives.base import (
 )
 from gramian.objectives.matrices import Dense, Rooted, Sparse, as_symmetric
 from gramian.objectives.restriction import CompositeRestriction
+from gramian.objectives.structure import composite_errors, composite_form
+from gramian.proofs import lowest, rounded_sum
 
 Array = NDArray[np.floating]
 
@@ -41,8 +44,11 @@ PENCIL_ORDER = 500
 """Up to this order a generalised eigenvalue is cheap beside the solve."""
 
 
-EXACT_ORDER = 1500
-"""Up to this order λ_min of a last certificate is computed in full."""
+ROUNDED_IMAGE = 1e-13
+"""A value of 𝒜(D), in units of tr D, that counts as 0 along a ray."""
+
+FLATTENING, LSQR = 6, 400
+"""Newton steps towards a ray without curvature, and the products of each."""
 
 SMALL = 10
 """Orders above which whitened coordinates are worth a sparse factorisation."""
@@ -95,12 +101,57 @@ class Composite(Objective):
             return quick
 
         return SymmetricOperator(
-            self.order, product, lambda: self.map.adjoint_matrix(w) + self.C.dense()
+            self.order,
+            product,
+            lambda: self.map.adjoint_matrix(w) + self.C.dense(),
+            lambda: composite_form(self.map, w, self.C),
+            lambda: composite_errors(self.map, w, self.C),
+        )
+
+    def rounding(self, image: CompositeImage) -> float:
+        """Of the loss and its slope along z, of ⟨C, M⟩, and of z where data come before it."""
+        w = self.loss.gradient(image.z)
+        along = float(np.sum(np.abs(w * image.z)))
+        terms = abs(self.loss.value(image.z)) + abs(image.linear) + abs(self.constant) + along
+        linear = float(np.linalg.norm(image.factor) * np.linalg.norm(image.CL))
+        longest = rounded_sum(max(image.factor.shape))
+        return float(
+            4 * rounded_sum(1) * terms
+            + longest * (linear + along)
+            + error_of(self.loss, image.z)
+            + float(np.abs(w) @ self.map.error(image.factor, image.z))
         )
 
     def gradient_factor(self, image: CompositeImage) -> Array:
         """2(𝒜*(w)L + CL) with the CL at hand."""
         return 2.0 * (self.map.adjoint(self.loss.gradient(image.z), image.factor) + image.CL)
+
+    def recession(self, image: CompositeImage) -> tuple[float, float]:
+        """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""
+        L = image.factor
+        noise = ROUNDED_IMAGE * float(np.sum(L * L)) + self.map.error(L, image.z)
+        unsure = ROUNDED_IMAGE * float(np.linalg.norm(L) * np.linalg.norm(image.CL))
+        return recession_of(self.loss, image.z, noise) + image.linear, unsure
+
+    def flattened(self, V: Array) -> Array:
+        """Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be."""
+        size = float(np.sum(V * V))
+        for _ in range(FLATTENING):
+            z = self.map.bilinear(V, V)
+            endless = np.isinf(recession_of(self.loss, z, np.full(z.shape, 1e-15 * size)))
+            off = z if self.quadratic else np.minimum(z, 0.0)
+            if not endless or not np.any(off):
+                break
+            bilinear, adjoint = self.map.fixed(V)
+            live = off != 0
+            system = LinearOperator(
+                (z.size, V.size),
+                matvec=lambda d, b=bilinear, k=live: 2 * k * b(d.reshape(V.shape)),
+                rmatvec=lambda w, a=adjoint, k=live: 2 * a(k * w).ravel(),
+                dtype=float,
+            )
+            V = V - lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0].reshape(V.shape)
+        return V
 
     def hessian_factor(self, image: CompositeImage) -> Callable[[Array], Array]:
         """D ↦ 2∇F(M)D + 4𝒜*(∇²g(z) 𝒜(sym(LDᵀ)))L."""
@@ -190,14 +241,12 @@ class Composite(Objective):
         return Whitening(objective, root.__matmul__, root.coordinates)
 
     def _blind_to_shifts(self) -> bool:
-        """Whether C1 = 0, beside its product with a vector of ±1 in turn."""
+        """Whether C1 = 0, beside its product with a random vector."""
         ones = np.ones((self.order, 1))
-        turns = ones.copy()
-        turns[::2] = -1.0
-        usual = float(np.linalg.norm(self.C @ turns))
-        return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * usual
+        usual = self.C @ np.random.default_rng(0).standard_normal((self.order, 1))
+        return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
 
-    def costly_bounds(self, image: CompositeImage) -> Iterator[LowerBound]:
+    def costly_bounds(self, image: CompositeImage, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.
 
         Where `lower_bounds` does not find that shift itself.
@@ -208,14 +257,12 @@ class Composite(Objective):
         inner = white.objective
         assert isinstance(inner, Composite) and isinstance(inner.map, WhitenedDistances)
         gradient = inner.gradient(inner.image(white.coordinates(image.factor)))
-        if self.order <= EXACT_ORDER:
-            lowest = scipy.linalg.eigvalsh(gradient.dense(), subset_by_index=[0, 0])[0]
-        else:
-            pair = leading_eigenpair(-gradient, tol=1e-9, random_state=0)
-            lowest = -pair.value - pair.residual
-        # The coordinates are white to rounding only.
-        shift = max(0.0, -float(lowest)) * (1 + 1e-9) + 1e-14 * float(np.abs(image.z).max())
-        yield self._dual_point(self.loss.gradient(image.z) + shift * inner.map.kept)
+        bottom = lowest(gradient, seconds=seconds)
+        shift = max(0.0, -bottom.value)
+        if bottom.how == "eigenvalues":  # of coordinates that are white to rounding only
+            shift = shift * (1 + 1e-9) + 1e-14 * float(np.abs(image.z).max())
+        found = self._dual_point(self.loss.gradient(image.z) + shift * inner.map.kept)
+        yield replace(found, how=bottom.how, miss=bottom.miss)
 
     def rank_bound(self) -> int:
         """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""
@@ -242,13 +289,13 @@ class Composite(Objective):
         w = self.loss.gradient(image.z)
         c = self.C.lower
         if bottom >= 0:
-            yield self._dual_point(w)
+            yield self._dual_point(w, by_bottom=True)
             return
         if c > 0 and np.isfinite(bottom):
-            yield self._dual_point(w * (c / (c - bottom)))
+            yield self._dual_point(w * (c / (c - bottom)), by_bottom=True)
         identity = self.map.identity_weights()
         if identity is not None and np.isfinite(bottom):
-            yield self._dual_point(w - bottom * identity)
+            yield self._dual_point(w - bottom * identity, by_bottom=True)
         elif self._image_root is not None:
             shift = self._pencil_shift(w)
             if shift is not None:
@@ -282,8 +329,9 @@ class Composite(Objective):
             return None
         return vectors[:, live] / np.sqrt(values[live]), vectors[:, ~live]
 
-    def _dual_point(self, w: Array) -> LowerBound:
-        return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
+    def _dual_point(self, w: Array, *, by_bottom: bool = False) -> LowerBound:
+        value = self.constant - self.loss.conjugate(w)
+        return LowerBound(value, "Fenchel dual point", by_bottom=by_bottom)
 
     def _vector_gradient(self, w: Array) -> Callable[[Array], Array]:
         """v ↦ (𝒜*(w) + C)v, as one sparse matrix where both are sparse."""

@@ -18,10 +18,16 @@ from gramian.objectives.matrices import (
     LowRankPlusIdentity,
     as_symmetric,
     require_psd,
+    size_of,
 )
 from gramian.objectives.restriction import QuadraticRestriction
+from gramian.objectives.structure import quadratic_parts
+from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
+
+FLAT = 1e-13
+"""A product with A or B, in units of its norm, that is taken for 0."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +126,51 @@ class GramQuadratic(Objective):
             mixed = BL @ image.signed(L.T)
             return 2 * (AL @ image.signed(AL.T)) + mixed + mixed.T + 2 * self.C.dense()
 
-        return SymmetricOperator(self.order, product, dense)
+        def form() -> Any:
+            b = self.B.scale if _is_multiple_of_identity(self.B) else None
+            parts = None if image.signs is not None else quadratic_parts(L, AL, BL, b, self.C)
+            return None if parts is None else parts.form()
+
+        def errors() -> Array:
+            """|2AMA + …| ≤ √(h_i h_j) entry by entry, h the row sums of squares."""
+            rows = 2 * np.sum(AL * AL, axis=1) + np.sum(BL * BL, axis=1) + np.sum(L * L, axis=1)
+            return rounded_sum(3 * L.shape[1] + 2) * rows
+
+        return SymmetricOperator(self.order, product, dense, form, errors)
+
+    def recession(self, image: GramImage) -> tuple[float, float]:
+        """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, +inf for others: F is a parabola there."""
+        trace, (a, b, c) = _square(image.factor), self._sizes
+        curved = np.linalg.norm(image.AL) > FLAT * a * np.sqrt(trace)
+        curved |= _inner(image.factor, image.BL) > FLAT * b * trace
+        slope = np.inf if curved else 2 * _inner(image.factor, image.CL)
+        return slope, 2 * FLAT * c * trace
+
+    def flat(self) -> Array | None:
+        """The common null space of A and B."""
+        if self.order > DENSE_ORDER:
+            return None
+        a, b, _ = self._sizes
+        both = np.vstack([self.A.dense() / (a or 1.0), self.B.dense() / (b or 1.0)])
+        _, sizes, turn = np.linalg.svd(both, full_matrices=False)
+        return np.ascontiguousarray(turn[sizes <= FLAT].T)
+
+    def rounding(self, image: GramImage) -> float:
+        """LᵀAL, LᵀBL and LᵀCL are off by √n u times the norms; so are their squares."""
+        L = image.factor
+        unit = rounded_sum(self.order)
+        trace, plain = _square(L), float(np.linalg.norm(L.T @ L))
+        a, b, c = (unit * size * trace for size in self._sizes)
+        through_A = float(np.linalg.norm(L.T @ image.AL))
+        through_B = float(np.linalg.norm(L.T @ image.BL))
+        value = abs(self.value(image)) + abs(self.constant)
+        terms = 2 * a * through_A + a * a + b * plain + unit * through_B * plain + 2 * c
+        return 4 * rounded_sum(1) * (value + through_A**2 + through_B * plain) + 2 * terms
+
+    @cached_property
+    def _sizes(self) -> tuple[float, float, float]:
+        """Norms of A, B and C, or what stands for them."""
+        return size_of(self.A), size_of(self.B), size_of(self.C)
 
     def gradient_factor(self, image: GramImage) -> Array:
         """2∇F(M)L from the products at hand (LRO eq. 13)."""
@@ -235,6 +285,7 @@ class GramQuadratic(Objective):
         size = float(np.linalg.norm(M))
         ratio = float(np.linalg.norm(G)) / size if size > 0 else 0.0
         gaps = [self._dual_gap(G, M, kappa) for kappa in (0.0, 2 * self.modulus, ratio)]
+        gaps.append(self._flat_gap(G, M))
         method = "strong convexity" if self.eigenbasis is None else "Fenchel dual point"
         return LowerBound(self.value(image) - min(gaps), method)
 
@@ -249,6 +300,35 @@ class GramQuadratic(Objective):
         if np.max(np.abs(R[flat]), initial=0.0) > 0:
             return np.inf
         return _inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
+
+    def _flat_gap(self, G: Array, M: Array) -> float:
+        """S = G but where 𝓗 has curvature: there the least that makes it PSD is added.
+
+        With the eigenvectors of curvature first, S = G + (T, 0; 0, 0) ⪰ 0 for the positive part T
+        of −(G₁₁ − G₁₂G₂₂⁻¹G₂₁), where G₂₂ ≻ 0: it is 2C there, whatever M is.
+        """
+        basis = self.eigenbasis
+        flat = None if basis is None else np.diag(basis.H) <= 1e-14 * np.max(basis.H, initial=0.0)
+        if basis is None or flat is None or not flat.any() or flat.all():
+            return np.inf
+        turned = basis.V.T @ G @ basis.V
+        first, last = ~flat, flat
+        try:
+            factor = scipy.linalg.cho_factor(turned[np.ix_(last, last)])
+        except np.linalg.LinAlgError:
+            return np.inf
+        across = turned[np.ix_(first, last)]
+        inner = turned[np.ix_(first, first)] - across @ scipy.linalg.cho_solve(factor, across.T)
+        T = _positive_part(-0.5 * (inner + inner.T))
+        H = basis.H[np.ix_(first, first)]
+        there = (basis.V.T @ M @ basis.V)[np.ix_(first, first)]
+        return _inner(G, M) + _inner(T, there) + float(np.sum(T * T / H)) / 4
+
+    @property
+    def unit(self) -> float:
+        """‖C‖²/‖𝓗‖: how far F can fall from F(0), about."""
+        a, b, c = self._sizes
+        return c * c / (a * a + b) if a * a + b > 0 else 0.0
 
     def _structured_bound(self, image: GramImage) -> Iterator[LowerBound]:
         """F* ≥ constant − s²‖LᵀAL‖² − ‖P₊(−sAMA − C)‖²/b for B = bI, C = cI + UDUᵀ and any s.

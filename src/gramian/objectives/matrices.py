@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.backends import cpu
-from gramian.eigen import ritz_pairs
+from gramian.proofs import DenseForm, SparseForm, gershgorin, lowest
 
 Array = NDArray[np.floating]
 
 DENSE_ORDER = 3000
 """Up to this order a full eigenvalue computation takes a few seconds at most."""
 
-LANCZOS_STEPS = 60
+ROUNDED = 64 * float(np.finfo(float).eps)
+"""How far below 0, in units of the order and the norm, an eigenvalue can be for rounding alone."""
 
 
 class SymmetricMatrix(Protocol):
@@ -56,7 +57,7 @@ class Dense:
         if self._lower is not None:
             return self._lower
         if self.order > DENSE_ORDER:
-            return _krylov_lower(self.array)
+            return _proved_lower(self.array, DenseForm(self.array, np.zeros(self.order)))
         bottom = scipy.linalg.eigvalsh(self.array, subset_by_index=[0, 0])[0]
         return float(bottom - _roundoff(self.array))
 
@@ -76,9 +77,11 @@ class Sparse:
 
     @cached_property
     def lower(self) -> float:
-        if self.order <= DENSE_ORDER:
-            return Dense(self.dense()).lower
-        return _krylov_lower(self.matrix)
+        """Gershgorin's bound where it is enough, as for D − W and for what dominates its rows."""
+        discs = gershgorin(self.matrix)
+        if discs > 0 or self.order > DENSE_ORDER:
+            return discs if discs > 0 else _proved_lower(self.matrix, SparseForm(self.matrix))
+        return max(discs, Dense(self.dense()).lower)
 
     def __matmul__(self, V: Array) -> Array:
         return cpu.sparse_product(self.matrix, V)
@@ -251,7 +254,7 @@ def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMa
 def require_psd(matrix: SymmetricMatrix, name: str) -> None:
     """Refuse a matrix that is known not to be PSD: with it the problem is not convex.
 
-    Only where λ_min is computed rather than bounded.
+    Only where λ_min is computed rather than bounded; rounding may leave it a little below 0.
     """
     if isinstance(matrix, Dense):
         size = float(np.linalg.norm(matrix.array))
@@ -263,7 +266,7 @@ def require_psd(matrix: SymmetricMatrix, name: str) -> None:
         size = abs(matrix.scale) + float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
     else:
         return
-    if matrix.lower < -1e-8 * size:
+    if matrix.lower < -ROUNDED * matrix.order * size:
         raise ValueError(
             f"{name} must be positive semidefinite, but its smallest eigenvalue is about "
             f"{matrix.lower:.3g}; without that the problem is not convex"
@@ -318,20 +321,50 @@ def _roundoff(array: Array) -> float:
 
 
 @dataclass(frozen=True)
-class _Negative:
-    """−A as an operator, without a copy of A."""
+class _Known:
+    """A matrix and its form, as a proof takes them."""
 
     matrix: Any
+    structure: Any
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape
+    def order(self) -> int:
+        return int(self.matrix.shape[0])
 
     def __matmul__(self, v: Array) -> Array:
-        return -(self.matrix @ v)
+        return self.matrix @ v
+
+    def dense(self) -> Array:
+        return self.matrix.toarray() if sp.issparse(self.matrix) else self.matrix
+
+    def form(self) -> Any:
+        return self.structure
+
+    def slack(self) -> Array:
+        return np.zeros(self.order)
 
 
-def _krylov_lower(matrix: Any) -> float:
-    """The lowest Ritz value of a short Lanczos run less its residual: whether C ≻ 0, not more."""
-    found = ritz_pairs(_Negative(matrix), 1, steps=LANCZOS_STEPS, random_state=0)
-    return -float(found.values[0] + found.residuals[0])
+def _proved_lower(matrix: Any, form: Any) -> float:
+    """A lower bound on λ_min that is proved, −inf where no proof fits."""
+    found = lowest(_Known(matrix, form))
+    return found.value if found.proved else -np.inf
+
+
+def size_of(matrix: Any) -> float:
+    """An upper bound on ‖A‖, or about that where only products are known."""
+    if isinstance(matrix, Dense):
+        return float(np.linalg.norm(matrix.array))
+    if isinstance(matrix, Sparse):
+        return float(np.linalg.norm(matrix.matrix.data))
+    if isinstance(matrix, LowRankPlusIdentity):
+        return abs(matrix.scale) + float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
+    if isinstance(matrix, Scaled):
+        return abs(matrix.scale) * size_of(matrix.matrix)
+    if isinstance(matrix, MatrixSum):
+        return sum(size_of(part) for part in matrix.parts)
+    if isinstance(matrix, GramOperator):
+        values = matrix.X.data if sp.issparse(matrix.X) else np.asarray(matrix.X)
+        weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
+        return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
+    probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
+    return float(np.linalg.norm(matrix @ probe))

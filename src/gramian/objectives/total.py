@@ -61,7 +61,15 @@ class Sum(Objective):
             self.order,
             lambda V: reduce(add, (G @ V for G in gradients)),
             lambda: reduce(add, (G.dense() for G in gradients)),
+            errors=lambda: reduce(add, (G.slack() for G in gradients)),
         )
+
+    def rounding(self, image: SumImage) -> float:
+        return sum(part.rounding(i) for part, i in self._with(image))
+
+    def recession(self, image: SumImage) -> tuple[float, float]:
+        slopes, unsure = zip(*(part.recession(i) for part, i in self._with(image)), strict=True)
+        return sum(slopes), sum(unsure)
 
     def hessian_factor(self, image: SumImage) -> Callable[[Array], Array]:
         products = [part.hessian_factor(i) for part, i in self._with(image)]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate
+from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
@@ -26,8 +26,22 @@ from gramian.search import bilateral
 Array = NDArray[np.floating]
 
 
-ENDLESS = 1e15
-"""A start is scaled to be the best of its ray; a value this many times larger is a fall."""
+ENDLESS = 1e6
+"""A fall this many times as large as the values at the start, or as the last one that was looked
+at, is worth a look for a ray."""
+
+RESIDUALS = 4
+"""Certificates running that must show small residuals, where no bound on the gap is known."""
+
+SHORTEST_PROOF = 10.0
+"""Seconds that a proof may take at least, however quick the run was before it."""
+
+
+@dataclass
+class Hint:
+    """What the proofs of a run found and its solver did not: a direction in which F falls."""
+
+    vector: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +75,20 @@ class Settings:
     tol: float
     rng: np.random.Generator
     deadline: float = np.inf
+    started: float = field(default_factory=time.perf_counter)
+    hint: Hint = field(default_factory=Hint)
 
     def expired(self) -> bool:
         """Whether the time is up; inner loops ask too."""
         return time.perf_counter() >= self.deadline
+
+    def proof_seconds(self) -> float:
+        """What a proof may take: as long as the run so far, ten seconds at least, and no more than
+        is left; a tenth of the whole limit where nothing is.
+        """
+        now = time.perf_counter()
+        left = max(self.deadline - now, 0.1 * (self.deadline - self.started))
+        return float(min(left, max(SHORTEST_PROOF, now - self.started)))
 
 
 @dataclass(frozen=True)
@@ -105,18 +129,17 @@ def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
-def is_optimal(certificate: Certificate, tol: float, scale: float) -> bool:
-    """Whether the certified gap is within tol of |F|, or of a millionth of the problem's scale.
+def is_optimal(certificate: Certificate, tol: float) -> bool:
+    """Whether the certified relative gap is within tol.
 
-    The second keeps problems whose optimum is zero from running for ever. Without a bound on
-    the gap, both optimality conditions have to hold to the tolerance: ⟨∇F, M⟩, and what −λ_min
-    could win on a matrix of this trace.
+    Without a bound on the gap, both optimality conditions have to hold to the tolerance: ⟨∇F, M⟩,
+    and what −λ_min could win on a matrix of this trace.
     """
-    size = max(abs(certificate.value), 1e-6 * scale)
-    if certificate.gap is not None:
-        return certificate.gap <= tol * max(size, abs(certificate.lower_bound))
+    if certificate.relative_gap is not None:
+        return certificate.relative_gap <= tol
     if certificate.lambda_min < 0 and certificate.trace == 0:
         return False
+    size = max(abs(certificate.value), ZERO * certificate.scale)
     below = -certificate.lambda_min * certificate.trace
     return abs(certificate.complementarity) <= tol * size and below <= tol * size
 

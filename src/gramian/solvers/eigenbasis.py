@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, relative, rounding
+from gramian.certificate import Certificate, relative
 from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings, Step, needs_cone
@@ -66,7 +66,7 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
         Z, rank = _project(W, negative)
         negative = 2 * rank > problem.order
         U = W - Z
-        certificate = _certificate(objective, H, C, Z, -rho * U, stretch)
+        certificate = _certificate(problem, H, C, Z, -rho * U, stretch)
         yield Step(
             partial(_factor, V, Z), certificate.value, certificate, {"rank": rank, "penalty": rho}
         )
@@ -100,21 +100,25 @@ def _balance(difference: Array, movement: Array) -> float:
 
 
 def _certificate(
-    objective: GramQuadratic, H: Array, C: Array, Z: Array, S: Array, stretch: Array
+    problem: Problem, H: Array, C: Array, Z: Array, S: Array, stretch: Array
 ) -> Certificate:
     """F(Z) − F* ≤ ⟨S, Z⟩ + ¼⟨G − S, (G − S)/H⟩ with G = ∇F(Z) and S ⪰ 0.
 
     λ_min(∇F) ≥ −‖∇F − S‖, both taken back to the coordinates of M by the stretch.
     """
-    value = float(np.sum(H * Z * Z) + 2 * np.sum(C * Z)) + objective.constant
+    constant = problem.objective.constant
+    square, linear = float(np.sum(H * Z * Z)), 2 * float(np.sum(C * Z))
+    value = square + linear + constant
     G = 2 * (H * Z + C)
     gap = max(0.0, float(np.sum(S * Z)) + float(np.sum((G - S) ** 2 / H)) / 4)
-    gap += rounding(value, objective.constant)
+    gap += 16 * float(np.finfo(float).eps) * (square + abs(linear) + abs(constant))
     return Certificate(
         value,
         -float(np.linalg.norm(stretch[:, None] * (G - S) * stretch)),
         float(np.sum(G * Z)),
         gap,
-        relative(gap, value, value - gap),
+        relative(gap, value, value - gap, problem.scale),
         "Fenchel dual point",
+        proof="eigenvalues",
+        scale=problem.scale,
     )

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import DENSE_ORDER, Certificate, certify_image
+from gramian.certificate import Certificate, certify_image
 from gramian.eigen import EigenPair, Method, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
@@ -63,7 +64,7 @@ def greedy(
         pair = leading_eigenpair(
             -objective.gradient(image),
             method=eigen,
-            v0=vector,
+            v0=_hinted(settings, vector),
             tol=eigen_tol,
             random_state=settings.rng,
         )
@@ -97,14 +98,21 @@ def greedy(
             return Status.LOCAL if limited else Status.STALLED
 
 
+def _hinted(settings: Settings, vector: Array | None) -> Array | None:
+    """The direction that a proof found and Lanczos did not, once; else the last eigenvector."""
+    hint, settings.hint.vector = settings.hint.vector, None
+    return vector if hint is None else hint
+
+
 def _certificate(
     problem: Problem, image: Any, pair: EigenPair, k: int, every: int
 ) -> Certificate | None:
     if k % every and problem.order > CHEAP_ORDER:
         return None
-    if problem.order <= DENSE_ORDER:  # where λ_min is computed, not estimated
+    if problem.order <= EXACT_ORDER:  # where λ_min is computed, not estimated
         return certify_image(problem, image)
-    cheap = certify_image(problem, image, bottom=-pair.value - pair.residual)
+    guess = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
+    cheap = certify_image(problem, image, bottom=guess)
     # Only near the answer is a sharper eigenvalue worth its price.
     near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
     return certify_image(problem, image) if near else cheap

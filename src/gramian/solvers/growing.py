@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import DENSE_ORDER, Certificate, certify_image, lowest_eigenvalue
+from gramian.certificate import Certificate, certify_image
 from gramian.eigen import leading_eigenpair, ritz_pairs
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
+from gramian.proofs import EXACT_ORDER, Bottom, lowest
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
 from gramian.solvers.lbfgs import descend
@@ -130,17 +131,17 @@ def _kept(Y: Array) -> Array:
     return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
 
 
-def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[float, Vector | None]:
+def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, Vector | None]:
     """A lower bound on λ_min, computed in full where the order allows it, else by Lanczos.
 
     A little below it, since 𝒜*(1) = I holds to rounding only.
     """
-    if gradient.order <= DENSE_ORDER:
-        lowest = lowest_eigenvalue(gradient)
+    if gradient.order <= EXACT_ORDER:
+        found = lowest(gradient)
     else:
         pair = leading_eigenpair(-gradient, v0=vector, tol=tol, random_state=0)
-        lowest, vector = -pair.value - pair.residual, pair.vector
-    return lowest - ROUNDING * abs(lowest), vector
+        found, vector = Bottom(-pair.value - pair.residual, "Lanczos", 1.0), pair.vector
+    return replace(found, value=found.value - ROUNDING * abs(found.value)), vector
 
 
 def _needed(value: float, Y: Array, settings: Settings) -> float:
@@ -152,5 +153,10 @@ def _needed(value: float, Y: Array, settings: Settings) -> float:
 def _better(known: LowerBound | None, certificate: Certificate) -> LowerBound | None:
     if certificate.gap is None:
         return known
-    found = LowerBound(certificate.lower_bound, certificate.method)
+    found = LowerBound(
+        certificate.lower_bound,
+        certificate.method,
+        how=certificate.proof,
+        miss=certificate.miss,
+    )
     return found if known is None or found.value > known.value else known

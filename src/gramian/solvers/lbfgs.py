@@ -13,7 +13,6 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers.base import (
-    ENDLESS,
     Run,
     Settings,
     Step,
@@ -99,7 +98,6 @@ def lbfgs(
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
-    scale = abs(objective.value(objective.image(factor)))
     while quiet < patience:
         factor = descend(objective, factor, settings, iterations=chunk, memory=memory)
         image = objective.image(factor)
@@ -107,6 +105,6 @@ def lbfgs(
         quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
         value = certificate.value
         yield Step(factor, value, certificate)
-        if falls_for_ever(objective, image) or value < -ENDLESS * scale:
+        if falls_for_ever(objective, image):
             return Status.UNBOUNDED
     return at_rest(problem, settings)

@@ -14,7 +14,7 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import quartic
-from gramian.solvers.base import ENDLESS, Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
 
 Array = NDArray[np.floating]
 
@@ -96,7 +96,7 @@ def line_searched(
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
-    first = drop = None
+    first = None
     steps = enumerate(conjugate_gradient(objective, factor, conjugate=conjugate))
     while True:
         try:
@@ -111,9 +111,6 @@ def line_searched(
         certificate = certify_image(problem, image) if t % check == 0 or settled else None
         value = objective.value(image)
         yield Step(image.factor, value, certificate, {"gradient_norm": norm})
-        drop = abs(value) if drop is None else drop
-        if value < -ENDLESS * drop:
-            return Status.UNBOUNDED
         if settled:
             break
     return at_rest(problem, settings)

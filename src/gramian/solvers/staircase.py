@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives import LowerBound, Objective
 from gramian.problem import Problem
+from gramian.proofs import Bottom
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers import lbfgs
@@ -156,6 +157,9 @@ class _Climb:
             return exact_ground(gradient.dense(), level, count)
         start = self.settings.rng.standard_normal(order)
         start *= NOISE / np.linalg.norm(start)
+        hint, self.settings.hint.vector = self.settings.hint.vector, None
+        if hint is not None and hint.shape == start.shape:
+            self.vector = hint
         start = start if self.vector is None else self.vector + start
         ground = estimated_ground(
             gradient, L, level, count, steps=steps, start=start, lift=self.lift
@@ -170,33 +174,41 @@ class _Climb:
         random start, which has not been drawn to an eigenvector that another one has passed by;
         and no bound is kept for later points.
         """
-        certificate = self._certificate(image, ground.bound)
         if self.problem.order > EXACT_ORDER:
-            return self._confirmed(image, ground, certificate)
-        if self.search.inside and not self._optimal(certificate):
+            return self._confirmed(
+                image, ground, self._certificate(image, _guess(ground.bound))
+            )
+        certificate = self._certificate(image, ground.bound)
+        if self.search.inside and (certificate.gap is None or not self._optimal(certificate)):
             self._bound_inside()
             certificate = self._certificate(image, ground.bound)
-        if certificate.gap is not None:
-            self.lower = LowerBound(certificate.lower_bound, certificate.method)
+        self._keep(certificate)
         return certificate
+
+    def _keep(self, certificate: Certificate) -> None:
+        """Keep a bound that is proved for the points to come."""
+        if certificate.gap is not None and certificate.proved:
+            self.lower = LowerBound(
+                certificate.lower_bound, certificate.method, how=certificate.proof
+            )
 
     def _confirmed(self, image: Any, ground: Ground, certificate: Certificate) -> Certificate:
         for steps in SHARPER_STEPS:
-            if not self._optimal(self._certificate(image, ground.hope)):
+            if not self._optimal(self._certificate(image, _guess(ground.hope))):
                 break
             self.vector = None
             again = self.ground(image, steps)
             bound = again.bound if again.hope <= ground.hope else min(again.bound, ground.hope)
-            certificate = self._certificate(image, bound)
+            certificate = self._certificate(image, _guess(bound))
             if self._optimal(certificate):
                 break
         return certificate
 
-    def _certificate(self, image: Any, bottom: float) -> Certificate:
+    def _certificate(self, image: Any, bottom: Bottom | float) -> Certificate:
         return certify_image(self.problem, image, bottom=bottom, known=self.lower)
 
     def _optimal(self, certificate: Certificate) -> bool:
-        return is_optimal(certificate, self.settings.tol, self.size)
+        return is_optimal(certificate, self.settings.tol)
 
     def trim(self, image: Any, certificate: Certificate) -> tuple[Any, Certificate]:
         """An answer within the tolerance at a smaller rank, where one is."""
@@ -366,8 +378,7 @@ class _Climb:
                 image = self.objective.image(np.linalg.cholesky(S))
                 bottom = exact_ground(self.objective.gradient(image).dense(), 0.0, 1).bound
                 certificate = self._certificate(image, bottom)
-                if certificate.gap is not None:
-                    self.lower = LowerBound(certificate.lower_bound, certificate.method)
+                self._keep(certificate)
         self.search.inside = []
 
     def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
@@ -397,6 +408,11 @@ class _Climb:
         return self.objective.image(
             np.ascontiguousarray(scaled(image.factor @ turn[:, live], self.trace))
         )
+
+
+def _guess(bound: float) -> Bottom:
+    """A bound by Lanczos, which a proof has to confirm."""
+    return Bottom(bound, "Lanczos", 1.0)
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:

@@ -1,0 +1,31 @@
+"""Lower bounds on the smallest eigenvalue of a symmetric matrix that hold in floating point.
+
+`lowest` takes an operator (products, and the form of the matrix where that is known) and answers
+with a `Bottom`: a number, how it was proved, and the probability that it is wrong, which is 0 for
+every way but Lanczos.
+"""
+
+from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum
+from gramian.proofs.bipartite import Bipartite
+from gramian.proofs.dense import DenseForm
+from gramian.proofs.estimate import estimated
+from gramian.proofs.low_rank import LowRank
+from gramian.proofs.search import PATIENCE, lowest
+from gramian.proofs.sparse import SparseForm, gershgorin
+
+__all__ = [
+    "EXACT_ORDER",
+    "PATIENCE",
+    "PROVED",
+    "Bipartite",
+    "Bottom",
+    "DenseForm",
+    "Factor",
+    "Form",
+    "LowRank",
+    "SparseForm",
+    "estimated",
+    "gershgorin",
+    "lowest",
+    "rounded_sum",
+]

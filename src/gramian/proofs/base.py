@@ -1,0 +1,86 @@
+"""What a proof of λ_min is, and what the forms of a matrix offer to one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+UNIT = float(np.finfo(float).eps) / 2
+"""The unit roundoff u."""
+
+EXACT_ORDER = 1500
+"""Up to this order all eigenvalues of a dense matrix are computed: half a second on one core."""
+
+SPREAD = 8.0
+"""λ of Higham and Mary's γ̃_m(λ) = λ√m u, which a sum of m rounded terms exceeds with a probability
+below 2 exp(−λ²/2), 3e-14 for each sum."""
+
+PROVED = 0.0
+
+
+@dataclass(frozen=True)
+class Bottom:
+    """A lower bound on λ_min: how it was found, and how likely it is to be wrong."""
+
+    value: float
+    how: str
+    """eigenvalues, Cholesky, sparse Cholesky, span, blocks, Gershgorin or Lanczos."""
+    miss: float = PROVED
+    """A bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
+    vector: Array | None = None
+    """An approximate eigenvector, where one was found."""
+
+    @property
+    def proved(self) -> bool:
+        return self.miss == PROVED
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The outcome of one factorisation of G − tI."""
+
+    definite: bool
+    """Whether it proves that G − tI is positive semidefinite."""
+    solve: Callable[[Array], Array] | None = None
+    """b ↦ (G − tI)⁻¹b, to find the eigenvalue next to t."""
+
+
+class Form(Protocol):
+    """A symmetric matrix that can be factorised after a shift."""
+
+    how: str
+
+    @property
+    def seconds(self) -> float:
+        """About what one factorisation takes; infinite where memory does not hold it."""
+
+    def above(self, t: float) -> Factor:
+        """Try to prove G ⪰ tI."""
+
+
+class Matrix(Protocol):
+    """What `lowest` is asked about."""
+
+    @property
+    def order(self) -> int: ...
+
+    def __matmul__(self, V: Array, /) -> Array: ...
+
+    def dense(self) -> Array: ...
+
+    def form(self) -> Any:
+        """What is known of its structure: a `Form`, a `LowRank`, a `Bipartite`, or None."""
+
+    def slack(self) -> Array:
+        """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` was made with."""
+
+
+def rounded_sum(terms: float) -> float:
+    """What a sum of so many rounded terms is off by, in units of the sum of their sizes."""
+    return float(SPREAD * np.sqrt(max(terms, 1.0)) + 2) * UNIT

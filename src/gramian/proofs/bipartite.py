@@ -1,0 +1,71 @@
+"""λ_min of a multiple of the identity beside an off-diagonal block: its largest singular value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.proofs.base import UNIT, rounded_sum
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Bipartite:
+    """[aI, B; Bᵀ, aI] with a sparse B (m × n): its smallest eigenvalue is a − ‖B‖."""
+
+    scale: float
+    B: Any
+
+    @property
+    def order(self) -> int:
+        """That of the smaller of BᵀB and BBᵀ."""
+        return min(self.B.shape)
+
+    def smaller(self) -> _NegativeGram:
+        """−BᵀB or −BBᵀ, whose λ_min is −‖B‖²."""
+        B = sp.csr_array(self.B)
+        return _NegativeGram(B if B.shape[1] <= B.shape[0] else sp.csr_array(B.T))
+
+    def from_smaller(self, bottom: float) -> float:
+        """The bound on λ_min that one on that of the smaller matrix gives."""
+        return self.scale - float(np.sqrt(max(-bottom, 0.0))) * (1 + 4 * UNIT)
+
+
+@dataclass(frozen=True)
+class _NegativeGram:
+    """−BᵀB, formed where it is asked for."""
+
+    B: Any
+
+    @property
+    def order(self) -> int:
+        return int(self.B.shape[1])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.order, self.order
+
+    def __matmul__(self, V: Array) -> Array:
+        return -(self.B.T @ (self.B @ V))
+
+    @cached_property
+    def _gram(self) -> Array:
+        gram: Array = (self.B.T @ self.B).toarray()
+        return gram
+
+    def dense(self) -> Array:
+        return -self._gram
+
+    def form(self) -> None:
+        return None
+
+    def slack(self) -> Array:
+        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB."""
+        counts = np.bincount(self.B.indices, minlength=self.order)
+        return rounded_sum(float(np.max(counts, initial=1))) * np.diagonal(self._gram)

@@ -1,0 +1,75 @@
+"""λ_min of a dense matrix: all eigenvalues at moderate order, Cholesky's factor beyond it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from gramian.proofs.base import UNIT, Bottom, Factor
+
+Array = NDArray[np.floating]
+
+FLOPS = 8e9
+"""Floating-point operations a second that Cholesky's factorisation has at least, on one core."""
+
+
+class DenseForm:
+    """A dense symmetric G, known up to E with |E_ij| ≤ e_i e_j."""
+
+    how = "Cholesky"
+
+    def __init__(self, G: Array, slack: Array) -> None:
+        self.G, self.slack = G, slack
+        self.order = G.shape[0]
+
+    @property
+    def seconds(self) -> float:
+        return dense_seconds(self.order)
+
+    def above(self, t: float) -> Factor:
+        """Cholesky's factor of A = G − tI with its diagonal made smaller by what rounding can hide.
+
+        Where the algorithm ends, A + Δ is positive semidefinite for some |Δ_ij| ≤ φ √(a_ii a_jj)
+        with φ = γ_{n+1}/(1 − γ_{n+1}) (Higham, Theorem 10.3; Rump 2006). An error bounded by
+        e_i e_j is no less than −n diag(e²): so the diagonal loses nφ of itself, and n e_i². No
+        row is judged by the size of another.
+        """
+        n = self.order
+        diagonal = np.diagonal(self.G) - t
+        diagonal = (diagonal - n * self.slack) * (1.0 - 2 * n * (n + 2) * UNIT)
+        if not np.all(diagonal > 0):
+            return Factor(False)
+        A = self.G.copy()
+        np.fill_diagonal(A, diagonal)
+        factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        if info != 0:
+            return Factor(False)
+        return Factor(True, lambda b: dpotrs(factor, b, lower=0)[0])
+
+    @cached_property
+    def scale(self) -> float:
+        return float(np.mean(np.abs(np.diagonal(self.G))))
+
+
+def dense_seconds(order: int) -> float:
+    """About what Cholesky's factorisation of that order takes."""
+    return order**3 / 3 / FLOPS
+
+
+def all_eigenvalues(matrix: Any) -> Bottom:
+    """The smallest of all eigenvalues, less the backward error of its computation."""
+    G = matrix.dense()
+    if not np.all(np.isfinite(G)):
+        raise FloatingPointError("the gradient is not finite")
+    lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
+    return Bottom(float(lowest) - rounding_of(G, matrix.slack()), "eigenvalues")
+
+
+def rounding_of(G: Array, slack: Array) -> float:
+    """What a computed eigenvalue can be off by: the algorithm's share, and how G was made."""
+    return float(16 * UNIT * np.linalg.norm(G) + np.sum(slack))

@@ -1,0 +1,53 @@
+"""λ_min of a multiple of the identity and a matrix of low rank: the span is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from gramian.proofs.base import UNIT, Bottom, rounded_sum
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """cI + UWUᵀ with U (n × k) and a symmetric W (k × k), dense or sparse."""
+
+    scale: float
+    U: Array
+    W: Any
+
+    def lowest(self, *, vector: bool = False) -> Bottom:
+        """c and the eigenvalues of RWRᵀ for U = QR, less what rounding can hide.
+
+        The columns of U are first scaled so that no row of |W| sums to more than 1. The residual
+        of QR and what Q lacks of orthonormal columns are measured, not assumed.
+        """
+        n, k = self.U.shape
+        if k == 0:
+            return Bottom(self.scale, "span")
+        reach = np.asarray(abs(self.W).sum(axis=1), dtype=float).ravel()
+        root = np.sqrt(np.where(reach > 0, reach, 1.0))
+        U = self.U * root
+        W = np.asarray(self.W.toarray() if hasattr(self.W, "toarray") else self.W)
+        W = W / np.outer(root, root)
+        if not np.all(np.isfinite(U)):
+            raise FloatingPointError("the gradient is not finite")
+        Q, R = scipy.linalg.qr(U, mode="economic", check_finite=False)
+        S = R @ W @ R.T
+        S = 0.5 * (S + S.T)
+        size = float(np.sum(R * R))
+        residual = float(np.linalg.norm(U - Q @ R)) + rounded_sum(k) * np.sqrt(size * k)
+        skew = float(np.linalg.norm(Q.T @ Q - np.eye(Q.shape[1]))) + rounded_sum(n) * k
+        values, vectors = np.linalg.eigh(S)
+        hidden = 2 * residual * np.sqrt(size) + residual**2
+        hidden += (16 * UNIT + 4 * rounded_sum(k)) * size
+        below = min(float(values[0]), 0.0) if n > k else float(values[0])
+        bound = (below - hidden) * (1 + skew) if below < hidden else (below - hidden) * (1 - skew)
+        found = Q @ vectors[:, 0] if vector else None
+        return Bottom(self.scale + bound, "span", vector=found)

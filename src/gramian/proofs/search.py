@@ -1,0 +1,141 @@
+"""The largest shift that a factorisation proves: an estimate first, then the proof below it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from gramian.memory import memory
+from gramian.proofs.base import EXACT_ORDER, Bottom, Form
+from gramian.proofs.bipartite import Bipartite
+from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
+from gramian.proofs.estimate import STEPS, estimated
+from gramian.proofs.low_rank import LowRank
+
+Array = NDArray[np.floating]
+
+PATIENCE = 60.0
+"""Seconds that the factorisations of one proof may take, unless told."""
+
+TRIALS = 6
+"""Factorisations of one proof, three of them as a rule."""
+
+WIDER = 16.0
+"""How much further down the next one is tried where one fails."""
+
+ENOUGH = 4.0
+"""A bound this many times as far down as is wanted need not be sharpened."""
+
+INVERSE_STEPS = 30
+
+
+def lowest(
+    matrix: Any,
+    *,
+    wanted: float | None = None,
+    seconds: float = PATIENCE,
+    start: Array | None = None,
+    prove: bool = True,
+) -> Bottom:
+    """A lower bound on λ_min, proved where that fits into the time and the memory there is.
+
+    Parameters
+    ----------
+    matrix : see `gramian.proofs.base.Matrix`.
+    wanted : the accuracy that is of use; by default a billionth of the matrix's size.
+    seconds : what the proof may take; 0 gives an estimate at once.
+    start : a guess of the eigenvector.
+    prove : whether to try; without, it is an estimate beyond order 1500.
+    """
+    deadline = time.perf_counter() + seconds
+    form = matrix.form()
+    if isinstance(form, LowRank) and (matrix.order > EXACT_ORDER or form.U.shape[1] == 0):
+        return form.lowest(vector=True)
+    if matrix.order <= EXACT_ORDER:
+        return all_eigenvalues(matrix)
+    if isinstance(form, Bipartite):
+        return _of_blocks(matrix, form, wanted, seconds, start, prove)
+    if isinstance(form, LowRank):
+        form = None
+    if prove and form is None and _dense_fits(matrix.order, seconds):
+        form = DenseForm(matrix.dense(), matrix.slack())
+    wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
+    if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
+        return estimated(matrix, wanted, deadline=deadline, start=start)
+    guess = estimated(matrix, wanted, deadline=deadline, start=start, starts=1, most=STEPS[1])
+    return _proved(matrix, form, guess, wanted, deadline)
+
+
+def _of_blocks(
+    matrix: Any,
+    form: Bipartite,
+    wanted: float | None,
+    seconds: float,
+    start: Array | None,
+    prove: bool,
+) -> Bottom:
+    """That of the smaller Gram matrix of the block, where it is not too large itself."""
+    if prove and (form.order <= EXACT_ORDER or _dense_fits(form.order, seconds)):
+        smaller = form.smaller()
+        fine = None if wanted is None else 2 * wanted * max(form.scale, wanted)
+        found = lowest(smaller, wanted=fine, seconds=seconds)
+        if found.proved:
+            return Bottom(form.from_smaller(found.value), "blocks")
+    accuracy = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
+    deadline = time.perf_counter() + seconds
+    return estimated(matrix, accuracy, deadline=deadline, start=start)
+
+
+def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
+    """The bound of the first shift that a factorisation proves, sharpened where it is far down."""
+    top = float(guess.value)
+    step, shift, proof = wanted, top, None
+    seen = top if guess.vector is None else float(guess.vector @ (matrix @ guess.vector))
+    for _ in range(TRIALS):
+        shift = top - step
+        proof = form.above(shift)
+        if proof.definite or time.perf_counter() >= deadline:
+            break
+        step = max(WIDER * step, 1e-13 * _size(matrix))
+    if proof is None or not proof.definite:
+        return Bottom(top, "Lanczos", 1.0, guess.vector)
+    first = Bottom(shift, form.how, vector=guess.vector)
+    near = seen - shift <= ENOUGH * wanted
+    if near or proof.solve is None or time.perf_counter() >= deadline:
+        return first
+    value, vector = _next_to(shift, proof.solve, matrix)
+    sharper = value - wanted
+    if sharper > shift and form.above(sharper).definite:
+        return Bottom(sharper, form.how, vector=vector)
+    return Bottom(shift, form.how, vector=vector)
+
+
+def _next_to(shift: float, solve: Any, matrix: Any) -> tuple[float, Array]:
+    """The eigenvalue next above a shift that lies below all of them, by inverse Lanczos."""
+    n = matrix.order
+    inverse = LinearOperator((n, n), matvec=lambda b: solve(np.ravel(b)), dtype=float)
+    start = np.random.default_rng(1).standard_normal(n)
+    try:
+        _, vectors = eigsh(inverse, k=1, which="LA", v0=start, ncv=INVERSE_STEPS, tol=1e-6)
+        vector = np.ascontiguousarray(vectors[:, 0])
+    except Exception:  # no convergence: a few steps of inverse iteration are as good a guess
+        vector = start
+        for _ in range(INVERSE_STEPS):
+            vector = solve(vector)
+            vector /= np.linalg.norm(vector)
+    return float(vector @ (matrix @ vector)), vector
+
+
+def _dense_fits(order: int, seconds: float) -> bool:
+    """Whether the matrix and its factor fit into a quarter of the memory, and into the time."""
+    return 16.0 * order**2 < memory() / 4 and TRIALS / 2 * dense_seconds(order) <= seconds
+
+
+def _size(matrix: Any) -> float:
+    """About ‖G‖/√n, from one product."""
+    probe = np.random.default_rng(0).standard_normal(matrix.order)
+    return float(np.linalg.norm(matrix @ probe) / np.linalg.norm(probe)) or 1.0
