@@ -244,7 +244,7 @@ class Completion(Kept, BaseEstimator, ABC):
 
     def _named(self, X: Any, count: int) -> Any:
         """The first columns of the fit, found in a frame by name; all else as it is given."""
-        columns = getattr(self, "columns_", None)  # models of old do not have it
+        columns: Any = getattr(self, "columns_", None)  # models of old do not have it
         if not hasattr(X, "iloc") or not are_names(columns):
             return X
         wanted, there = list(columns[:count]), list(X.columns)
