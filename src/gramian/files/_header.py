@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gramian.files._arrays import Archive, archive, read_npy
-from gramian.files._columns import counted_names
+from gramian.files._columns import Numbered, counted_names, find
 from gramian.files._contents import frame, has_table, main_array, names_in
 from gramian.files._errors import NameOfFile, reading
 from gramian.files._source import locate
@@ -27,6 +28,11 @@ class Header:
 
     names: list[str]
     named: bool
+
+    def places(self, path: NameOfFile, columns: Sequence[str]) -> list[int]:
+        """Where columns are, by name, or by number where the file has no names."""
+        numbered: Any = Numbered(path, self.names, self.named)
+        return [find(numbered, name) for name in columns]
 
 
 def read_header(
