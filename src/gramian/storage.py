@@ -15,6 +15,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -69,17 +70,101 @@ def _name(cls: type) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of another only when it is whole and on the disk."""
+    """A file to write that takes the place of another only when it is whole and on the disk.
+
+    Only of one of its own kind, whatever their names: a model never of a table, nor a page of a
+    model, unless inside `overwriting`.
+    """
     partial = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}.partial")
     try:
         with open(partial, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        refuse_other_kind(path, kind_of(partial))
         os.replace(partial, path)
+    except OSError as reason:
+        partial.unlink(missing_ok=True)
+        if str(partial) not in (reason.filename, reason.filename2):
+            raise
+        raise OSError(reason.errno, reason.strerror, str(path)) from reason
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+# --- what is there already -------------------------------------------------------------
+
+MODEL, CHECKPOINT = "a gramian model", "a gramian checkpoint"
+PAGE, PICTURE = "a page of gramian", "a picture of Matplotlib"
+TEXT, GZIPPED, ARRAY = "text", "gzipped data", "an array of numpy"
+ARRAYS, PARQUET = "arrays of numpy", "a Parquet table"
+"""The kinds of file that gramian writes, as messages call them."""
+
+OTHERS = (
+    (b"\x93NUMPY", ARRAY),
+    (b"PAR1", PARQUET),
+    (b"\x1f\x8b", GZIPPED),
+    (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "a picture"),
+)
+"""How files begin that are not text."""
+
+HEAD = 1 << 16
+"""Bytes from which a kind is told."""
+
+_OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=False)
+
+
+@contextmanager
+def overwriting() -> Iterator[None]:
+    """Let files take the place of others of any kind inside the block."""
+    token = _OVERWRITING.set(True)
+    try:
+        yield
+    finally:
+        _OVERWRITING.reset(token)
+
+
+def refuse_other_kind(path: Path, kind: str | None) -> None:
+    """Refuse to lose a file that is not of this kind; an empty one is no loss."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise StoredFileError(f"{path} is not an ordinary file: name another place")
+    there = None if _OVERWRITING.get() else kind_of(path)
+    if there is not None and there != kind:
+        raise StoredFileError(
+            f"{path} is there already and holds {there}, not {kind}: remove it or name another file"
+        )
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file holds, told by its content; None where there is none, or it is empty."""
+    if not path.is_file() or path.stat().st_size == 0:
+        return None
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+    if head.startswith(b"PK"):
+        return _kind_of_archive(path)
+    page = b"<!doctype html" in head[:200].lower() or b"<html" in head[:200].lower()
+    if page:
+        return PAGE if b"<title>gramian" in head else "an HTML page of another program"
+    found = next((kind for magic, kind in OTHERS if head.startswith(magic)), None)
+    drawn = found in ("a picture", "a PDF document") or b"<svg" in head[:2000]
+    if drawn:
+        return PICTURE if b"atplotlib" in path.read_bytes() else found or "a picture"
+    return found or ("other data" if b"\0" in head else TEXT)
+
+
+def _kind_of_archive(path: Path) -> str:
+    ours = is_stored(path)
+    if ours is not None:
+        return f"a gramian {ours}"
+    try:
+        with zipfile.ZipFile(path) as archive:
+            arrays = any(name.endswith(".npy") for name in archive.namelist())
+    except Exception:  # of a file that is damaged, anything can be wrong
+        arrays = False
+    return ARRAYS if arrays else "a zip archive"
 
 
 def write(path: Path, kind: str, content: Any) -> None:

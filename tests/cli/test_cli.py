@@ -2,71 +2,20 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.io
 import scipy.sparse as sp
-from sklearn.datasets import dump_svmlight_file, load_iris, make_moons, make_swiss_roll
+from sklearn.datasets import dump_svmlight_file, make_moons
 from sklearn.metrics import adjusted_rand_score
 
 import gramian as gm
-from gramian.cli import main
 from gramian.cli.app import COMMANDS
-
-FLOWERS = load_iris(as_frame=True)
-EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """A folder with the files that the examples name, and some of our own in their place."""
-    shutil.copytree(EXAMPLES, tmp_path, dirs_exist_ok=True)
-    monkeypatch.chdir(tmp_path)
-    frame = FLOWERS.data.assign(species=FLOWERS.target_names[FLOWERS.target])
-    frame.to_csv("flowers.csv", index=False)
-    frame.drop(columns="species").iloc[::7].to_csv("new.csv", index=False)
-    roll = make_swiss_roll(120, random_state=0)[0]
-    pd.DataFrame(roll, columns=list("xyz")).to_csv("points.csv", index=False)
-    np.savetxt("same.csv", [[0, 1], [1, 2], [5, 9]], fmt="%d", delimiter=",")
-    ratings().to_csv("ratings.csv", index=False)
-    A = np.random.default_rng(0).standard_normal((30, 30))
-    np.save("kernel.npy", A @ A.T)
-    C = np.corrcoef(np.random.default_rng(0).standard_normal((5, 7)))
-    C[0, 1] = C[1, 0] = -0.99
-    np.savetxt("correlations.csv", C, delimiter=",")
-    return tmp_path
-
-
-def ratings() -> pd.DataFrame:
-    rng = np.random.default_rng(0)
-    values = 3 + rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20))
-    i, j = np.nonzero(rng.random(values.shape) < 0.5)
-    names = np.array(["alice", "bob", *(f"user {k}" for k in range(2, 30))])
-    return pd.DataFrame(
-        {"user": names[i], "item": [f"film {k}" for k in j], "rating": values[i, j].round()}
-    )
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command: its exit status, what it printed, and what it complained of."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["gramian", *map(str, arguments)])
-        status = 0
-        try:
-            main()
-        except SystemExit as done:
-            status = done.code or 0
-        return status, *capsys.readouterr()
-
-    return run
+from tests.cli.data import FLOWERS, ratings
 
 
 def told(run, *arguments):
@@ -384,7 +333,8 @@ def test_bench_lists_in_a_checkout(run, monkeypatch):
         ("cluster points.csv --clusters 2 --must-link same.csv --missing drop", "would shift"),
         ("cluster points.csv --clusters 2 --must-link same.csv --cannot-link same.csv", "0"),
         ("cluster flowers.csv --drop species --clusters 2 --must-link big.csv", "999"),
-        ("complete flowers.csv", "repetitions"),
+        ("complete flowers.csv", "--columns"),
+        ("complete twice.csv", "--duplicates mean"),
         ("complete ratings.csv --columns a,b", "three names"),
         ("complete ratings.csv --lam -1", "lam must be"),
         ("recommend alice --model flowers.csv", "not a whole gramian model"),
@@ -398,6 +348,7 @@ def test_bench_lists_in_a_checkout(run, monkeypatch):
 )
 def test_refusals_are_sentences(line, message, run, folder):
     np.savetxt("big.csv", [[0, 999]], fmt="%d", delimiter=",")
+    pd.concat([ratings(), ratings()]).to_csv("twice.csv", index=False)
     gaps()
     if "ratings.gramian" in line:
         assert run("complete", "ratings.csv", "--model", "ratings.gramian")[0] == 0

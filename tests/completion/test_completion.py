@@ -140,6 +140,43 @@ def test_ids_may_be_anything_and_unknown_ones_fall_back_to_offsets():
     np.testing.assert_allclose(plain.predict(frame), plain.predict([[5, 3], [7, 4]]))
 
 
+@pytest.mark.parametrize("model", [NuclearCompletion(lam=2.0), MMMF(lam=2.0)], ids=["nuc", "mmmf"])
+def test_frames_are_read_by_the_names_of_the_fit(model, tmp_path):
+    frame = pd.DataFrame({"who": ROWS, "what": COLS, "stars": VALUES.round()})
+    model.fit(frame)
+    expected = model.predict((ROWS, COLS))
+    shuffled = frame.assign(when=np.arange(ROWS.size))[["when", "what", "stars", "who"]]
+    model.save(tmp_path / "model")
+    for fitted in (model, gm.load(tmp_path / "model")):
+        assert fitted.columns_ == ("who", "what", "stars")
+        np.testing.assert_array_equal(fitted.predict(shuffled), expected)
+        np.testing.assert_array_equal(fitted.predict(frame[["what", "who"]]), expected)
+        with pytest.raises(ValueError, match="no column 'who', by which"):
+            fitted.predict(frame.rename(columns={"who": "whom"}))
+        twice = pd.concat([frame, frame[["who"]]], axis=1)
+        with pytest.raises(ValueError, match="two columns named 'who'"):
+            fitted.predict(twice)
+    model.fit((ROWS, COLS, VALUES.round()))
+    assert model.columns_ is None
+    np.testing.assert_array_equal(model.predict(frame.iloc[:, :2]), model.predict((ROWS, COLS)))
+
+
+def test_rows_are_folded_in_by_the_names_of_the_fit():
+    frame = pd.DataFrame({"who": ROWS, "what": COLS, "stars": VALUES})
+    model = NuclearCompletion(lam=2.0).fit(frame)
+    shuffled = frame.assign(when=np.arange(ROWS.size))[["when", "stars", "what", "who"]]
+    np.testing.assert_array_equal(model.transform(shuffled), model.transform(frame))
+    np.testing.assert_array_equal(model.complete(shuffled), model.complete(frame))
+    with pytest.raises(ValueError, match="no column 'who' or 'what'"):
+        model.transform(pd.DataFrame({"a": ROWS, "b": COLS, "stars": VALUES}))
+
+
+def test_ratings_with_more_columns_are_not_taken_for_a_matrix():
+    frame = pd.DataFrame({"userId": ROWS, "movieId": COLS, "rating": VALUES, "timestamp": ROWS})
+    with pytest.raises(ValueError, match=r"pass X\[\['userId', 'movieId', 'rating'\]\]"):
+        NuclearCompletion().fit(frame)
+
+
 def test_recommendations_are_the_largest_predictions_not_yet_seen():
     model = NuclearCompletion(lam=2.0, bounds=None).fit((ROWS, COLS, VALUES))
     items, values = model.recommend(4, 5)

@@ -30,6 +30,7 @@ from gramian.files import (
     FileError,
     Table,
     describe,
+    read_header,
     read_matrix,
     read_pairs,
     read_ratings,
@@ -207,17 +208,17 @@ def labelled(path: Path) -> Table:
 KINDS: dict[str, Kind] = {
     "csv": (
         [(".csv", CSV), (".csv", QUOTED)],
-        [labelled, describe],
+        [labelled, describe, read_header],
         mutated,
     ),
     "tsv": (
         [(".tsv", CSV.replace(b",", b"\t")), (".tsv", QUOTED.replace(b",", b"\t"))],
-        [labelled, describe],
+        [labelled, describe, read_header],
         mutated,
     ),
     "gz": (
         [(".csv.gz", NUMBERED), (".svm.gz", SVM), (".mtx.gz", MARKET), (".gz", PLAIN)],
-        [read_table, describe],
+        [read_table, describe, read_header],
         inside_gzip,
     ),
     "parquet": (
@@ -226,12 +227,12 @@ KINDS: dict[str, Kind] = {
             (".parquet", parquet(compression="none", use_dictionary=False)),
             (".pq", parquet(compression="zstd", data_page_version="2.0", row_group_size=9)),
         ],
-        [labelled, describe],
+        [labelled, describe, read_header],
         mutated,
     ),
-    "npz": ([(".npz", data) for data in NPZ], [read_table, describe], inside_zip),
-    "npy": ([(".npy", data) for data in NPY], [read_table, describe], mutated),
-    "svmlight": ([(".svm", SVM)], [read_table, describe], mutated),
+    "npz": ([(".npz", data) for data in NPZ], [read_table, describe, read_header], inside_zip),
+    "npy": ([(".npy", data) for data in NPY], [read_table, describe, read_header], mutated),
+    "svmlight": ([(".svm", SVM)], [read_table, describe, read_header], mutated),
     "mtx": (
         [(".mtx", MARKET), (".mtx", PATTERN), (".mtx", ARRAY)],
         [read_table, read_matrix, describe],

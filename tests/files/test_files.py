@@ -17,7 +17,9 @@ from sklearn.datasets import dump_svmlight_file
 
 from gramian.files import (
     FileError,
+    Header,
     describe,
+    read_header,
     read_matrix,
     read_pairs,
     read_ratings,
@@ -746,3 +748,68 @@ def test_a_missing_library_is_named(text, monkeypatch):
         read_table(text("1,2\n"))
     with pytest.raises(ImportError, match=r"needs pyarrow: install gramian\[cli\]"):
         read_table(text("PAR1", "t.parquet"))
+
+
+# --- columns by their names ------------------------------------------------------------
+
+
+def test_headers_are_read_alone(tmp_path):
+    (tmp_path / "t.csv").write_text("when,user,item\n1,a,b\n2,c,d\n")
+    assert read_header(tmp_path / "t.csv") == Header(["when", "user", "item"], True)
+    (tmp_path / "n.csv").write_text("1,2\n3,4\n")
+    assert read_header(tmp_path / "n.csv") == Header(["x0", "x1"], False)
+    (tmp_path / "s.csv").write_text("item,user\na,b\nc,d\n")  # text above text
+    assert read_header(tmp_path / "s.csv") == Header(["x0", "x1"], False)
+    expected = ("user", "item")
+    assert read_header(tmp_path / "s.csv", expected=expected) == Header(["item", "user"], True)
+    np.save(tmp_path / "t.npy", X)
+    assert read_header(tmp_path / "t.npy") == Header([f"x{k}" for k in range(X.shape[1])], False)
+    np.savez(tmp_path / "r.npz", user=[1, 2], item=[3, 4])
+    assert read_header(tmp_path / "r.npz") == Header(["user", "item"], True)
+    write_table(tmp_path / "t.npz", X[:, :2], columns=["b", "a"])
+    assert read_header(tmp_path / "t.npz") == Header(["b", "a"], True)
+    write_table(tmp_path / "sparse.npz", SPARSE)
+    assert read_header(tmp_path / "sparse.npz") is None
+    pd.DataFrame({"b": [1], "a": [2]}).to_parquet(tmp_path / "t.parquet")
+    assert read_header(tmp_path / "t.parquet") == Header(["b", "a"], True)
+
+
+def test_pairs_of_names_are_found_by_their_header(tmp_path):
+    (tmp_path / "p.csv").write_text("item,user\nfilm,alice\nbook,bob\n")
+    rows, cols, _ = read_ratings(tmp_path / "p.csv", columns=["user", "item"], rated=False)
+    assert rows.tolist() == ["alice", "bob"] and cols.tolist() == ["film", "book"]
+
+
+def test_columns_of_arrays_go_by_their_number(tmp_path):
+    table = np.array([[9.0, 5.0, 1.0, 2.0], [8.0, 4.0, 3.0, 4.0]])
+    for path in (tmp_path / "r.npy", tmp_path / "r.npz"):
+        (np.save if path.suffix == ".npy" else np.savez)(path, table)
+        rows, cols, values = read_ratings(path, columns=["2", "3", "1"])
+        assert (rows.tolist(), cols.tolist(), values.tolist()) == ([1, 3], [2, 4], [5.0, 4.0])
+        with pytest.raises(FileError, match="no column 'user'"):
+            read_ratings(path, columns=["user", "3", "1"])
+    with pytest.raises(FileError, match="three columns, not one"):
+        read_ratings(tmp_path / "r.npy", columns=["2", "2", "1"])
+    scipy.io.mmwrite(tmp_path / "r.mtx", SPARSE)
+    with pytest.raises(FileError, match="do not name any"):
+        read_ratings(tmp_path / "r.mtx", columns=["0", "1", "2"])
+
+
+def test_weights_of_pairs_go_by_their_name(tmp_path):
+    (tmp_path / "p.csv").write_text("weight,b,a\n0.5,3,4\n2,5,6\n")
+    pd.DataFrame({"b": [3, 5], "Weight": [0.5, 2], "a": [4, 6]}).to_parquet(tmp_path / "p.parquet")
+    for name in ("p.csv", "p.parquet"):
+        pairs, weights = read_pairs(tmp_path / name)
+        assert pairs.tolist() == [[3, 4], [5, 6]] and weights.tolist() == [0.5, 2]
+    pd.DataFrame({"b": [3, 5], "a": [4, 6]}).to_csv(tmp_path / "index.csv")
+    with pytest.raises(FileError, match="no name, as an index has"):
+        read_pairs(tmp_path / "index.csv")
+
+
+def test_rows_of_a_matrix_are_as_its_columns(tmp_path):
+    frame = pd.DataFrame(np.eye(3), index=list("abc"), columns=list("abc"))
+    frame.to_csv(tmp_path / "m.csv")
+    np.testing.assert_array_equal(read_matrix(tmp_path / "m.csv"), np.eye(3))
+    frame.loc[["b", "a", "c"]].to_csv(tmp_path / "m.csv")
+    with pytest.raises(FileError, match="'b' where 'a' belongs: sort them alike"):
+        read_matrix(tmp_path / "m.csv")

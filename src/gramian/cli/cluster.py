@@ -21,14 +21,15 @@ from gramian.cli.options import (
     standardize_option,
 )
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import deliver, last, note_scales, prepared, samples
+from gramian.cli.outputs import Writing
+from gramian.cli.samples import deliver, free, last, note_scales, prepared, samples
 from gramian.files import read_pairs
 from gramian.kernel import NPKL, PCP, RegPCP
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
 
-@click.command()
+@click.command(cls=Writing)
 @input_options
 @click.option("--clusters", type=int, help="How many; the number of labels unless told.")
 @click.option("--must-link", type=FILE, help="Pairs of row numbers (from 0) that belong together.")
@@ -93,9 +94,10 @@ def cluster(
     if out is not None:
         called = _majority(names, codes, fitted.labels_)
         cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
-        extra = {**({} if y is None else {given.label: y}), "cluster": cluster}
-        columns = getattr(X, "columns", [f"x{k}" for k in range(X.shape[1])])
-        deliver(out, _dense(X), [str(c) for c in columns], first=given.ids, extra=extra)
+        columns = [str(c) for c in getattr(X, "columns", [f"x{k}" for k in range(X.shape[1])])]
+        extra = {} if y is None else {given.label: y}
+        extra[free("cluster", {*columns, *given.ids, *extra})] = cluster
+        deliver(out, _dense(X), columns, first=given.ids, extra=extra)
     if plot is not None:
         draw(fitted.plot(), plot)
     show(

@@ -22,20 +22,26 @@ from gramian.cli.options import (
     write_report,
 )
 from gramian.cli.output import bad_input, leave, note, outcome, show
-from gramian.cli.samples import deliver, written
+from gramian.cli.outputs import Writing
+from gramian.cli.samples import deliver, free, listed, written
 from gramian.completion import MMMF, NuclearCompletion
-from gramian.files import FileError, describe, read_ratings
+from gramian.completion._base import ROLES, are_names, by_role
+from gramian.files import Header, read_header, read_ratings
 from gramian.report.families import rows_section
 
 METHODS: dict[str, Any] = {"nuclear": NuclearCompletion, "mmmf": MMMF}
 
+Pairs = tuple[NDArray[Any], NDArray[Any]]
+Columns = tuple[str, ...] | tuple[int, ...] | None
+"""Names, or places in a file without a header; None for a matrix."""
 
-@click.command()
+
+@click.command(cls=Writing)
 @click.argument("file", type=FILE)
 @click.option(
     "--columns",
     metavar="USER,ITEM,RATING",
-    help="Which columns; found by their names, else the first three.",
+    help="Which columns, by name, or by number from 0 without a header; found unless told.",
 )
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
 @click.option(
@@ -61,6 +67,11 @@ def complete(
 ) -> None:
     """Learn to fill the gaps of a matrix from the ratings of FILE: user, item, rating a line.
 
+    The columns are found by what they are called (user, movie, stars, …); three columns with other
+    names, and the first three without a header, are taken in this order with a note; of all else
+    --columns has to say which they are. The model keeps their names, or places, by which `gramian
+    predict` finds them in other files.
+
     Save the model (--model) for `gramian predict` and `gramian recommend`; --out writes the
     ratings with what the model says of them.
 
@@ -68,8 +79,9 @@ def complete(
     Example:
       gramian complete ratings.csv --model ratings.gramian
     """
-    names = _names(columns) or _by_their_names(file, format)
-    rows, cols, values = read_ratings(file, columns=names, format=format)
+    names = _to_fit(file, format, _split(columns, "user,item,rating"))
+    asked = None if names is None else [str(name) for name in names]
+    rows, cols, values = read_ratings(file, columns=asked, format=format)
     if rows.size > 1 and np.unique(rows).size == rows.size:
         note("every user has one rating only: are these the right columns? --columns names them")
     with bad_input():
@@ -77,6 +89,7 @@ def complete(
             lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
         )
         run.fit(model, (rows, cols, values))
+        model.columns_ = names
     fitted = model.predict((rows, cols))
     if out is not None:
         both = np.column_stack([values, fitted])
@@ -103,7 +116,7 @@ def complete(
     leave(model.result_.status)
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("users", nargs=-1)
 @click.option("--model", type=FILE, required=True, help="A model of `gramian complete`.")
 @click.option("-n", "--top", type=int, default=10, show_default=True, help="Items for each user.")
@@ -153,17 +166,24 @@ def recommend(
 
 
 def predicted(
-    model: Any, file: Path, format: str | None, out: Path | None, report: Path | None
+    model: Any,
+    file: Path,
+    pairs: Pairs,
+    out: Path | None,
+    report: Path | None,
+    ids: dict[str, Any],
 ) -> None:
     """Predict the pairs of a file."""
-    rows, cols = _pairs(file, format)
-    pairs = (_as(model.row_ids_, rows), _as(model.col_ids_, cols))
-    values, known = model.predict(pairs, return_known=True)
-    if _headed(model, *pairs):
-        note(f"the first line of {file}, {rows[0]} and {cols[0]}, is taken for a header")
-        rows, cols, values, known = rows[1:], cols[1:], values[1:], known[1:]
-    first = {"user": rows, "item": cols}
-    deliver(out, values[:, None], ["prediction"], first=first, extra={"known": known.astype(int)})
+    rows, cols = pairs
+    values, known = model.predict(
+        (_as(model.row_ids_, rows), _as(model.col_ids_, cols)), return_known=True
+    )
+    if not known.any():
+        note(f"no pair of {file} has both its user and its item in the model: are these the right "
+             "columns? --columns names them")  # fmt: skip
+    first = {**ids, free("user", ids): rows, free("item", ids): cols}
+    extra = {free("known", first): known.astype(int)}
+    deliver(out, values[:, None], ["prediction"], first=first, extra=extra)
     written(out, values.size)
     if report is not None:
         told = [list(row) for row in zip(rows, cols, values, strict=True)]
@@ -171,13 +191,64 @@ def predicted(
         write_report(model, report, more=[section])
 
 
-def _pairs(file: Path, format: str | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The first two columns of a file."""
-    try:
-        rows, cols, _ = read_ratings(file, format=format)
-    except FileError:
-        rows, cols, _ = read_ratings(file, format=format, rated=False)
-    return rows, cols
+def pairs_of(model: Any, file: Path, format: str | None, columns: str | None) -> Pairs:
+    """The users and items of a file: as asked, or where the fit had them, by name or by place."""
+    asked = _split(columns, "user,item")
+    fitted: Any = getattr(model, "columns_", None)
+    by_name = are_names(fitted)
+    expected = asked or (fitted[:2] if by_name else ())
+    header = read_header(file, format=format, expected=expected)
+    if header is None and by_name:
+        raise click.ClickException(
+            f"{file} is a matrix, and the model was fitted to columns with names: write the pairs "
+            f"as CSV with the header {','.join(expected)}"
+        )
+    if header is None or asked:
+        wanted = asked
+    elif by_name:
+        wanted = _by_name(file, header, list(expected))
+    elif header.named:
+        wanted = _by_role(file, header)
+    else:
+        wanted = [str(place) for place in (fitted or (0, 1))[:2]]
+    rows, cols, _ = read_ratings(file, columns=wanted, format=format, rated=False)
+    if header is None or header.named or not _headed(model, rows, cols):
+        return rows, cols
+    if by_role([str(cols[0])]).get(0) or by_role([str(rows[0])]).get(1):
+        raise click.ClickException(
+            f"the first line of {file} names the columns {rows[0]} and {cols[0]}, and the model "
+            f"was fitted without names: say which they are with --columns {rows[0]},{cols[0]}, "
+            "the user first"
+        )
+    note(f"the first line of {file}, {rows[0]} and {cols[0]}, is taken for a header")
+    return rows[1:], cols[1:]
+
+
+def _by_name(file: Path, header: Header, wanted: list[str]) -> list[str]:
+    """The columns of the fit, if the file has them."""
+    missing = [name for name in wanted if name not in header.names]
+    if not header.named:
+        raise click.ClickException(
+            f"{file} has no header with {' and '.join(wanted)}, the columns that the model was "
+            "fitted to: give it one, or say which they are, counted from 0, with --columns"
+        )
+    if missing:
+        raise click.ClickException(
+            f"{file} lacks what the model was fitted to: {listed(missing)}; it has "
+            f"{listed(header.names)}: say which are the user and the item with --columns"
+        )
+    return wanted
+
+
+def _by_role(file: Path, header: Header) -> list[str]:
+    """Columns whose names say user and item: the model has no names to go by."""
+    roles = by_role(header.names)
+    if not {0, 1} <= set(roles):
+        raise click.ClickException(
+            f"{file} has a header and the model was fitted without: say which of "
+            f"{listed(header.names)} are the user and the item with --columns"
+        )
+    return [roles[0], roles[1]]
 
 
 def _headed(model: Any, rows: NDArray[Any], cols: NDArray[Any]) -> bool:
@@ -208,26 +279,44 @@ def _id(model: Any, given: str) -> Any:
     return ids[given]
 
 
-ROLES = (
-    ("user", "customer", "reader", "person", "reviewer"),
-    ("item", "movie", "film", "product", "book", "song", "artist", "business"),
-    ("rating", "stars", "score", "grade"),
-)
-"""What the columns of a file of ratings are called."""
+def _to_fit(file: Path, format: str | None, asked: list[str] | None) -> Columns:
+    """The columns of user, item and rating: their names, or their places without a header."""
+    header = read_header(file, format=format, expected=asked or ())
+    if header is None:
+        if asked is not None:
+            raise click.UsageError(f"{file} is a matrix without names: leave out --columns")
+        return None
+    names = asked or _found(file, header)
+    return tuple(names) if header.named else tuple(header.places(file, names))
 
 
-def _by_their_names(file: Path, format: str | None) -> list[str] | None:
-    """The columns whose names say user, item and rating, each one only; None where not all do."""
-    fields = [field["name"] for field in describe(file, format=format).get("fields", [])]
-    found = [[name for name in fields if any(w in name.lower() for w in words)] for words in ROLES]
-    names = [some[0] for some in found if len(some) == 1]
-    return names if len(set(names)) == len(ROLES) else None
+def _found(file: Path, header: Header) -> list[str]:
+    """User, item and rating by what columns are called, and else in this order, if that is safe."""
+    names = header.names
+    if not header.named:
+        if len(names) > len(ROLES):
+            note(f"{file} has no header: the first three of its {len(names)} columns are taken for "
+                 "user, item and rating")  # fmt: skip
+        return names[: len(ROLES)]
+    roles = by_role(names)
+    if len(roles) == len(ROLES):
+        return list(roles.values())
+    in_order = all(names[role : role + 1] == [name] for role, name in roles.items())
+    if len(names) == len(ROLES) and in_order:
+        note(f"{listed(names)} are taken for user, item and rating: --columns names others")
+        return names
+    raise click.ClickException(
+        f"say which columns of {file} are the user, the item and the rating with --columns: it "
+        f"has {listed(names)}"
+    )
 
 
-def _names(columns: str | None) -> list[str] | None:
+def _split(columns: str | None, kinds: str) -> list[str] | None:
+    """The names in --columns, as many as it takes."""
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",")]
-    if len(names) != 3:
-        raise click.UsageError("--columns takes three names: user,item,rating")
+    if len(names) != len(kinds.split(",")):
+        number = {2: "two", 3: "three"}[len(kinds.split(","))]
+        raise click.UsageError(f"--columns takes {number} names: {kinds}")
     return names

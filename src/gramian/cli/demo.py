@@ -14,13 +14,14 @@ from sklearn.preprocessing import StandardScaler
 
 from gramian.cli.options import json_option, report_option, write_report
 from gramian.cli.output import outcome, show
+from gramian.cli.outputs import Writing
 from gramian.metric import KTA
 
 FEW = 5
 """Directions kept."""
 
 
-@click.command()
+@click.command(cls=Writing)
 @report_option
 @json_option
 def demo(report: Path | None, as_json: bool) -> None:

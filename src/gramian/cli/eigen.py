@@ -13,16 +13,16 @@ from gramian.cli.options import (
     json_option,
     report_option,
     warnings_as_notes,
-    writable,
 )
 from gramian.cli.output import bad_input, show
+from gramian.cli.outputs import ARRAYS, Writing
 from gramian.files import read_matrix
 from gramian.report import report_eigen
 from gramian.spectral import top_eigen
 from gramian.storage import replacing
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("file", type=FILE)
 @click.option("-k", "--count", type=int, default=5, show_default=True, help="How many.")
 @click.option("--tol", type=float, default=1e-10, show_default=True, help="Relative residual.")
@@ -31,7 +31,7 @@ from gramian.storage import replacing
     show_default=True, help="How to find them.",
 )  # fmt: skip
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
-@click.option("--out", type=FILE, help="Write values, vectors and residuals to this .npz file.")
+@click.option("--out", type=ARRAYS, help="Write values, vectors and residuals to this .npz file.")
 @report_option
 @json_option
 def eigen(
@@ -56,12 +56,10 @@ def eigen(
     with bad_input(), warnings_as_notes():
         found = top_eigen(matrix, count, method=method, tol=tol)  # type: ignore[arg-type]
     if out is not None:
-        if out.suffix != ".npz":
-            raise click.UsageError(f"--out {out}: eigenvectors are written to .npz files")
-        with replacing(writable(out)) as target:
+        with replacing(out) as target:
             np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
     if report is not None:
-        report_eigen(found, writable(report), file.name)
+        report_eigen(found, report, file.name)
     pairs = zip(found.values, found.residuals, strict=True)
     rows = [[k + 1, *pair] for k, pair in enumerate(pairs)]
     show(

@@ -12,20 +12,21 @@ from gramian.cli.options import (
     draw,
     input_options,
     missing_option,
-    out_option,
+    numbers_option,
     plot_option,
     run_options,
     standardize_option,
 )
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import deliver, last, note_scales, prepared, samples
+from gramian.cli.outputs import Writing
+from gramian.cli.samples import deliver, last, note_scales, prepared, refuse_one_array, samples
 from gramian.graph import CONNECT
 from gramian.manifold import MVU, ColoredMVU, RegMVU
 
 METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": RegMVU}
 
 
-@click.command()
+@click.command(cls=Writing)
 @input_options
 @click.option("--label", metavar="COLUMN", help="Colours the picture; guides colored-mvu.")
 @click.option(
@@ -40,7 +41,7 @@ METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": Reg
 )  # fmt: skip
 @standardize_option
 @missing_option
-@out_option
+@numbers_option
 @plot_option
 @run_options
 def embed(
@@ -68,6 +69,7 @@ def embed(
     """
     given = samples(file, label, drop, ids, format, missing=missing)
     X, y = given.X, given.y
+    refuse_one_array(out, [*given.ids, *([] if y is None else [given.label])])
     if method == "colored-mvu" and y is None:
         raise click.UsageError("colored-mvu needs the column of classes: name it with --label")
     if not standardize:

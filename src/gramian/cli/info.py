@@ -50,8 +50,14 @@ def _model(file: Path) -> dict[str, Any]:
         "file": str(file),
         "estimator": " → ".join(type(step).__name__ for _, step in steps),
         "features": getattr(whole, "n_features_in_", None),
-        "columns": list(getattr(whole, "feature_names_in_", [])) or None,
+        "columns": _columns(whole),
     }
     if hasattr(estimator, "result_"):
         facts |= outcome(estimator.result_, estimator.certificate_)
     return facts
+
+
+def _columns(model: Any) -> list[Any] | None:
+    """What the model was fitted to: features, or user, item and rating."""
+    known = getattr(model, "feature_names_in_", getattr(model, "columns_", None))
+    return None if known is None else list(known)

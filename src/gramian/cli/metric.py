@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from gramian.cli.options import Run, input_options, missing_option, out_option, run_options
 from gramian.cli.output import bad_input, leave, outcome, show
-from gramian.cli.samples import Samples, deliver, last, prepared, samples
+from gramian.cli.outputs import Writing
+from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.report.families import voted
 
@@ -27,7 +29,7 @@ METHODS: dict[str, Any] = {
 }
 
 
-@click.command()
+@click.command(cls=Writing)
 @input_options
 @click.option("--label", metavar="COLUMN", help="The column of classes.")
 @click.option(
@@ -83,7 +85,7 @@ def metric(
         }
         if test is not None:
             there = samples(test, label, drop, ids, None, missing=missing)
-            errors |= _tested(whole, there.X, classes_of(there, test), X, y)
+            errors |= _tested(whole, _alike(there.X, X, test), classes_of(there, test), X, y)
     fitted = last(model)
     if out is not None:
         mapped = model.transform(X)
@@ -115,6 +117,14 @@ def classes_of(given: Samples, file: Path) -> NDArray[Any]:
         known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
         raise click.UsageError(f"name the column of labels with --label; {file} has {known}")
     return given.y
+
+
+def _alike(other: Any, X: Any, file: Path) -> Any:
+    """Other samples with the columns of X, by their names."""
+    if sp.issparse(other) or sp.issparse(X):
+        return other
+    left_out(file, list(other.columns), list(X.columns))
+    return other[list(X.columns)]
 
 
 def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:

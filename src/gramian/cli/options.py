@@ -16,8 +16,10 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian.cli.output import note
+from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
 from gramian.persistence import Kept
 from gramian.report import report_estimator
+from gramian.storage import replacing
 
 FILE = click.Path(path_type=Path)
 FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
@@ -65,7 +67,7 @@ class Run:
     def keep(self, model: Any, X: Any = None, y: Any = None) -> dict[str, Path | None]:
         """Save the model and write the report that are asked for; says where."""
         if self.model is not None:
-            gm.save(model, writable(self.model))
+            gm.save(model, self.model)
         if self.report is not None:
             write_report(model, self.report, X, y)
         return {"model": self.model, "report": self.report}
@@ -76,7 +78,7 @@ def write_report(
 ) -> None:
     """The page of the estimator in a pipeline, of samples as they reach it."""
     estimator, X = learned(model, X)
-    report_estimator(estimator, writable(path), X, y, more)
+    report_estimator(estimator, path, X, y, more)
 
 
 def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -100,7 +102,7 @@ def warnings_as_notes() -> Iterator[None]:
 
 
 report_option = click.option(
-    "--report", type=FILE, help="Write a page about it to this .html file."
+    "--report", type=PAGE, help="Write a page about it to this .html file."
 )
 
 
@@ -114,10 +116,10 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
         click.option("--progress", is_flag=True, help="Show a progress bar."),
         click.option(
-            "--checkpoint", type=FILE, metavar="FOLDER",
+            "--checkpoint", type=Folder(), metavar="FOLDER",
             help="Keep the best so far there; the same command goes on after a kill.",
         ),
-        click.option("--model", type=FILE, help="Save the model to this file."),
+        click.option("--model", type=MODEL, help="Save the model to this .gramian file."),
         report_option,
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
@@ -149,9 +151,12 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 out_option = click.option(
-    "--out", type=FILE, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
+    "--out", type=TABLE, help="Write to this file: .csv, .tsv, .npz or .parquet."
 )
-plot_option = click.option("--plot", type=FILE, help="Draw to this file: .png, .pdf or .svg.")
+numbers_option = click.option(
+    "--out", type=NUMBERS, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
+)
+plot_option = click.option("--plot", type=PICTURE, help="Draw to this file: .png, .pdf or .svg.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 missing_option = click.option(
     "--missing",
@@ -168,18 +173,7 @@ standardize_option = click.option(
 )
 
 
-def writable(path: Path) -> Path:
-    """The path, if its folder is there and it is none itself."""
-    if path.is_dir():
-        raise click.ClickException(f"cannot write {path}: it is a folder")
-    if not path.resolve().parent.is_dir():
-        raise click.ClickException(f"cannot write {path}: there is no folder {path.parent}")
-    return path
-
-
 def draw(figure: Any, path: Path) -> None:
     """Write a figure to a file."""
-    try:
-        figure.savefig(writable(path), dpi=150)
-    except (ValueError, OSError) as reason:
-        raise click.ClickException(f"cannot write {path}: {reason}") from reason
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.lower()[1:], dpi=150)

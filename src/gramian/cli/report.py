@@ -9,16 +9,18 @@ import click
 import gramian as gm
 from gramian.cli.options import FILE, FORMATS, write_report
 from gramian.cli.output import bad_input
+from gramian.cli.outputs import PAGE, Writing, check
 from gramian.cli.samples import for_model
+from gramian.completion._base import Completion
 from gramian.files import read_table
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("model", type=FILE)
 @click.option("--data", type=FILE, help="Samples, for what a metric makes of them.")
 @click.option("--label", metavar="COLUMN", help="Their classes.")
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the data.")
-@click.option("--out", type=FILE, help="The .html file; MODEL.html unless told.")
+@click.option("--out", type=PAGE, help="The .html file; MODEL.html unless told.")
 def report(
     model: Path, data: Path | None, label: str | None, format: str | None, out: Path | None
 ) -> None:
@@ -28,12 +30,18 @@ def report(
     Example:
       gramian report flowers.gramian --data flowers.csv --label species
     """
+    path = out or model.with_suffix(".html")
+    given = {"MODEL": (FILE, model), **({} if data is None else {"--data": (FILE, data)})}
+    check({"--out": (PAGE, path), **given})
     estimator = gm.load(model)
     if (data is None) != (label is None):
         raise click.UsageError("--data and --label go together")
+    if data is not None and isinstance(estimator, Completion):
+        raise click.UsageError("--data goes with models of samples, and this one is of ratings")
     with bad_input():
-        X = None if data is None else for_model(estimator, data, format)
-        y = None if data is None else read_table(data, label=label, format=format).y
-        path = out or model.with_suffix(".html")
+        X = y = None
+        if data is not None:
+            X = for_model(estimator, data, format, beside=[label])
+            y = read_table(data, label=label, format=format).y
         write_report(estimator, path, X, y)
     click.echo(str(path))

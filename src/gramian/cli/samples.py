@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,9 +18,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from gramian.cli.options import writable
-from gramian.cli.output import note
-from gramian.files import Table, describe, read_column, read_table, write_table
+from gramian.cli.output import bad_input, note
+from gramian.files import Table, read_column, read_header, read_table, write_table
 
 ROUGH = 100.0
 """Columns whose spreads differ by more than this factor are not seen alike by distances."""
@@ -119,19 +118,25 @@ def last(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
-def for_model(model: Any, file: Path, format: str | None) -> Any:
-    """The columns of a file that a model was fitted to, in its order."""
+def for_model(
+    model: Any, file: Path, format: str | None, *, beside: Sequence[str | None] = ()
+) -> Any:
+    """The columns of a file that a model was fitted to, by their names and in its order.
+
+    Others are left out, with a note unless they are `beside`: used for something else.
+    """
     names = getattr(model, "feature_names_in_", None)
+    header = read_header(file, format=format)
     if names is None:
-        return named(read_table(file, format=format))
-    there = [field["name"] for field in describe(file, format=format).get("fields", [])]
-    missing = [name for name in names if name not in there]
-    if missing:
-        more = f" and {len(missing) - 5} others" if len(missing) > 5 else ""
+        if header is not None and header.named:
+            note(f"the model was fitted without names: the columns of {file} go by their order")
+        return read_table(file, format=format).X
+    if header is None:
         raise click.ClickException(
-            f"{file} lacks what the model was fitted to: {', '.join(missing[:5])}{more}"
+            f"{file} has no names of columns, and the model was fitted to {listed(names)}: "
+            "write it as CSV with a header"
         )
-    drop = [name for name in there if name not in set(names)]
+    drop = left_out(file, header.names, names, headed=header.named, beside=beside)
     X = named(read_table(file, drop=drop, format=format))[list(names)]
     if X.isna().to_numpy().any() and not fills_gaps(model):
         raise click.ClickException(
@@ -140,9 +145,51 @@ def for_model(model: Any, file: Path, format: str | None) -> Any:
     return X
 
 
+def left_out(
+    file: Path,
+    there: Sequence[str],
+    names: Sequence[str],
+    *,
+    headed: bool = True,
+    beside: Sequence[str | None] = (),
+) -> list[str]:
+    """The columns that a model does not know, told; refused where one that it knows is missing."""
+    missing = [name for name in names if name not in set(there)]
+    if missing:
+        raise click.ClickException(
+            f"{file} lacks what the model was fitted to: {listed(missing)}"
+            + ("" if headed else "; it has no header, by which they could be found")
+        )
+    others = [name for name in there if name not in set(names)]
+    unused = [name for name in others if name not in beside]
+    if unused:
+        note(f"{file}: columns that the model was not fitted to are left out: {listed(unused)}")
+    return others
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many there are beside."""
+    more = f" and {len(names) - 5} others" if len(names) > 5 else ""
+    return f"{', '.join(map(str, names[:5]))}{more}"
+
+
 def fills_gaps(model: Any) -> bool:
     """Whether a pipeline begins with an imputer."""
     return isinstance(model, Pipeline) and isinstance(model[0], SimpleImputer)
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """The name of a column of ours, with a line behind it where a column of theirs has it."""
+    return free(f"{name}_", taken) if name in taken else name
+
+
+def refuse_one_array(out: Path | None, others: Collection[str]) -> None:
+    """Refuse before the work what could not be written after it."""
+    if out is not None and out.suffix.lower() == ".npy" and others:
+        raise click.ClickException(
+            f"--out {out}: .npy is one array of numbers, without {listed(list(others))}: name it "
+            ".npz or .csv"
+        )
 
 
 def deliver(
@@ -154,8 +201,10 @@ def deliver(
     extra: Mapping[str, NDArray[Any]] | None = None,
 ) -> None:
     """Write a table to a file, or as CSV to standard output."""
+    columns = [free(name, {*(first or {}), *(extra or {})}) for name in columns]
     if out is not None:
-        write_table(writable(out), X, columns=columns, first=first, extra=extra)
+        with bad_input():
+            write_table(out, X, columns=columns, first=first, extra=extra)
         return
     text = io.StringIO()
     before, after = dict(first or {}), dict(extra or {})

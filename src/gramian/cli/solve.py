@@ -8,14 +8,15 @@ from typing import Any
 import click
 
 import gramian as gm
-from gramian.cli.options import FILE, json_option, out_option, writable
+from gramian.cli.options import FILE, json_option, numbers_option, report_option
 from gramian.cli.output import bad_input, leave, note, outcome, show
+from gramian.cli.outputs import CHECKPOINT, NUMBERS, Writing
 from gramian.cli.samples import deliver
-from gramian.files import read_matrix
+from gramian.files import read_header, read_matrix
 from gramian.problems import nearest, quadratic
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.option("--entries", type=FILE, help="T: known entries; NaN or not stored, unknown.")
 @click.option("--weights", type=FILE, help="W: how much each known entry counts.")
 @click.option("-A", "--quadratic-a", "A", type=FILE, help="A of tr((AM)² + BM² + 2CM).")
@@ -28,11 +29,13 @@ from gramian.problems import nearest, quadratic
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
 @click.option("--progress", is_flag=True, help="Show a progress bar.")
-@click.option("--checkpoint", type=FILE, help="Keep the best so far there, and go on from it.")
+@click.option(
+    "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
+)
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
-@out_option
-@click.option("--matrix", type=FILE, help="Write M = LLᵀ itself to this file.")
-@click.option("--report", type=FILE, help="Write a page about it to this .html file.")
+@numbers_option
+@click.option("--matrix", type=NUMBERS, help="Write M = LLᵀ itself to this file.")
+@report_option
 @json_option
 def solve(
     entries: Path | None,
@@ -64,6 +67,7 @@ def solve(
       gramian solve --entries correlations.csv --out factor.npy
     """
     with bad_input():
+        _refuse_other_order([file for file in (entries, weights, A, B, C) if file is not None])
         problem = _problem(entries, weights, A, B, C, trace)
         if checkpoint is not None and checkpoint.exists():
             note(f"going on from {checkpoint}")
@@ -83,10 +87,26 @@ def solve(
     if matrix is not None:
         deliver(matrix, result.matrix(), [f"x{k}" for k in range(problem.order)])
     if report is not None:
-        result.report(writable(report))
+        result.report(report)
     told = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
     show("solve", {"problem": str(problem), **told}, as_json=as_json)
     leave(result.status)
+
+
+def _refuse_other_order(files: list[Path]) -> None:
+    """Matrices of one problem have their columns in one order, where they say what it is."""
+    first: tuple[Path, list[str]] | None = None
+    for file in files:
+        header = read_header(file)
+        if header is None or not header.named:
+            continue
+        if first is None:
+            first = file, header.names
+        elif first[1] != header.names and sorted(first[1]) == sorted(header.names):
+            raise click.ClickException(
+                f"the columns of {file} are in another order than those of {first[0]}: sort the "
+                "rows and the columns of both alike"
+            )
 
 
 def _problem(

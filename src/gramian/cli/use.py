@@ -11,17 +11,19 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 import gramian as gm
-from gramian.cli.complete import predicted
+from gramian.cli.complete import pairs_of, predicted
 from gramian.cli.options import (
     FILE,
     FORMATS,
     learned,
+    numbers_option,
     out_option,
     report_option,
     write_report,
 )
 from gramian.cli.output import bad_input
-from gramian.cli.samples import deliver, for_model, last, written
+from gramian.cli.outputs import Writing
+from gramian.cli.samples import deliver, for_model, free, last, refuse_one_array, written
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.files import read_column
 from gramian.metric._base import MetricLearner
@@ -36,12 +38,12 @@ format_option = click.option(
 )
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("file", type=FILE)
 @model_option
 @format_option
 @id_option
-@out_option
+@numbers_option
 @report_option
 def transform(
     file: Path,
@@ -53,7 +55,9 @@ def transform(
 ) -> None:
     """Map the samples of FILE by a saved metric, embedding or kernel.
 
-    Columns are found by their names; others are left out. Without --out: CSV on standard output.
+    Columns are found by the names of the fit, in any order; others are left out with a note. A
+    file without a header is read in its order, where the model was fitted to one without as well,
+    and refused otherwise. Without --out: CSV on standard output.
 
     \b
     Example:
@@ -62,18 +66,23 @@ def transform(
     estimator = _without_classifier(gm.load(model))
     if isinstance(estimator, NuclearCompletion | MMMF) or not hasattr(estimator, "transform"):
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
+    first = _ids(file, ids, format)
+    refuse_one_array(out, first)
     with bad_input():
-        X = for_model(estimator, file, format)
+        X = for_model(estimator, file, format, beside=[ids])
         mapped = estimator.transform(X)
-    deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=_ids(file, ids))
+    deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=first)
     written(out, len(mapped))
     if report is not None:
         write_report(estimator, report, more=[mapped_section(*learned(estimator, X))])
 
 
-@click.command()
+@click.command(cls=Writing)
 @click.argument("file", type=FILE)
 @model_option
+@click.option(
+    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; as in the fit unless told."
+)
 @format_option
 @id_option
 @out_option
@@ -81,6 +90,7 @@ def transform(
 def predict(
     file: Path,
     model: Path,
+    columns: str | None,
     format: str | None,
     ids: str | None,
     out: Path | None,
@@ -88,6 +98,11 @@ def predict(
 ) -> None:
     """Predict for FILE: classes by a metric, clusters by a kernel, ratings of user–item pairs.
 
+    Columns are found by the names of the fit, in any order; others are left out with a note. A
+    file without a header is read by place, where the model was fitted to one without as well:
+    features in their order, users and items in the columns that they had in the fit. If one of
+    the two has a header and the other has not, the file is refused, but for ratings whose header
+    says user and item; --columns says which columns to take then, by name or by number from 0.
     Without --out: CSV on standard output.
 
     \b
@@ -97,23 +112,27 @@ def predict(
     estimator = gm.load(model)
     with bad_input():
         if isinstance(estimator, NuclearCompletion | MMMF):
-            predicted(estimator, file, format, out, report)
+            pairs = pairs_of(estimator, file, format, columns)
+            predicted(estimator, file, pairs, out, report, _ids(file, ids, format))
             return
+        if columns is not None:
+            raise click.UsageError("--columns goes with a model of ratings")
         if not hasattr(estimator, "predict") or isinstance(last(estimator), MetricLearner):
             raise click.ClickException(
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
             )
-        X = for_model(estimator, file, format)
+        X = for_model(estimator, file, format, beside=[ids])
         answers = np.asarray(estimator.predict(X))
-    extra = {"prediction": answers}
-    deliver(out, np.empty((answers.size, 0)), [], first=_ids(file, ids), extra=extra)
+    first = _ids(file, ids, format)
+    extra = {free("prediction", first): answers}
+    deliver(out, np.empty((answers.size, 0)), [], first=first, extra=extra)
     written(out, answers.size)
     if report is not None:
         write_report(estimator, report, more=[mapped_section(*learned(estimator, X), answers)])
 
 
-def _ids(file: Path, column: str | None) -> dict[str, Any]:
-    return {} if column is None else {column: read_column(file, column)}
+def _ids(file: Path, column: str | None, format: str | None) -> dict[str, Any]:
+    return {} if column is None else {column: read_column(file, column, format)}
 
 
 def _without_classifier(model: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -36,6 +37,13 @@ LAST = 1e-3
 PATH_RANK, PATH_STEPS, PATH_SHARE = 24, 12, 0.5
 """The path is solved roughly, at a rank that tells one λ from another, within a share of the time
 that there is."""
+
+ROLES = (
+    ("user", "customer", "reader", "person", "reviewer"),
+    ("item", "movie", "film", "product", "book", "song", "artist", "business"),
+    ("rating", "stars", "score", "grade"),
+)
+"""What the columns of users, items and ratings are called."""
 
 
 class Completion(Kept, BaseEstimator, ABC):
@@ -88,7 +96,8 @@ class Completion(Kept, BaseEstimator, ABC):
         ----------
         X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
             The known entries, rows and columns called whatever they are called; of a sparse
-            matrix those that are stored, of an array those that are not NaN.
+            matrix those that are stored, of an array those that are not NaN. What the columns of
+            a frame are called is kept in `columns_`: frames to come are read by those names.
         y : ignored
         """
         self._check_parameters()
@@ -107,9 +116,11 @@ class Completion(Kept, BaseEstimator, ABC):
         return self
 
     def _ratings(self, X: Any) -> Ratings:
+        self.columns_ = _names(X) if is_frame(X) else None
         if isinstance(X, tuple) or is_frame(X):
             return gather(X, duplicates=self.duplicates)
         refuse_text(X)
+        _refuse_wider(X)
         X = validate_data(
             self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
@@ -190,12 +201,14 @@ class Completion(Kept, BaseEstimator, ABC):
 
         Parameters
         ----------
-        pairs : array of shape (k, 2), a frame of two columns, or (rows, cols)
+        pairs : array of shape (k, 2), a frame, or (rows, cols)
+            A frame is read by the names in `columns_`, whatever their order and whatever else it
+            has; where the fit had no names, a frame has two columns, row and column.
         return_known : bool
             Also return whether the row and the column of each pair were both in the fit.
         """
         check_is_fitted(self)
-        rows, cols = _columns(pairs)
+        rows, cols = _columns(self._named(pairs, 2))
         i, j = self._rows.find(rows), self._cols.find(cols)
         values = self._values(i, j)
         return (values, (i >= 0) & (j >= 0)) if return_known else values
@@ -228,6 +241,23 @@ class Completion(Kept, BaseEstimator, ABC):
         cosines[j] = -np.inf
         order = _leading(cosines, min(whole_number(n, "n"), cosines.size - 1))
         return self.col_ids_[order], cosines[order]
+
+    def _named(self, X: Any, count: int) -> Any:
+        """The first columns of the fit, found in a frame by name; all else as it is given."""
+        columns: Any = getattr(self, "columns_", None)  # models of old do not have it
+        if not hasattr(X, "iloc") or not are_names(columns):
+            return X
+        wanted, there = list(columns[:count]), list(X.columns)
+        lacking = [name for name in wanted if name not in there]
+        if lacking:
+            raise ValueError(
+                f"the frame has no column {' or '.join(map(repr, lacking))}, by which the model "
+                "was fitted: rename its columns, or pass arrays"
+            )
+        twice = [name for name in wanted if there.count(name) > 1]
+        if twice:
+            raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
+        return X[wanted]
 
     def _values(self, i: Any, j: Any, *, cut: bool = True) -> Array:
         """Predicted entries by index, −1 for what is not known."""
@@ -264,6 +294,33 @@ def balanced(factor: Array, m: int) -> Array:
     kept[0] = True
     root = np.sqrt(values[kept])
     return np.vstack([(left @ U)[:, : kept.size][:, kept] * root, (right @ Vt.T)[:, kept] * root])
+
+
+def by_role(names: Sequence[str]) -> dict[int, str]:
+    """The columns whose names say user, item or rating, by role: 0, 1, 2; each one only."""
+    found = [[name for name in names if any(w in name.lower() for w in words)] for words in ROLES]
+    alone = {role: some[0] for role, some in enumerate(found) if len(some) == 1}
+    return alone if len(set(alone.values())) == len(alone) else {}
+
+
+def _refuse_wider(X: Any) -> None:
+    """A frame with users, items, ratings and more is not meant as a matrix with gaps."""
+    if hasattr(X, "iloc") and are_names(X.columns) and len(by_role(X.columns)) == len(ROLES):
+        raise ValueError(
+            f"a frame of ratings has three columns, row, column and value, and this one has "
+            f"{X.shape[1]}: pass X[{list(by_role(X.columns).values())}]"
+        )
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """What the columns of a frame are called; None unless each has a name of its own."""
+    names = tuple(X.columns)
+    return names if are_names(names) and len(set(names)) == len(names) else None
+
+
+def are_names(columns: Any) -> bool:
+    """Whether columns are called by names, not by places."""
+    return columns is not None and all(isinstance(name, str) for name in columns)
 
 
 def _columns(pairs: Any) -> tuple[Any, Any]:

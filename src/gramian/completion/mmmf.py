@@ -52,7 +52,7 @@ class MMMF(Completion):
         part of it.
     row_factors_, col_factors_, row_biases_, col_biases_, mean_, row_ids_, col_ids_, lam_, path_ :
         As in `NuclearCompletion`, for the scores, in units of the margin.
-    result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
+    columns_, result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NuclearCompletion`.
     """
 

@@ -58,6 +58,9 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
     mean_ : float
     row_ids_, col_ids_ : arrays
         What the rows and columns are called.
+    columns_ : tuple of three str, or None
+        What the columns of row, column and value were called in the frame of the fit; at the
+        command line also their places, as int, in a file without a header.
     lam_ : float
     path_ : Path
         λ and held-out error, where lam="auto"; `path_.plot()` draws it.
@@ -208,6 +211,7 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
 
     def _known_part(self, X: Any) -> sp.csr_array:
         """Entries in columns of the fit, as a matrix of their own."""
+        X = self._named(X, 3)
         if isinstance(X, tuple) or is_frame(X):
             ratings = gather(X, duplicates=self.duplicates)
             place = self._cols.find(ratings.col_ids.names)[ratings.cols]

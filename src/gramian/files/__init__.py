@@ -5,6 +5,7 @@ CSV and TSV, Parquet, NPZ and NPY, SVMlight and Matrix Market; the text ones gzi
 
 from gramian.files._describe import describe
 from gramian.files._errors import FileError
+from gramian.files._header import Header, read_header
 from gramian.files._pairs import read_pairs
 from gramian.files._ratings import read_ratings
 from gramian.files._tables import Table, read_column, read_matrix, read_table
@@ -12,9 +13,11 @@ from gramian.files._write import write_table
 
 __all__ = [
     "FileError",
+    "Header",
     "Table",
     "describe",
     "read_column",
+    "read_header",
     "read_matrix",
     "read_pairs",
     "read_ratings",

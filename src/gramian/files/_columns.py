@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Protocol
 
@@ -37,6 +38,15 @@ class Frame(Protocol):
         self, columns: Sequence[int], as_text: Sequence[int] = ()
     ) -> Iterator[list[Values]]: ...
     def place(self, row: int) -> str: ...
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """Enough of a frame for its columns to be found."""
+
+    path: NameOfFile
+    names: list[str]
+    headed: bool
 
 
 def find(frame: Frame, name: str) -> int:

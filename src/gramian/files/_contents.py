@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -34,10 +35,10 @@ class Matrix:
     names: list[str] | None = None
 
 
-def frame(source: Source) -> Frame | None:
+def frame(source: Source, expected: Sequence[str] = ()) -> Frame | None:
     """The columns of a file of such; None for a file of arrays."""
     if source.format in ("csv", "tsv"):
-        return text_frame(source)
+        return text_frame(source, expected)
     return parquet_frame(source) if source.format == "parquet" else None
 
 
@@ -60,14 +61,21 @@ def _from_archive(arrays: Archive, label: str | None) -> Matrix:
     if sparse_parts(arrays):
         X: Numbers = read_sparse_parts(arrays)
     else:
-        X = dense(arrays.array(_main_array(arrays)), arrays.path)
+        X = dense(arrays.array(main_array(arrays)), arrays.path)
     wanted = NPZ_LABEL if label is None else label
     if wanted not in arrays.names or arrays.shape(wanted) != X.shape[:1]:
-        return Matrix(X, names=_names(arrays, X.shape[1]))
-    return Matrix(X, arrays.array(wanted), wanted, _names(arrays, X.shape[1]))
+        return Matrix(X, names=names_in(arrays, X.shape[1]))
+    return Matrix(X, arrays.array(wanted), wanted, names_in(arrays, X.shape[1]))
 
 
-def _main_array(arrays: Archive) -> str:
+def has_table(arrays: Archive) -> bool:
+    """Whether one of the arrays is meant as the table."""
+    tables = sum(len(arrays.shape(name)) == 2 for name in arrays.names)
+    return sparse_parts(arrays) or "X" in arrays.names or tables == 1
+
+
+def main_array(arrays: Archive) -> str:
+    """Which of the arrays is the table."""
     tables = [name for name in arrays.names if len(arrays.shape(name)) == 2]
     if "X" in arrays.names:
         return "X"
@@ -79,7 +87,8 @@ def _main_array(arrays: Archive) -> str:
     return tables[0]
 
 
-def _names(arrays: Archive, size: int) -> list[str] | None:
+def names_in(arrays: Archive, size: int) -> list[str] | None:
+    """The names that an archive keeps of the columns of its table."""
     if NPZ_NAMES not in arrays.names or arrays.shape(NPZ_NAMES) != (size,):
         return None
     return unique_names(arrays.path, [str(name) for name in arrays.array(NPZ_NAMES).tolist()])

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from gramian.files._arrays import archive
 from gramian.files._columns import Frame, Values, missing, numbers
-from gramian.files._contents import Matrix, frame, matrix
+from gramian.files._contents import Matrix, frame, has_table, matrix
 from gramian.files._errors import NameOfFile, reading
 from gramian.files._source import Source, locate
-from gramian.files._sparse import sparse_parts
 
 KINDS = ("whole number", "number", "text")
 FEW = 20
@@ -43,8 +42,9 @@ def describe(path: NameOfFile, format: str | None = None) -> dict[str, Any]:
             return {**head, **_of_frame(columns)}
         if source.format == "npz":
             head["arrays"] = _shapes(source)
-            if not _has_table(source):
-                return head
+            with archive(source) as arrays:
+                if not has_table(arrays):
+                    return head
         return {**head, **_of_matrix(matrix(source))}
 
 
@@ -78,12 +78,6 @@ def _kind(values: Values) -> int:
 def _shapes(source: Source) -> dict[str, list[int]]:
     with archive(source) as arrays:
         return {name: list(arrays.shape(name)) for name in arrays.names}
-
-
-def _has_table(source: Source) -> bool:
-    with archive(source) as arrays:
-        tables = sum(len(arrays.shape(name)) == 2 for name in arrays.names)
-        return sparse_parts(arrays) or "X" in arrays.names or tables == 1
 
 
 def _of_matrix(found: Matrix) -> dict[str, Any]:

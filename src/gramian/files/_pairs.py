@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from gramian.files._sparse import market_head, sparse_parts
 
 PARTING = re.compile(r"[,;\s]\s*")
 LARGEST = 2**53
+WEIGHTS = ("weight", "weights", "w")
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.float64] | None]
 
@@ -29,8 +30,9 @@ def read_pairs(path: NameOfFile, format: str | None = None) -> Pairs:
 
     Text has two numbers on each line, or three with the weight, parted by commas, semicolons or
     blanks; a header, blank lines and comments after # are allowed. Arrays and Parquet files have
-    two columns or three. Of a sparse matrix, each stored nonzero is a pair, its value the weight
-    unless all are 1; of a symmetric Matrix Market file, those on and below the diagonal.
+    two columns or three. A column named weight or w is the weight, wherever it stands. Of a
+    sparse matrix, each stored nonzero is a pair, its value the weight unless all are 1; of a
+    symmetric Matrix Market file, those on and below the diagonal.
 
     Returns
     -------
@@ -58,33 +60,46 @@ def _from_text(source: Source) -> Pairs:
     claim(source.path, 8 * source.size, f"{source.size:,} bytes of pairs", "split it")
     first, second, weights = array("q"), array("q"), array("d")
     width = 0
+    order: list[int] = []
     for line, cells in _rows(source):
+        if not order:
+            headed = all(number_of(cell) is None for cell in cells)
+            order = _order(source.path, cells) if headed else [0, 1, 2]
+            if headed:
+                continue
         width = width or len(cells)
         if len(cells) != width or width not in (2, 3):
             raise FileError(
                 f"{source.path}: line {line} has {len(cells)} numbers, where each line has the two "
                 "of a pair, or each three with a weight"
             )
-        first.append(_sample(source.path, line, cells[0]))
-        second.append(_sample(source.path, line, cells[1]))
+        first.append(_sample(source.path, line, cells[order[0]]))
+        second.append(_sample(source.path, line, cells[order[1]]))
         if width == 3:
-            weights.append(_weight(source.path, line, cells[2]))
+            weights.append(_weight(source.path, line, cells[order[2]]))
     pairs = np.column_stack([np.frombuffer(part, dtype=np.int64) for part in (first, second)])
     return pairs, np.array(weights) if width == 3 else None
 
 
 def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The cells of each line that has any, but for a header."""
-    headed: bool | None = None
+    """The cells of each line that has any."""
     for line, text in source.lines():
         cells = [cell.strip('"') for cell in PARTING.split(text.partition("#")[0].strip())]
-        if cells == [""]:
-            continue
-        if headed is None:
-            headed = all(number_of(cell) is None for cell in cells)
-            if headed:
-                continue
-        yield line, cells
+        if cells != [""]:
+            yield line, cells
+
+
+def _order(path: NameOfFile, names: Sequence[str]) -> list[int]:
+    """Where a header says that the two of a pair and their weight are."""
+    if len(names) != 3:
+        return [0, 1, 2]
+    if not names[0].strip():
+        raise FileError(
+            f"{path} begins with a column that has no name, as an index has: write it without"
+        )
+    weights = [place for place, name in enumerate(names) if name.strip().lower() in WEIGHTS]
+    place = weights[0] if len(weights) == 1 else 2
+    return [*(k for k in range(3) if k != place), place]
 
 
 def _sample(path: NameOfFile, line: int, cell: str) -> int:
@@ -109,7 +124,8 @@ def _from_columns(source: Source) -> Pairs:
     if width not in (2, 3):
         raise FileError(f"{source.path} has {width} columns, where pairs have two, or a weight too")
     claim_columns(columns, 2 * width, 0)
-    return _from_array(source.path, _stacked(columns, width))
+    order = _order(source.path, columns.names)[:width]
+    return _from_array(source.path, _stacked(columns, width)[:, order])
 
 
 def _stacked(columns: Frame, width: int) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramian.files._arrays import archive, read_npy
 from gramian.files._columns import (
     Frame,
+    Numbered,
     Values,
     claim_columns,
     compact,
@@ -48,7 +49,8 @@ def read_ratings(
         an NPZ file of the arrays user, item and rating; an NPY file of three columns; or a sparse
         matrix, whose indices are the ids.
     columns : three of str, optional
-        The names of the columns, or arrays, in that order; the first three unless given.
+        The names of the columns, or arrays, in that order, or their numbers from 0 where the file
+        has no names; the first three unless given. Two do without values.
     format : str, optional
         The format, where the ending does not tell.
     rated : bool
@@ -59,11 +61,15 @@ def read_ratings(
     rows, cols : arrays of int64, or of float64 or str where they are not whole numbers
     values : array of float64
     """
-    if columns is not None and len(columns) != 3:
-        raise ValueError(f"columns must name the row, the column and the value, got {columns!r}")
+    if columns is not None:
+        if len(columns) != 3 and (rated or len(columns) != 2):
+            raise ValueError(
+                f"columns must name the row, the column and the value, got {columns!r}"
+            )
+        columns = columns[: 2 + rated]
     source = locate(path, format)
     with reading(path):
-        found = frame(source)
+        found = frame(source, columns or ())
         if found is not None:
             return _from_frame(found, columns, rated)
         if source.format == "npz":
@@ -71,9 +77,13 @@ def read_ratings(
             if triples is not None:
                 return triples
         if source.format == "npy":
-            return _from_array(source.path, read_npy(source), rated)
+            return _from_array(source.path, read_npy(source), columns, rated)
         if source.format == "svmlight":
             raise FileError(f"{path} is svmlight, which has no ratings: write them as CSV")
+        if columns is not None:
+            raise FileError(
+                f"{path} is a matrix, whose rows and columns have no names: do not name any"
+            )
         return _from_matrix(source)
 
 
@@ -84,9 +94,7 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool) -> Tri
             f"{found.path} has the columns {listed(found.names)}, where a row, a column and a "
             "value belong"
         )
-    places = list(range(width))
-    if columns is not None:
-        places = [find(found, name) for name in columns[:width]]
+    places = list(range(width)) if columns is None else _places(found, columns)
     claim_columns(found, 3, 2)
     rows: list[Values] = []
     cols: list[Values] = []
@@ -100,6 +108,14 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool) -> Tri
             values[start : start + len(value)] = _values(found, names[2], value, start)
         start += len(row)
     return _ids(found, names[0], joined(rows)), _ids(found, names[1], joined(cols)), values
+
+
+def _places(found: Any, columns: Sequence[str]) -> list[int]:
+    """Where the columns are, no two of them one."""
+    places = [find(found, name) for name in columns]
+    if len(set(places)) < len(places):
+        raise FileError(f"{found.path}: a row, a column and a value are three columns, not one")
+    return places
 
 
 def _values(found: Frame, name: str, values: Values, start: int) -> NDArray[np.float64]:
@@ -132,8 +148,8 @@ def _from_npz(source: Source, columns: Sequence[str] | None, rated: bool) -> Tri
         if not set(names) <= set(arrays.names):
             if columns is None and sparse_parts(arrays):
                 return None
-            if columns is None and len(arrays.names) == 1:
-                return _from_array(source.path, arrays.array(arrays.names[0]), rated)
+            if len(arrays.names) == 1 and not sparse_parts(arrays):
+                return _from_array(source.path, arrays.array(arrays.names[0]), columns, rated)
             raise FileError(
                 f"{source.path} has the arrays {listed(arrays.names)}, and ratings are in "
                 f"{listed(names)}: name them"
@@ -144,7 +160,12 @@ def _from_npz(source: Source, columns: Sequence[str] | None, rated: bool) -> Tri
     return _checked(source.path, rows, cols, *rest)
 
 
-def _from_array(path: NameOfFile, found: NDArray[Any], rated: bool) -> Triples:
+def _from_array(
+    path: NameOfFile, found: NDArray[Any], columns: Sequence[str] | None, rated: bool
+) -> Triples:
+    if columns is not None and found.ndim == 2:
+        numbered: Any = Numbered(path, [f"x{k}" for k in range(found.shape[1])], headed=False)
+        return _checked(path, *found.T[_places(numbered, columns)])
     if found.ndim != 2 or found.shape[1] not in ((3,) if rated else (2, 3)):
         raise FileError(
             f"{path} holds an array of shape {found.shape}, where (k, 3) of row, column and value "

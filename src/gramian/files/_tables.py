@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.files._columns import (
     Frame,
+    Numbered,
     Values,
     claim_columns,
     compact,
@@ -120,7 +121,17 @@ def _row_names(columns: Frame) -> list[str]:
     if len(columns.names) != columns.rows + 1:
         return []
     first = next(columns.chunks([0]))[0]
-    return [columns.names[0]] if numbers(first)[1] is not None else []
+    if numbers(first)[1] is None:
+        return []
+    names = columns.names[1:]
+    rows = [str(cell).strip() for cell in first]
+    if rows != names and sorted(rows) == sorted(names):
+        place = next(k for k, name in enumerate(names) if rows[k] != name)
+        raise FileError(
+            f"{columns.path}: the rows are in another order than the columns, {shown(rows[place])} "
+            f"where {shown(names[place])} belongs: sort them alike"
+        )
+    return [columns.names[0]]
 
 
 # --- columns ---------------------------------------------------------------------------
@@ -195,21 +206,12 @@ def _with_gaps(path: NameOfFile, values: Values, gone: NDArray[np.bool_]) -> NDA
 # --- arrays ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Numbered:
-    """Enough of a frame for its columns to be found."""
-
-    path: NameOfFile
-    names: list[str]
-    headed: bool
-
-
 def _from_matrix(
     found: Matrix, source: Source, label: str | None, drop: Sequence[str], unknown: bool
 ) -> Table:
     X, y, name = found.X, found.y, found.label
     names = found.names or counted_names(source.path, X.shape[1])
-    columns: Any = _Numbered(source.path, names, found.names is not None)
+    columns: Any = Numbered(source.path, names, found.names is not None)
     left_out = {find(columns, column) for column in drop}
     if label is not None and label != found.label:
         if source.format == "svmlight":

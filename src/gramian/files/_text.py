@@ -131,8 +131,8 @@ class TextFrame:
         return len(self.delimiter)
 
 
-def text_frame(source: Source) -> TextFrame:
-    """The layout of a file, from its first lines."""
+def text_frame(source: Source, expected: Sequence[str] = ()) -> TextFrame:
+    """The layout of a file, from its first lines; with the names expected, they are a header."""
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
     if not lines:
         raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
@@ -141,7 +141,7 @@ def text_frame(source: Source) -> TextFrame:
         cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
     ]
     decimal = _decimal(delimiter, later)
-    headed = _is_header(first, later, decimal)
+    headed = _has_names(first, expected) or _is_header(first, later, decimal)
     names = first if headed else [f"x{place}" for place in range(len(first))]
     return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
 
@@ -175,6 +175,12 @@ def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
         for cells in later
         if place < len(cells)
     )
+
+
+def _has_names(first: list[str], expected: Sequence[str]) -> bool:
+    """Whether the first row has every name expected: above nothing but text, the only sign."""
+    cells = {cell.strip() for cell in first}
+    return bool(expected) and all(_is_name(name) and name in cells for name in expected)
 
 
 def _is_name(cell: str) -> bool:

@@ -1,0 +1,72 @@
+"""No file takes the place of one of another kind, and errors name what the user named."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from gramian.files import FileError, write_table
+from gramian.metric import KTA
+from gramian.storage import PAGE, StoredFileError, kind_of, overwriting
+
+MODEL = KTA().fit(*load_iris(return_X_y=True))
+
+WRITERS = {
+    "model": MODEL.save,
+    "page.html": MODEL.report,
+    "result.html": MODEL.result_.report,
+    "table.csv": lambda path: write_table(path, np.eye(2)),
+    "table.csv.gz": lambda path: write_table(path, np.eye(2)),
+    "table.npy": lambda path: write_table(path, np.eye(2)),
+    "table.npz": lambda path: write_table(path, np.eye(2)),
+    "table.parquet": lambda path: write_table(path, np.eye(2)),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_its_own_kind_is_overwritten_and_no_other(writer, tmp_path):
+    path = tmp_path / writer
+    WRITERS[writer](path)
+    kind = kind_of(path)
+    WRITERS[writer](path)
+    path.write_bytes(b"")  # nothing is lost with it
+    WRITERS[writer](path)
+    for other in WRITERS:
+        WRITERS[other](tmp_path / f"other {other}")
+        (tmp_path / f"other {other}").replace(path)
+        if kind_of(path) == kind:
+            continue
+        before = path.read_bytes()
+        with pytest.raises(StoredFileError, match=f"{writer} is there already and holds"):
+            WRITERS[writer](path)
+        assert path.read_bytes() == before and not list(tmp_path.glob("*.partial"))
+    with overwriting():
+        WRITERS[writer](path)
+    assert kind_of(path) == kind
+
+
+def test_pages_of_others_stay(tmp_path):
+    path = tmp_path / "index.html"
+    path.write_text("<!DOCTYPE html><html><title>mine</title></html>")
+    with pytest.raises(StoredFileError, match="of another program, not a page of gramian: remove"):
+        MODEL.report(path)
+    assert kind_of(MODEL.report(tmp_path / "other.html")) == PAGE
+
+
+def test_what_is_no_ordinary_file_stays(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StoredFileError, match="not an ordinary file"):
+        MODEL.save(pipe)
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("write", [MODEL.save, MODEL.report])
+def test_errors_name_the_file_that_was_asked_for(write, tmp_path):
+    for path in (tmp_path / "no" / "where.html", tmp_path):
+        with pytest.raises(OSError) as refusal:
+            write(path)
+        assert refusal.value.filename == str(path)
+    with pytest.raises(FileError, match=r"where\.csv cannot be written: there is no such"):
+        write_table(tmp_path / "no" / "where.csv", np.eye(2))
