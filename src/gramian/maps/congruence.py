@@ -55,6 +55,12 @@ class Congruence(LinearMap):
         product: Floats = self.X.T @ self.base.adjoint(w, self.X @ V)
         return product
 
+    def adjoint_matrix(self, w: Floats) -> Floats:
+        """Xᵀ ℬ*(w) X, without a product of X with the identity."""
+        X = self.X.toarray() if sparse.issparse(self.X) else self.X
+        product: Floats = np.asarray(self.X.T @ self.base.adjoint(w, X), dtype=np.float64)
+        return 0.5 * (product + product.T)
+
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """ℬ(X M Xᵀ), through the dense m × m matrix."""
         check_matrix(self.order, M)

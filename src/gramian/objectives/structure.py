@@ -165,21 +165,19 @@ def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
 
 
 def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm | None:
-    """Rᵀ(𝒜*(w) + C)R ⪰ tI is 𝒜*(w) + C ⪰ tP beside the constants, P the edges that R whitens."""
+    """Rᵀ(𝒜*(w) + C)R ⪰ tI is 𝒜*(w) + C ⪰ tP, P the Laplacian of the edges that R whitens.
+
+    Both sides are 0 on the constants, so that a point may be left out: the rest tells the whole.
+    """
     known = parts_of(C.matrix) if isinstance(C, Rooted) else None
-    if known is None or known.columns + 1 > BORDER:
+    if known is None or known.columns > BORDER:
         return None
-    laplacian = map.distances.adjoint_sparse(w)
-    unit = map.distances.adjoint_sparse(map.kept)
-    n = laplacian.shape[0]
-    # Both are 0 on the constants: any positive weight there leaves the rest as it is.
-    weight = float(np.mean(unit.diagonal())) + float(np.mean(np.abs(laplacian.diagonal())))
-    ones = Parts(n, 0.0, None, np.full((n, 1), n**-0.5), np.array([weight]))
-    total = known + Parts(n, sparse=laplacian) + ones
-    if total.sparse is None:
-        return None
-    sparse = total.sparse + total.scale * sp.eye_array(n)
-    return SparseForm(sparse, total.factor, total.weights, unit=unit)
+    n = map.distances.order
+    total = known + Parts(n, sparse=map.distances.adjoint_sparse(w))
+    sparse = sp.csr_array(total.sparse + total.scale * sp.eye_array(n))[1:, 1:]
+    unit = sp.csr_array(map.distances.adjoint_sparse(map.kept))[1:, 1:]
+    factor = None if total.factor is None else total.factor[1:]
+    return SparseForm(sparse, factor, total.weights, unit=unit)
 
 
 def composite_errors(map: LinearMap, w: Array, C: SymmetricMatrix) -> Array:

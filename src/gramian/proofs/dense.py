@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,9 @@ class DenseForm:
         self.G, self.slack = G, slack
         self.order = G.shape[0]
 
+    def __matmul__(self, V: Array) -> Array:
+        return self.G @ V
+
     @property
     def seconds(self) -> float:
         return dense_seconds(self.order)
@@ -50,10 +52,6 @@ class DenseForm:
         if info != 0:
             return Factor(False)
         return Factor(True, lambda b: dpotrs(factor, b, lower=0)[0])
-
-    @cached_property
-    def scale(self) -> float:
-        return float(np.mean(np.abs(np.diagonal(self.G))))
 
 
 def dense_seconds(order: int) -> float:

@@ -28,16 +28,18 @@ def estimated(
     start: Array | None = None,
     starts: int = STARTS,
     most: int = STEPS[-1],
-    seed: int | None = None,
+    chance: bool = True,
 ) -> Bottom:
     """The lowest Ritz value of several Lanczos runs, less its residual.
 
     The residual proves an eigenvalue near, not that none is lower. For a random start Kuczyński and
     Woźniakowski (1992, Theorem 4.1) bound the probability that k steps miss λ_min by more than ε
     of the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε); here ε is the share of the accuracy
-    that is wanted. `start` joins as a further run, which the bound does not count.
+    that is wanted. `start` joins as a further run, which the bound does not count. Without `chance`
+    that probability is not looked for. The starts are drawn anew every time: no matrix is known to
+    hide from them.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng()
     best, residual, vector, miss = np.inf, np.inf, None, 1.0
     runs = [None] * starts if start is None else [start, *[None] * starts]
     for given in runs:
@@ -48,7 +50,7 @@ def estimated(
                 break
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
-        if given is None:
+        if given is None and chance:
             spread = max(_spread(matrix, rng), 1e-300)
             miss *= _miss(matrix.order, steps, max(wanted, 1e-300) / spread)
         if time.perf_counter() >= deadline:

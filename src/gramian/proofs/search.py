@@ -63,10 +63,13 @@ def lowest(
         form = None
     if prove and form is None and _dense_fits(matrix.order, seconds):
         form = DenseForm(matrix.dense(), matrix.slack())
+        matrix = form
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start)
-    guess = estimated(matrix, wanted, deadline=deadline, start=start, starts=1, most=STEPS[1])
+    guess = estimated(
+        matrix, wanted, deadline=deadline, start=start, starts=1, most=STEPS[1], chance=False
+    )
     return _proved(matrix, form, guess, wanted, deadline)
 
 

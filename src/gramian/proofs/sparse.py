@@ -74,54 +74,53 @@ class SparseForm:
     def above(self, t: float) -> Factor:
         """LDLᵀ of the matrix with its diagonal made smaller by more than the factor is off by.
 
-        With Ã = L diag(d) Lᵀ for the pivots d of a computed LU and |A − Ã| ≤ |L||U − DLᵀ| +
-        γ|L||U|, the row sums of the right side stay below what the diagonal was shrunk by, or
-        nothing is proved. Rows and columns are first scaled by powers of 2, which is exact.
+        With Ã = L diag(d) Lᵀ for the pivots d of a computed LU, |A − Ã| ≤ |L||U − DLᵀ| + γ|L||U|:
+        where its row sums are no more than what the diagonal was shrunk by, A has no more negative
+        eigenvalues than there are pivots below 0; where they are more, it is shrunk by more, once.
+        Rows and columns are first scaled by powers of 2, which is exact.
         """
         if not np.isfinite(t):
             return Factor(False)
-        A = sp.csr_array(self.S - t * self.unit)
-        bordered = A
-        if self.weights.size:
-            U = sp.csr_array(self.U)
-            bordered = sp.csr_array(
-                sp.block_array([[A, U], [U.T, sp.diags_array(-1.0 / self.weights)]])
-            )
+        bordered = self._bordered(sp.csr_array(self.S - t * self.unit), -1.0)
         size = np.abs(bordered.diagonal())
         size = np.where(size > 0, size, np.max(size, initial=1.0))
         power = np.exp2(-np.round(0.5 * np.log2(size)))
         scale = sp.diags_array(power)
         scaled = sp.csc_array(scale @ bordered @ scale)
         # The rounding of the entries themselves, that of S − tP above all.
-        rows = (abs(scale @ self._entries(t) @ scale)).sum(axis=1)
-        shrink = SHRINK + 8 * UNIT * np.asarray(rows).ravel()
-        scaled = sp.csc_array(scaled - sp.diags_array(shrink))
-        try:
-            lu = splu(scaled, **_SYMMETRIC)
-        except (RuntimeError, MemoryError):  # exactly singular, or too large
+        parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
+        made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
+        lost = np.full(made.size, SHRINK)
+        for _ in range(2):
+            lu = _factorised(scaled - sp.diags_array(lost + made))
+            if lu is None:
+                return Factor(False)
+            error = _error(lu)
+            if np.all(error <= lost):
+                break
+            lost = 4 * error
+        else:
             return Factor(False)
-        if not np.array_equal(lu.perm_r, lu.perm_c) or not _small_error(lu):
+        if np.sum(lu.U.diagonal() <= 0) > np.sum(self.weights > 0):
             return Factor(False)
-        negative = int(np.sum(lu.U.diagonal() <= 0))
-        if negative > int(np.sum(self.weights > 0)):
-            return Factor(False)
-        n, full = self.order, bordered.shape[0]
+        n = self.order
 
         def solve(b: Array) -> Array:
-            padded = np.zeros(full)
+            padded = np.zeros(power.size)
             padded[:n] = b
             found: Array = (power * lu.solve(power * padded))[:n]
             return found
 
         return Factor(True, solve if self.plain else None)
 
-    def _entries(self, t: float) -> Any:
-        """The sizes of what the shifted matrix is added up from."""
-        size = abs(self.S) + abs(t) * abs(self.unit)
+    def _bordered(self, A: Any, sign: float) -> Any:
+        """[A, U; Uᵀ, ±1/ω], with the sizes of all of them for the upper sign."""
         if not self.weights.size:
-            return size
-        U = abs(sp.csr_array(self.U))
-        return sp.block_array([[size, U], [U.T, sp.diags_array(1.0 / np.abs(self.weights))]])
+            return sp.csr_array(A)
+        U, ends = sp.csr_array(self.U), -1.0 / self.weights
+        if sign > 0:
+            U, ends = abs(U), np.abs(ends)
+        return sp.csr_array(sp.block_array([[A, U], [U.T, sp.diags_array(ends)]]))
 
 
 _SYMMETRIC: dict[str, Any] = {
@@ -131,17 +130,25 @@ _SYMMETRIC: dict[str, Any] = {
 }
 
 
-def _small_error(lu: Any) -> bool:
-    """Whether |A − LDLᵀ| has row sums below the part of the diagonal that was given up."""
-    L, U = lu.L, lu.U
-    pivots = U.diagonal()
-    if not np.all(np.isfinite(pivots)):
-        return False
-    lopsided = abs(U - sp.diags_array(pivots) @ L.T).sum(axis=1)
-    longest = max(int(np.max(np.diff(sp.csr_array(L).indptr), initial=1)), 1)
-    rounding = 2 * (longest + 4) * UNIT * np.asarray(abs(U).sum(axis=1)).ravel()
-    error = abs(L) @ (np.asarray(lopsided).ravel() + rounding)
-    return bool(np.all(np.isfinite(error)) and np.max(error, initial=0.0) <= SHRINK)
+def _factorised(A: Any) -> Any:
+    """LU with one permutation for rows and columns, None where there is none."""
+    try:
+        lu = splu(sp.csc_array(A), **_SYMMETRIC)
+    except (RuntimeError, MemoryError):  # exactly singular, or too large
+        return None
+    usable = np.array_equal(lu.perm_r, lu.perm_c) and np.all(np.isfinite(lu.U.diagonal()))
+    return lu if usable else None
+
+
+def _error(lu: Any) -> Array:
+    """The row sums of |A − LDLᵀ| at most, in the order of A."""
+    L, U = sp.csr_array(lu.L), sp.csr_array(lu.U)
+    lopsided = np.asarray(abs(U - sp.diags_array(U.diagonal()) @ L.T).sum(axis=1)).ravel()
+    whole = np.asarray(abs(U).sum(axis=1)).ravel()
+    terms = 2 * (np.diff(L.indptr) + 4) * UNIT
+    sizes = abs(L)
+    error = sizes @ lopsided + terms * (sizes @ whole)
+    return np.where(np.isfinite(error), error, np.inf)[lu.perm_r]
 
 
 def gershgorin(matrix: Any) -> float:
