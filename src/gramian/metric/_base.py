@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.constraints import plainly
 from gramian.fitting import settle
 from gramian.metric._verification import Verification
-from gramian.metric._weak_input import check_triplets, split_pairs, tuples
+from gramian.metric._weak_input import check_triplets, split_pairs, touched, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.persistence import Kept
 from gramian.problem import Problem
@@ -66,15 +66,17 @@ class MetricLearner(
         return X, classes
 
     def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices]:
-        """Samples, and the similar and dissimilar pairs of them, as indices."""
+        """The samples that pairs touch, and the similar and dissimilar pairs, as indices."""
         samples, indices = self._tupled(pairs, X, 2)
-        return samples, *split_pairs(samples, indices, same)
+        similar, dissimilar = split_pairs(samples, indices, same)
+        samples, both = touched(samples, np.vstack([similar, dissimilar]))
+        return samples, both[: len(similar)], both[len(similar) :]
 
     def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
-        """Samples, and triplets of them, as indices."""
+        """The samples that triplets touch, and the triplets, as indices."""
         samples, indices = self._tupled(triplets, X, 3)
         check_triplets(samples, indices)
-        return samples, indices
+        return touched(samples, indices)
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
         self._forget("classes_", "threshold_", "same_values_")

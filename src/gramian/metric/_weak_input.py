@@ -46,6 +46,18 @@ def tuples(given: Any, X: Any, width: int) -> tuple[Any, Indices]:
     return X, indices
 
 
+def touched(samples: Any, indices: Indices) -> tuple[Any, Indices]:
+    """The samples that the indices name, in their order, and the indices among those.
+
+    Samples that no pair or triplet names say nothing: neither a mean nor a scale nor the number
+    of samples for every direction may depend on them.
+    """
+    named, places = np.unique(indices, return_inverse=True)
+    if named.size == samples.shape[0]:
+        return samples, indices
+    return samples[named], places.reshape(indices.shape)
+
+
 def vectors(given: Any, width: int) -> Array:
     """(t, width, d) vectors, refused where they have another shape, NaN or are none."""
     name = NAMES[width]
