@@ -54,19 +54,26 @@ def refuse_masked(values: Any, name: str) -> None:
         )
 
 
-def check_size(values: Any, name: str) -> float:
+def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
     """The largest size of the entries, refused where sums of their powers overflow or vanish."""
     entries = values.data if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
     size = max(float(entries.max()), -float(entries.min()))
-    if size > LARGEST or 0 < size < SMALLEST:
+    if LARGEST < size < np.inf or 0 < size < least:
         fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
         raise ValueError(
-            f"{name} has values too {fault[0]} (up to {size:.1e}): sums of their squares "
+            f"the values of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
             f"{fault[1]}; rescale {name}"
         )
     return size
+
+
+def check_matrix(matrix: Any, name: str) -> None:
+    """Refuse a mask, and entries whose squares overflow, where a matrix is known by its entries."""
+    refuse_masked(matrix, name)
+    if sp.issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"):
+        check_size(matrix, name, least=0.0)
 
 
 def with_short_indices(X: Any) -> Any:
@@ -78,6 +85,33 @@ def with_short_indices(X: Any) -> Any:
         return X
     parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
     return type(X)(parts, shape=X.shape)
+
+
+def real_numbers(values: Any, name: str) -> Array:
+    """An array of float64; what is masked, complex or no number is refused."""
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "USmMc":
+            return array.astype(np.float64, copy=False)
+        found = str(array.dtype)
+    except (TypeError, ValueError):
+        found = "what is none, or rows of different lengths"
+    raise ValueError(f"{name} must hold real numbers, got {found}")
+
+
+def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """The distinct labels, sorted, and which of them each sample has."""
+    labels = class_labels(y, name)
+    try:
+        names, classes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
+            "strings, or all numbers"
+        ) from None
+    return names, classes.ravel()
 
 
 def class_labels(y: ArrayLike, name: str = "y") -> NDArray[Any]:

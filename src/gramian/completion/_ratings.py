@@ -136,7 +136,8 @@ def _with_gaps(X: np.ma.MaskedArray[Any, Any]) -> Array:
     """NaN where a masked array is masked."""
     if X.dtype.kind not in "iufb":
         raise ValueError(f"ratings must be numbers, got {X.dtype}")
-    gaps: Array = X.astype(X.dtype if X.dtype.kind == "f" else float).filled(np.nan)
+    gaps = np.array(X.data, dtype=X.dtype if X.dtype.kind == "f" else float)
+    gaps[np.ma.getmaskarray(X)] = np.nan
     return gaps
 
 

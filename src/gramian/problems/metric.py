@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
+from gramian._samples import checked_samples, class_indices
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.base import Growth
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
@@ -113,14 +114,9 @@ def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     """Samples checked, and labels as class indices."""
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-    labels = np.asarray(y)
-    check_consistent_length(X, labels)
-    if labels.ndim != 1:
-        raise ValueError(f"y must hold one label per sample, got shape {labels.shape}")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("y contains NaN or infinity; every sample needs a label")
-    classes, indices = np.unique(labels, return_inverse=True)
+    X = checked_samples(X, ensure_min_samples=2)
+    classes, indices = class_indices(y)
+    check_consistent_length(X, indices)
     if classes.size < 2:
         raise ValueError("y has only one class; a metric is learned from at least two")
     return X, indices
