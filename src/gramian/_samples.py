@@ -56,7 +56,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
     """The largest size of the entries, refused where sums of their powers overflow or vanish."""
-    entries = values.data if sp.issparse(values) else np.asarray(values)
+    entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
     size = max(float(entries.max()), -float(entries.min()))
@@ -67,6 +67,11 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
             f"{fault[1]}; rescale {name}"
         )
     return size
+
+
+def _stored(matrix: Any) -> NDArray[Any]:
+    """The stored entries of a sparse matrix of any format."""
+    return np.asarray(matrix.tocsr().data if matrix.format in ("lil", "dok") else matrix.data)
 
 
 def check_matrix(matrix: Any, name: str) -> None:

@@ -16,7 +16,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_consistent_length
 
 from gramian._random import generator
-from gramian._samples import checked_samples, class_indices
+from gramian._samples import checked_samples, class_indices, far_means, shifted
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
@@ -215,6 +215,9 @@ def nearest_others(X: Any, k: int, approximate: bool = False) -> Indices:
 
 
 def _nearest(reference: Any, queries: Any, k: int, approximate: bool) -> Indices:
+    shift = far_means(reference)  # squared distances come from products, which cancel far away
+    if shift.any():
+        reference, queries = shifted(reference, shift), shifted(queries, shift)
     if approximate and reference.shape[1] > SKETCH and reference.shape[0] > CANDIDATES * k:
         return _nearest_of_candidates(reference, queries, k)
     found: Indices = (

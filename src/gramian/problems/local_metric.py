@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian._samples import checked_samples, class_indices, refuse_masked
+from gramian._samples import checked_samples, class_indices, near_origin, refuse_masked
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
@@ -159,6 +159,7 @@ def lmnn_eig_whitened(
 
 def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:
     """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, through their graph's Laplacian."""
+    X = near_origin(X)
     i, j = index_columns(pairs, X.shape[0], 2, "pairs")
     n, w = X.shape[0], np.ones(i.size) if weights is None else weights
     W = sp.coo_array((w, (i, j)), shape=(n, n)).tocsr()
@@ -200,7 +201,8 @@ def whitened(X: Any, R: Array) -> Array:
 
 
 def _samples(X: Any) -> Any:
-    return checked_samples(X, ensure_min_samples=2)
+    """Samples checked, and near the origin: only differences of them count here."""
+    return near_origin(checked_samples(X, ensure_min_samples=2))
 
 
 def positive(value: float, name: str, *, zero: bool = False) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from gramian._samples import checked_samples, class_indices
+from gramian._samples import checked_samples, class_indices, near_origin
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.base import Growth
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
@@ -97,8 +97,9 @@ def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
     """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
 
     With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
-    order.
+    order. A shift of the samples changes nothing of it, so they are taken near the origin.
     """
+    X = near_origin(X)
     sums, counts = class_sums(X, classes)
     rows = 2 * counts[classes] - X.shape[0]
     across = LowRankPlusIdentity(
