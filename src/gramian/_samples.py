@@ -63,7 +63,7 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
     if LARGEST < size < np.inf or 0 < size < least:
         fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
         raise ValueError(
-            f"the values of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
+            f"the entries of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
             f"{fault[1]}; rescale {name}"
         )
     return size
@@ -106,32 +106,19 @@ def real_numbers(values: Any, name: str) -> Array:
 
 
 def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
-    """The distinct labels, sorted, and which of them each sample has."""
-    labels = class_labels(y, name)
-    try:
-        names, classes = np.unique(labels, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels.tolist()})
-        raise ValueError(
-            f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
-            "strings, or all numbers"
-        ) from None
-    return names, classes.ravel()
-
-
-def class_labels(y: ArrayLike, name: str = "y") -> NDArray[Any]:
-    """One label for every sample, refused where some are missing."""
-    refuse_missing_labels(y, name)
+    """The distinct labels, sorted, and which of them each sample has; every one needs one."""
+    refuse_odd_labels(y, name)
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise ValueError(f"{name} must hold one label per sample, got shape {labels.shape}")
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise ValueError(f"{name} contains NaN or infinity; every sample needs a label")
-    return labels
+    names, classes = np.unique(labels, return_inverse=True)
+    return names, classes
 
 
-def refuse_missing_labels(y: Any, name: str = "y") -> None:
-    """Name the first label that is masked, or None, NaN or NA among objects."""
+def refuse_odd_labels(y: Any, name: str = "y") -> None:
+    """Refuse labels that are masked, and among objects None, NaN, NA and a mixture of kinds."""
     refuse_masked(y, name)
     labels = np.asarray(y)
     if labels.dtype != object or labels.ndim != 1:
@@ -142,6 +129,14 @@ def refuse_missing_labels(y: Any, name: str = "y") -> None:
                 f"{name}[{place}] is {label}, which is no label; every sample needs one: leave "
                 "out those that have none"
             )
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
+            "strings, or all numbers"
+        ) from None
 
 
 def is_missing(value: Any) -> bool:

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, lobpcg
 from sklearn.metrics import pairwise_distances_chunked
 
+from gramian._random import generator
 from gramian._samples import checked_samples, near_origin
 from gramian.constraints import nearest_others, whole_number
 from gramian.maps import PairDistances, sparse_root
@@ -176,7 +177,7 @@ def smoothest(
     if m >= n - 2 or n <= 200:
         values, vectors = np.linalg.eigh(L.toarray())
         return values[first : m + first], vectors[:, first : m + first]
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     if n > FACTORED and not constant and _sums_to_zero(L):
         return _preconditioned(L, m, rng)
     start = rng.standard_normal(n)

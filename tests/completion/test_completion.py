@@ -227,6 +227,8 @@ def test_repeated_ratings_are_refused_or_joined_as_asked():
         (([0], [0], [np.nan]), "rating 0 is nan"),
         (([0, 1], [0, 1], [1.0, np.inf]), "rating 1 is inf"),
         (([0], [0], ["good"]), "must be numbers"),
+        (([0, 1], [0, 1], [1.0, 1e200]), "entries of the ratings are too large"),
+        (1e200 * TRUE, "entries of the ratings are too large"),
         (([None, 1], [0, 1], [1.0, 2.0]), "rating 0 has no row id"),
         (([0.0, 1.0], [np.nan, 1.0], [1.0, 2.0]), "rating 0 has no column id"),
         (np.full((3, 3), np.nan), "every entry of the matrix is missing"),

@@ -84,3 +84,25 @@ def test_a_shift_changes_nothing_of_pairs_and_triplets(learner, n, d, form):
             model.fit_triplets(local_triplets(near, y, 2), X=form(X))
         found.append(products(model, form(X)))
     assert_same_products(*found, 1e-8 if isinstance(learner, LinearSeparation) else 1e-4)
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e-6])
+@pytest.mark.parametrize(
+    "learner",
+    [
+        KTA(kernel="rbf"),
+        KTA(regularizer="frobenius"),
+        LinearSeparation(),
+        DMLEig(),
+        LMNN(),
+        LMNNEig(),
+        TripletMetric(tol=1e-7),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_the_unit_of_the_samples_changes_nothing(learner, scale):
+    """Of KTA with ‖M − I‖² it does: there I is a metric of a size of its own."""
+    _, X, y = samples(90, 12)
+    expected = products(clone(learner).fit(X, y), X)
+    found = products(clone(learner).fit(scale * X, y), scale * X)
+    assert_same_products(expected / np.linalg.norm(expected), found / np.linalg.norm(found), 1e-6)

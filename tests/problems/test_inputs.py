@@ -58,7 +58,7 @@ def test_entries_are_pairs_of_indices_within_the_shape(make, arguments, message)
         (lambda: completion(values=1.0), "values must hold one number for each of 2"),
         (lambda: completion(values=["a", "b"]), "values must hold real numbers"),
         (lambda: completion(values=[None, 1.0]), r"values\[0\] = nan is not finite"),
-        (lambda: completion(values=[1e200, 1.0]), "values of values are too large"),
+        (lambda: completion(values=[1e200, 1.0]), "entries of values are too large"),
         (lambda: completion(values=np.ma.masked_array([1.0, 2], [0, 1])), "1 masked"),
         (lambda: completion(row_scale=[1.0]), "row_scale must be one number, or one for each of 2"),
         (lambda: completion(col_scale=[1.0, 2, 3]), "col_scale must be one number, or one for"),
@@ -130,9 +130,9 @@ FROM_MATRICES = {
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("make", FROM_SAMPLES.values(), ids=FROM_SAMPLES)
 def test_samples_whose_squares_overflow_or_vanish_are_refused(make, form):
-    with pytest.raises(ValueError, match=r"values of X are too large .* overflow; rescale X"):
+    with pytest.raises(ValueError, match=r"entries of X are too large .* overflow; rescale X"):
         make(form(1e200 * X))
-    with pytest.raises(ValueError, match=r"values of X are too small .* vanish; rescale X"):
+    with pytest.raises(ValueError, match=r"entries of X are too small .* vanish; rescale X"):
         make(form(1e-200 * X))
 
 

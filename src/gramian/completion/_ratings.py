@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from gramian._samples import is_missing, refuse_masked
+from gramian._samples import check_size, is_missing, refuse_masked
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -263,6 +263,7 @@ def _sorted(
     i: Indices, j: Indices, values: Array, row_ids: Ids, col_ids: Ids, duplicates: str
 ) -> Ratings:
     """The entries by row and column; one that comes twice as `duplicates` says."""
+    check_size(values, "the ratings", least=0.0)
     keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_symmetr
 
 from gramian import plotting
 from gramian._random import for_sklearn
-from gramian._samples import far_means, shifted
+from gramian._samples import far_means, ready, refuse_masked, shifted
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
@@ -126,6 +126,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         precomputed, X has those of the new samples to the samples of the fit.
         """
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.affinity == "precomputed":
             total = np.asarray(X.sum(axis=1)).ravel()
@@ -216,8 +217,11 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return graph.laplacian(affinities, normalized=True)
 
     def _samples(self, X: Any) -> Any:
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        refuse_masked(X, "X")
+        X = ready(
+            validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+            )
         )
         if self.affinity == "nearest_neighbors":
             return X
