@@ -11,11 +11,19 @@ def generator(random_state: Any) -> np.random.Generator:
     """From a seed, a Generator, or the RandomState that scikit-learn passes on; None is seed 0."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
-    return np.random.default_rng(0 if random_state is None else random_state)
+    try:
+        return np.random.default_rng(0 if random_state is None else random_state)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "random_state must be a whole number of at least 0, a numpy Generator or RandomState, "
+            f"or None, got {random_state!r}"
+        ) from None
 
 
 def for_sklearn(random_state: Any) -> Any:
-    """The same rule for scikit-learn, which takes no Generator."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return 0 if random_state is None else random_state
+    """The same rule for scikit-learn, which takes no Generator and no seed beyond 32 bits."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:
+        return random_state
+    return 0 if random_state is None else int(generator(random_state).integers(2**31 - 1))

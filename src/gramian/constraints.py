@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from gramian._random import generator
+from gramian._samples import checked_samples, class_indices, far_means, shifted
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
@@ -119,7 +120,7 @@ def as_triplets(near: Indices, far: Indices) -> Indices:
 
 def all_pairs(y: ArrayLike) -> tuple[Indices, Indices]:
     """Every pair of one class, and every pair of two: n(n − 1)/2 in all, each once."""
-    _, classes = np.unique(np.asarray(y), return_inverse=True)
+    _, classes = class_indices(y)
     i, j = np.triu_indices(classes.size, 1)
     same = classes[i] == classes[j]
     pairs = np.column_stack([i, j])
@@ -131,7 +132,7 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
 
     Pairs may repeat; the same seed draws the same pairs.
     """
-    names, classes = np.unique(np.asarray(y), return_inverse=True)
+    names, classes = class_indices(y)
     count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
@@ -145,7 +146,7 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
 
 def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> Indices:
     """`count` triplets (anchor, same, other) drawn at random; the same seed draws the same."""
-    names, classes = np.unique(np.asarray(y), return_inverse=True)
+    names, classes = class_indices(y)
     count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
@@ -180,10 +181,9 @@ def plainly(label: Any) -> Any:
 
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, Indices, Any]:
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
-    labels = np.asarray(y)
-    check_consistent_length(X, labels)
-    names, classes = np.unique(labels, return_inverse=True)
+    X = checked_samples(X)
+    names, classes = class_indices(y)
+    check_consistent_length(X, classes)
     _need_two(names)
     return X, classes, names
 
@@ -215,6 +215,9 @@ def nearest_others(X: Any, k: int, approximate: bool = False) -> Indices:
 
 
 def _nearest(reference: Any, queries: Any, k: int, approximate: bool) -> Indices:
+    shift = far_means(reference)  # squared distances come from products, which cancel far away
+    if shift.any():
+        reference, queries = shifted(reference, shift), shifted(queries, shift)
     if approximate and reference.shape[1] > SKETCH and reference.shape[0] > CANDIDATES * k:
         return _nearest_of_candidates(reference, queries, k)
     found: Indices = (

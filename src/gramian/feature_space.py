@@ -9,6 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
+from gramian._samples import far_means, shifted
+
 Array = NDArray[np.floating]
 
 
@@ -58,15 +60,25 @@ def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[s
     """The parameters, with γ = 1/(d·var X) for a Gaussian that has none."""
     found = dict(params or {})
     if kernel == "rbf" and found.get("gamma") is None:
-        mean = X.mean()
-        square = X.multiply(X).mean() if sp.issparse(X) else np.mean(X * X)
-        spread = float(square - mean**2)
+        spread = _variance(X)
         found["gamma"] = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
     return found
 
 
+def _variance(X: Any) -> float:
+    """The variance of all entries, by their differences from the mean."""
+    if not sp.issparse(X):
+        return float(np.var(X, dtype=float))
+    mean = float(X.mean(dtype=float))
+    empty = X.shape[0] * X.shape[1] - X.nnz
+    return float((np.sum(np.square(X.data - mean)) + empty * mean**2) / (X.nnz + empty))
+
+
 def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
     """k(x, z) for all rows of X and Z."""
+    if kernel == "rbf":  # of distances, which are computed from products and cancel far away
+        shift = far_means(Z)
+        X, Z = (shifted(X, shift), shifted(Z, shift)) if shift.any() else (X, Z)
     if callable(kernel):
         values = np.asarray(kernel(X, Z, **params), dtype=float)
     else:

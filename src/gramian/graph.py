@@ -17,8 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, lobpcg
 from sklearn.metrics import pairwise_distances_chunked
-from sklearn.utils.validation import check_array
 
+from gramian._random import generator
+from gramian._samples import checked_samples, near_origin
 from gramian.constraints import nearest_others, whole_number
 from gramian.maps import PairDistances, sparse_root
 from gramian.storage import storable
@@ -111,7 +112,7 @@ def neighbor_graph(
         What becomes of a graph in several parts: an error, joined by the shortest edges between
         them, or left as it is.
     """
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    X = checked_samples(X, ensure_min_samples=2)
     k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
     if k >= n:
         raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
@@ -133,6 +134,7 @@ def joined(X: Any, graph: Graph) -> Graph:
     Round by round every part but the largest takes its shortest edge to another part (Borůvka),
     so only points outside the largest part ask for distances.
     """
+    X = near_origin(X)
     while graph.n_parts > 1:
         sizes = np.bincount(graph.labels)
         asking = np.flatnonzero(graph.labels != np.argmax(sizes))
@@ -175,7 +177,7 @@ def smoothest(
     if m >= n - 2 or n <= 200:
         values, vectors = np.linalg.eigh(L.toarray())
         return values[first : m + first], vectors[:, first : m + first]
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     if n > FACTORED and not constant and _sums_to_zero(L):
         return _preconditioned(L, m, rng)
     start = rng.standard_normal(n)

@@ -97,6 +97,10 @@ FORMS = {
     "triples": (ROWS, COLS, VALUES),
     "frame": pd.DataFrame({"who": ROWS, "what": COLS, "stars": VALUES}),
     "wide frame": pd.DataFrame(GAPPED),
+    "masked": np.ma.masked_array(np.where(KNOWN, TRUE, 7.0), mask=~KNOWN),
+    "frame with times": pd.DataFrame(
+        {"time": 9.0 * ROWS, "userId": ROWS, "movie_id": COLS, "Rating": VALUES, "x": COLS}
+    ),
 }
 
 
@@ -260,6 +264,8 @@ def test_repeated_ratings_are_refused_or_joined_as_asked():
         (([0], [0], [np.nan]), "rating 0 is nan"),
         (([0, 1], [0, 1], [1.0, np.inf]), "rating 1 is inf"),
         (([0], [0], ["good"]), "must be numbers"),
+        (([0, 1], [0, 1], [1.0, 1e200]), "entries of the ratings are too large"),
+        (1e200 * TRUE, "entries of the ratings are too large"),
         (([None, 1], [0, 1], [1.0, 2.0]), "rating 0 has no row id"),
         (([0.0, 1.0], [np.nan, 1.0], [1.0, 2.0]), "rating 0 has no column id"),
         (np.full((3, 3), np.nan), "every entry of the matrix is missing"),
@@ -270,6 +276,48 @@ def test_repeated_ratings_are_refused_or_joined_as_asked():
 def test_bad_ratings_are_refused_with_the_reason(given, message):
     with pytest.raises(ValueError, match=message):
         NuclearCompletion(lam=1.0).fit(given)
+
+
+TIMED = pd.DataFrame({"who": ROWS, "what": COLS, "liking": VALUES, "when": 1.5 * ROWS})
+
+
+@pytest.mark.parametrize("learner", [NuclearCompletion, MMMF])
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (TIMED, r"4 columns \(who, what, liking, when\).*select three.*to_numpy"),
+        (TIMED.assign(when=np.where(ROWS > 3, np.nan, 1.0)), "select three"),
+        (TIMED.rename(columns={"who": "user", "liking": "rating"}), "select three"),
+        (TIMED[["who", "what"]], "select three"),
+        (TIMED.assign(user=1, item=2, **{str(k): np.nan for k in range(9)}), "select three"),
+        (TIMED[["liking", "who", "what"]].rename(columns={"liking": "rating"}), "in the order"),
+    ],
+)
+def test_a_frame_that_may_be_a_list_is_not_taken_for_a_matrix(learner, frame, message):
+    with pytest.raises(ValueError, match=message):
+        learner(lam=1.0).fit(frame)
+
+
+def test_narrow_frames_with_gaps_are_matrices():
+    narrow = pd.DataFrame(GAPPED[:, :5])
+    assert NuclearCompletion(lam=1.0).fit(narrow).col_factors_.shape[0] == 5
+    assert NuclearCompletion(lam=1.0).fit(pd.DataFrame(TRUE)).col_factors_.shape[0] == N
+
+
+def test_masked_integers_are_gaps_and_masked_triples_are_refused():
+    stars = np.clip(np.round(TRUE) + 3, 1, 5).astype(int)
+    masked = NuclearCompletion(lam=1.0).fit(np.ma.masked_array(stars, mask=~KNOWN))
+    plain = NuclearCompletion(lam=1.0).fit(np.where(KNOWN, stars, np.nan))
+    np.testing.assert_array_equal(masked.col_factors_, plain.col_factors_)
+    with pytest.raises(ValueError, match="values has 1 masked"):
+        NuclearCompletion(lam=1.0).fit(([0, 1], [0, 1], np.ma.masked_array([1.0, 2], [0, 1])))
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+def test_missing_ids_are_refused_whatever_they_are(missing):
+    ids = np.array(["a", missing], dtype=object)
+    with pytest.raises(ValueError, match="rating 1 has no row id"):
+        NuclearCompletion(lam=1.0).fit((ids, [0, 1], [1.0, 2.0]))
 
 
 @pytest.mark.parametrize(

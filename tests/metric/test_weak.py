@@ -154,6 +154,53 @@ def test_a_start_is_the_metric_it_came_from(floor):
     assert again.result_.value <= first.result_.value * (1 + 1e-9)
 
 
+FROM_TUPLES = {
+    "DMLEig": (DMLEig(), "pairs"),
+    "DMLEig, rbf": (DMLEig(kernel="rbf"), "pairs"),
+    "DMLEig, linear": (DMLEig(kernel="linear"), "pairs"),
+    "LinearSeparation": (LinearSeparation(), "pairs"),
+    "LMNN": (LMNN(), "triplets"),
+    "LMNNEig": (LMNNEig(), "triplets"),
+    "TripletMetric": (TripletMetric(), "triplets"),
+}
+
+
+def fitted_to(name, samples, rows):
+    """The learner of a name fitted to the pairs or triplets, sample i at the row rows[i]."""
+    learner, kind = FROM_TUPLES[name]
+    if kind == "pairs":
+        return clone(learner).fit_pairs(rows[PAIRS], SAME, X=samples)
+    return clone(learner).fit_triplets(rows[TRIPLETS], X=samples)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("features", [4, 90, 200])
+@pytest.mark.parametrize("name", FROM_TUPLES)
+def test_samples_that_nothing_touches_change_nothing(name, features, form):
+    """Neither a ridge, a floor, a mean, a scale nor a principal direction depends on them."""
+    rng = np.random.default_rng(0)
+    wide = np.hstack([X, 0.3 * rng.normal(size=(150, features - 4))])
+    rows = np.sort(rng.permutation(500)[:150])
+    among = 1e3 * rng.normal(size=(500, features)) + 50.0
+    among[rows] = wide
+    alone, fitted = fitted_to(name, form(wide), np.arange(150)), fitted_to(name, form(among), rows)
+    for found in ("components_", "dual_components_", "ridge_", "floor_", "lam_", "mu_"):
+        assert hasattr(alone, found) == hasattr(fitted, found)
+        if hasattr(alone, found):
+            expected = getattr(alone, found)
+            scale = np.max(np.abs(expected))
+            np.testing.assert_allclose(getattr(fitted, found), expected, atol=1e-6 * scale)
+    if hasattr(alone, "threshold_"):
+        assert fitted.threshold_ == pytest.approx(alone.threshold_, rel=1e-6)
+
+
+def test_points_all_but_identical_are_named_by_their_pair():
+    near = np.vstack([X, X[:1] * (1 + 1e-12)])
+    pairs, same = np.vstack([[[0, 150]], PAIRS]), np.append(-1, SAME)
+    with pytest.warns(UserWarning, match=r"points of pairs\[0\] are identical but marked"):
+        DMLEig().fit_pairs(pairs, same, X=np.vstack([near, 7 * X]))
+
+
 # --- verification
 
 

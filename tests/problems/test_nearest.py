@@ -67,6 +67,15 @@ def test_sparse_means_unknown_where_nothing_is_stored():
     assert nearest(stored).value(L) == pytest.approx(nearest(T).value(L))
 
 
+def test_lists_are_matrices_and_masked_entries_are_unknown():
+    T, W = with_gaps(6), np.abs(symmetric(6, seed=2))
+    L = np.random.default_rng(0).standard_normal((6, 2))
+    expected = nearest(T, weights=W).value(L)
+    assert nearest(T.tolist(), weights=W.tolist()).value(L) == pytest.approx(expected)
+    masked = np.ma.masked_array(np.where(np.isnan(T), 9.0, T), np.isnan(T))
+    assert nearest(masked, weights=W).value(L) == pytest.approx(expected)
+
+
 def test_a_fixed_trace_is_kept():
     result = gm.minimize(nearest(symmetric(6), trace=3.0), tol=1e-8)
     assert np.trace(result.matrix()) == pytest.approx(3.0)
@@ -81,6 +90,10 @@ def test_a_fixed_trace_is_kept():
         ({"T": np.array([[1.0, np.nan], [3.0, 1.0]])}, "symmetric"),
         ({"T": np.array([[1.0, np.inf], [np.inf, 1.0]])}, "not finite"),
         ({"T": np.full((2, 2), np.nan)}, "no known entries"),
+        ({"T": [["a", "b"], ["b", "a"]]}, "T must hold real numbers"),
+        ({"T": [[1.0, 2.0], [2.0]]}, "T must hold real numbers"),
+        ({"T": 1j * np.eye(2)}, "T must hold real numbers"),
+        ({"T": [1.0, 2.0]}, "square"),
         ({"T": np.eye(2), "weights": np.ones((3, 3))}, "shape of T"),
         ({"T": np.eye(2), "weights": -np.ones((2, 2))}, "negative"),
         ({"T": np.eye(2), "weights": sp.csr_matrix(np.eye(2))}, "every known entry"),

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from gramian._samples import check_size, is_missing, refuse_masked
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -20,6 +21,19 @@ DUPLICATES = ("error", "mean", "last")
 
 COMPARED = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of names that are ordered together."""
+
+ROW = {"user", "userid", "uid", "row", "rowid", "customer", "customerid", "reviewer", "reviewerid"}
+COLUMN = {
+    "item", "itemid", "iid", "movie", "movieid", "product", "productid", "book", "bookid", "isbn",
+    "track", "trackid", "artist", "artistid", "song", "songid", "column", "col", "asin",
+}  # fmt: skip
+VALUE = {"rating", "ratings", "score", "stars", "value", "overall"}
+"""What the columns of ratings are called, in lower case and without what is no letter."""
+
+VALUE_PLACE = 2
+
+NARROW = 8
+"""A frame of fewer columns may be a list of ratings with other things beside them."""
 
 
 @storable
@@ -89,21 +103,81 @@ class Ratings:
 
 
 def gather(X: Any, *, duplicates: str = "error") -> Ratings:
-    """Ratings from (row, col, value) arrays, a frame of three columns, or a matrix with gaps."""
+    """Ratings from (row, col, value) arrays, a frame of such columns, or a matrix with gaps."""
     if duplicates not in DUPLICATES:
         raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+    if isinstance(X, np.ma.MaskedArray):
+        return _from_matrix(matrix_of(_with_gaps(X)), duplicates)
     if is_frame(X):
-        return _from_triples([np.asarray(X.iloc[:, k]) for k in range(3)], duplicates)
+        places = _rating_columns(X)
+        assert places is not None
+        return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates)
     if isinstance(X, tuple):
         if len(X) != 3:
             raise ValueError(f"pass (rows, cols, values), three arrays; got {len(X)}")
+        for part, name in zip(X, ("rows", "cols", "values"), strict=True):
+            refuse_masked(part, name)
         return _from_triples([np.asarray(part) for part in X], duplicates)
     return _from_matrix(matrix_of(X), duplicates)
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame of three columns: row, column and value of each rating."""
-    return hasattr(X, "iloc") and hasattr(X, "columns") and X.shape[1] == 3
+    """Whether `gather` takes X as it is: a data frame of ratings, or a masked array."""
+    if isinstance(X, np.ma.MaskedArray):
+        return True
+    return _is_table(X) and _rating_columns(X) is not None
+
+
+def _is_table(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def _with_gaps(X: np.ma.MaskedArray[Any, Any]) -> Array:
+    """NaN where a masked array is masked."""
+    if X.dtype.kind not in "iufb":
+        raise ValueError(f"ratings must be numbers, got {X.dtype}")
+    gaps = np.array(X.data, dtype=X.dtype if X.dtype.kind == "f" else float)
+    gaps[np.ma.getmaskarray(X)] = np.nan
+    return gaps
+
+
+def _rating_columns(X: Any) -> tuple[int, int, int] | None:
+    """Where a frame has row, column and value of each rating; None where it is the matrix itself.
+
+    Three columns are a list of ratings, and of more those that are called so. A narrow frame with
+    two columns or more that have no gap might be a list under other names: it is refused, for
+    completed as a matrix it would be wrong without a word.
+    """
+    roles = [_role(name) for name in X.columns]
+    if X.shape[1] == 3:
+        if VALUE_PLACE in roles and roles.index(VALUE_PLACE) != VALUE_PLACE:
+            raise ValueError(
+                f"a frame of ratings has its columns in the order row, column, value, and this "
+                f"one has {_listed(X)}: select them in that order"
+            )
+        return 0, 1, 2
+    if all(roles.count(role) == 1 for role in range(3)):
+        return roles.index(0), roles.index(1), roles.index(2)
+    known = {role for role in roles if role is not None}
+    whole = int(np.sum(~np.asarray(X.isna()).any(axis=0)))
+    if len(known) > 1 or (X.shape[1] < NARROW and whole > 1 and X.shape[0] > 0):
+        raise ValueError(
+            f"the frame has {X.shape[1]} columns ({_listed(X)}): for a list of ratings select "
+            "three, row, column and value, as in frame[['user', 'item', 'rating']]; for a matrix "
+            "with gaps pass frame.to_numpy()"
+        )
+    return None
+
+
+def _role(name: Any) -> int | None:
+    """0 for the name of a column of rows, 1 of columns, 2 of values, None for any other."""
+    plain = "".join(letter for letter in str(name).lower() if letter.isalpha())
+    return next((k for k, names in enumerate((ROW, COLUMN, VALUE)) if plain in names), None)
+
+
+def _listed(X: Any) -> str:
+    names = [str(name) for name in X.columns]
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
 
 
 def refuse_text(X: Any) -> None:
@@ -164,9 +238,10 @@ def _from_triples(triples: list[NDArray[Any]], duplicates: str) -> Ratings:
 
 def refuse_missing(ids: NDArray[Any], name: str) -> None:
     """NaN and None name nothing."""
-    missing = np.array([g is None or g != g for g in ids.tolist()]) if ids.dtype == object else (
-        np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(ids.shape, dtype=bool)
-    )  # fmt: skip
+    if ids.dtype == object:
+        missing = np.array([is_missing(g) for g in ids.tolist()], dtype=bool)
+    else:
+        missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(ids.shape, dtype=bool)
     if missing.any():
         raise ValueError(f"rating {int(missing.argmax())} has no {name} id")
 
@@ -188,6 +263,7 @@ def _sorted(
     i: Indices, j: Indices, values: Array, row_ids: Ids, col_ids: Ids, duplicates: str
 ) -> Ratings:
     """The entries by row and column; one that comes twice as `duplicates` says."""
+    check_size(values, "the ratings", least=0.0)
     keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
     order = np.argsort(keys, kind="stable")
     keys, values = keys[order], values[order]

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_symmetr
 
 from gramian import plotting
 from gramian._random import for_sklearn
+from gramian._samples import far_means, ready, refuse_masked, shifted
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
@@ -35,7 +36,7 @@ STARTS = 10
 class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
 
-    _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)
+    _remade: ClassVar[tuple[str, ...]] = ("_neighbours", "_origin")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -125,6 +126,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         precomputed, X has those of the new samples to the samples of the fit.
         """
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         if self.affinity == "precomputed":
             total = np.asarray(X.sum(axis=1)).ravel()
@@ -132,7 +134,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return np.asarray(X @ self.kernel_factor_) * scale[:, None]
         if self.affinity == "precomputed_laplacian":
             raise ValueError("a Laplacian says nothing of new samples: use kernel_factor_")
-        distances, near = self._neighbours.kneighbors(X)
+        distances, near = self._neighbours.kneighbors(self._moved(X))
         shares = np.exp(-(distances**2 - distances[:, :1] ** 2) / self._square)
         shares[_equal_rows(X, self.X_fit_[near[:, 0]])] = np.eye(1, near.shape[1])
         shares /= shares.sum(axis=1, keepdims=True)
@@ -181,7 +183,12 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _remake(self) -> None:
         if self.affinity == "nearest_neighbors":
             k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-            self._neighbours = NearestNeighbors(n_neighbors=k).fit(self.X_fit_)
+            # Distances are computed from products, which keep few digits far from the origin.
+            self._origin = far_means(self.X_fit_)
+            self._neighbours = NearestNeighbors(n_neighbors=k).fit(self._moved(self.X_fit_))
+
+    def _moved(self, X: Any) -> Any:
+        return shifted(X, self._origin) if self._origin.any() else X
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
@@ -210,8 +217,11 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         return graph.laplacian(affinities, normalized=True)
 
     def _samples(self, X: Any) -> Any:
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        refuse_masked(X, "X")
+        X = ready(
+            validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+            )
         )
         if self.affinity == "nearest_neighbors":
             return X

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn.utils.validation import check_array, column_or_1d
 
+from gramian._samples import is_missing, real_numbers, refuse_masked
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.storage import storable
 
@@ -102,6 +103,7 @@ def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pa
 
 def _pairs(pairs: ArrayLike | None, n: int, name: str) -> Pairs:
     """Pairs i < j, checked; a pair may come more than once."""
+    refuse_masked(pairs, name)
     if pairs is None or np.size(pairs) == 0:
         return np.empty((0, 2), dtype=np.intp)
     table = np.column_stack(index_columns(pairs, n, 2, name))
@@ -145,7 +147,7 @@ def _of_matrix(links: Any, n: int) -> tuple[Pairs, Array, Array]:
 
 
 def _column(values: ArrayLike, size: int, name: str) -> Array:
-    column = np.asarray(values, dtype=float)
+    column = real_numbers(values, name)
     if column.shape != (size,):
         raise ValueError(f"{name} must hold one number for each of {size} pairs, got shape "
                          f"{column.shape}")  # fmt: skip
@@ -167,27 +169,41 @@ def _from_labels(y: ArrayLike | None, n: int) -> tuple[Pairs, Array, Array]:
     return table.astype(np.intp), same.astype(float), np.ones(len(table))
 
 
-def _without_gaps(labels: NDArray[Any]) -> NDArray[Any]:
-    """Strings with "" in the place of None and NaN, where labels are Python objects."""
-    if labels.dtype != object or not any(isinstance(label, str) for label in labels):
-        return labels
-    return np.array(["" if label is None or label != label else str(label) for label in labels])
-
-
 def known_labels(y: ArrayLike, n: int) -> Pairs:
-    """Labels as 0, 1, …, and −1 where unknown."""
-    given = _without_gaps(column_or_1d(y))
+    """Labels as 0, 1, …, and −1 where unknown: -1, "", or what is masked or None."""
+    given = column_or_1d(y)
     if given.shape != (n,):
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
-    if given.dtype.kind == "f":
-        check_array(given.reshape(-1, 1), input_name="y")
-        if np.any(given != np.round(given)):
+    there = np.flatnonzero(~_gaps(y, given))
+    found = _alike(given[there])
+    if found.dtype.kind == "f":
+        check_array(found.reshape(-1, 1), input_name="y", ensure_min_samples=0)
+        if np.any(found != np.round(found)):
             raise ValueError("Unknown label type: y must be labels, -1 where unknown, got numbers "
                              "that are not whole")  # fmt: skip
-    unknown = given == UNKNOWN if given.dtype.kind in "iufb" else np.isin(given, ["-1", ""])
+    known = found != UNKNOWN if found.dtype.kind in "iufb" else ~np.isin(found, ["-1", ""])
     labels = np.full(n, UNKNOWN, dtype=np.intp)
-    labels[~unknown] = np.unique(given[~unknown], return_inverse=True)[1]
+    labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
     return labels
+
+
+def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a label is masked, or None, NaN or NA among Python objects."""
+    gaps = np.zeros(given.size, dtype=bool)
+    if isinstance(y, np.ma.MaskedArray):
+        gaps |= np.ma.getmaskarray(y).ravel()
+    if given.dtype == object:
+        gaps |= np.array([is_missing(label) for label in given.tolist()], dtype=bool)
+    return gaps
+
+
+def _alike(labels: NDArray[Any]) -> NDArray[Any]:
+    """Python objects as strings where one of them is a string, as numbers where all are."""
+    if labels.dtype != object:
+        return labels
+    some = labels.tolist()
+    words = any(isinstance(label, str) for label in some)
+    return np.array([str(label) for label in some] if words else some)
 
 
 def _drawn(labels: Pairs, known: Pairs) -> Pairs:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian._samples import ready, refuse_masked
 from gramian.certificate import certify
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
@@ -120,8 +121,11 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 "labels, -1 where unknown"
             )
         self._check_parameters()
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+        refuse_masked(X, "X")
+        X = ready(
+            validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
+            )
         )
         labels = known_labels(y, X.shape[0])
         Phi, W = self._span(X)
@@ -138,6 +142,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     def transform(self, X: Any) -> Array:
         """Features whose inner products are the learned kernel."""
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         values = kernel_values(self.kernel, self.kernel_params_, X, self.X_fit_)
         found: Array = values @ self.dual_components_

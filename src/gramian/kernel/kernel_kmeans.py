@@ -13,6 +13,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
 
 from gramian._random import for_sklearn
+from gramian._samples import ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
 from gramian.memory import check_memory
@@ -106,8 +107,11 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
 
     def _samples(self, X: Any, *, reset: bool) -> Any:
         sparse = False if self.kernel == "precomputed" else "csr"
-        X = validate_data(
-            self, X, accept_sparse=sparse, dtype=[np.float64, np.float32], reset=reset
+        refuse_masked(X, "X")
+        X = ready(
+            validate_data(
+                self, X, accept_sparse=sparse, dtype=[np.float64, np.float32], reset=reset
+            )
         )
         if self.kernel == "precomputed" and reset:
             if X.shape[0] != X.shape[1]:

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gramian._samples import ready, refuse_masked, refuse_odd_labels
 from gramian.constraints import plainly
 from gramian.fitting import settle
 from gramian.metric._verification import Verification
-from gramian.metric._weak_input import check_triplets, split_pairs, tuples
+from gramian.metric._weak_input import NAMES, check_triplets, split_pairs, touched, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.persistence import Kept
 from gramian.problem import Problem
@@ -47,6 +48,9 @@ class MetricLearner(
 
     def _labelled(self, X: Any, y: Any) -> tuple[Any, Indices]:
         """Validated samples and class indices; sets `classes_`."""
+        refuse_masked(X, "X")
+        if y is not None:
+            refuse_odd_labels(y)
         X, y = validate_data(
             self,
             X,
@@ -56,6 +60,7 @@ class MetricLearner(
             ensure_min_samples=2,
         )
         check_classification_targets(y)
+        X = ready(X)
         self._forget("threshold_", "same_values_")
         self.classes_, classes = np.unique(y, return_inverse=True)
         if self.classes_.size < 2:
@@ -66,22 +71,26 @@ class MetricLearner(
         return X, classes
 
     def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices]:
-        """Samples, and the similar and dissimilar pairs of them, as indices."""
+        """The samples that pairs touch, and the similar and dissimilar pairs, as indices."""
         samples, indices = self._tupled(pairs, X, 2)
-        return samples, *split_pairs(samples, indices, same)
+        similar, dissimilar = split_pairs(samples, indices, same)
+        samples, both = touched(samples, np.vstack([similar, dissimilar]))
+        return samples, both[: len(similar)], both[len(similar) :]
 
     def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
-        """Samples, and triplets of them, as indices."""
+        """The samples that triplets touch, and the triplets, as indices."""
         samples, indices = self._tupled(triplets, X, 3)
         check_triplets(samples, indices)
-        return samples, indices
+        return touched(samples, indices)
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
         self._forget("classes_", "threshold_", "same_values_")
         if X is not None:
+            refuse_masked(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
-            return tuples(given, X, width)
+            return tuples(given, ready(X), width)
         samples, indices = tuples(given, None, width)
+        samples = ready(samples, NAMES[width])
         self._forget("feature_names_in_")
         self.n_features_in_ = samples.shape[1]
         return samples, indices
@@ -197,6 +206,7 @@ class MetricLearner(
         array of shape (n_samples, n_components)
         """
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         return self._mapped(X)
 

@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian._samples import near_origin
 from gramian.feature_space import kernel_span
 from gramian.memory import check_memory
 from gramian.objectives.matrices import DENSE_ORDER
@@ -42,8 +43,13 @@ class Coordinates:
 
 
 def coordinates(X: Any, *, center: bool) -> Coordinates:
-    """The features themselves, or the span where samples are fewer and its basis fits."""
+    """The features themselves, or the span where samples are fewer and its basis fits.
+
+    Where a shift does not count, samples far from the origin are shifted to it: their products
+    would keep few digits.
+    """
     n, d = X.shape
+    X = near_origin(X) if center else X
     if d <= n or n > DENSE_ORDER or n * d > SPAN_ENTRIES:
         return Coordinates(X, None, centered=False)
     return _span(X, center)
@@ -78,7 +84,7 @@ def dense_coordinates(X: Any, name: str) -> tuple[Array, Array | None]:
         f"{name} works on dense samples and {d} × {d} matrices",
         "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
     )
-    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    samples = np.asarray(view.X.toarray() if sp.issparse(view.X) else view.X, dtype=float)
     return samples - samples.mean(axis=0), None
 
 

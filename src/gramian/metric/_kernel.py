@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian._samples import near_origin
 from gramian.feature_space import (
     check_kernel,
     kernel_span,
@@ -48,10 +49,11 @@ class KernelMetricLearner(MetricLearner):
             "sklearn.kernel_approximation.Nystroem",
         )
         self.kernel_params_: dict[str, Any] = with_bandwidth(self.kernel, self.kernel_params, X)
-        self.X_fit_ = X.copy()
-        found = linear_span(X, center=center) if self.kernel == "linear" else None
+        # A linear kernel less its mean only shifts the mapped samples where they are shifted.
+        self.X_fit_ = near_origin(X).copy() if self.kernel == "linear" and center else X.copy()
+        found = linear_span(self.X_fit_, center=center) if self.kernel == "linear" else None
         if found is None:
-            found = kernel_span(self._kernel_values(X, X), center=center)
+            found = kernel_span(self._kernel_values(self.X_fit_, self.X_fit_), center=center)
         if found is None:
             raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
         return Coordinates(*found, centered=center)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from gramian._samples import refuse_masked
 from gramian.maps import PairDistances
 from gramian.metric._weak_input import blocks, marks, tuples, vectors
 
@@ -45,6 +46,7 @@ class Verification:
         """
         check_is_fitted(self)
         if X is not None:
+            refuse_masked(X, "X")
             X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
             self._check_width(X.shape[1], "X")
             X, indices = tuples(pairs, X, 2)

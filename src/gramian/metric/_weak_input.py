@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from gramian._samples import refuse_masked
 from gramian.metric._coordinates import row_keys
 
 Array = NDArray[np.floating]
@@ -46,9 +47,22 @@ def tuples(given: Any, X: Any, width: int) -> tuple[Any, Indices]:
     return X, indices
 
 
+def touched(samples: Any, indices: Indices) -> tuple[Any, Indices]:
+    """The samples that the indices name, in their order, and the indices among those.
+
+    Samples that no pair or triplet names say nothing: neither a mean nor a scale nor the number
+    of samples for every direction may depend on them.
+    """
+    named, places = np.unique(indices, return_inverse=True)
+    if named.size == samples.shape[0]:
+        return samples, indices
+    return samples[named], places.reshape(indices.shape)
+
+
 def vectors(given: Any, width: int) -> Array:
     """(t, width, d) vectors, refused where they have another shape, NaN or are none."""
     name = NAMES[width]
+    refuse_masked(given, name)
     if np.ndim(given) == 2 and np.asarray(given).shape[1] == width:
         raise ValueError(
             f"{name} has shape {np.asarray(given).shape}: pass X= with the samples that these "
@@ -65,6 +79,7 @@ def vectors(given: Any, width: int) -> Array:
 
 def as_indices(given: Any, width: int) -> Indices:
     """(t, width) whole numbers."""
+    refuse_masked(given, NAMES[width])
     indices, name = np.asarray(given), NAMES[width]
     _refuse_none(indices, name)
     if indices.ndim != 2 or indices.shape[1] != width:
@@ -111,6 +126,7 @@ def split_pairs(X: Any, pairs: Indices, same: ArrayLike) -> tuple[Indices, Indic
 
 def marks(same: ArrayLike, count: int) -> NDArray[np.bool_]:
     """Which pairs are marked the same, from booleans or ±1."""
+    refuse_masked(same, "same")
     values = np.asarray(same)
     if values.shape != (count,):
         raise ValueError(f"same must have one entry for each of {count} pairs, got {values.shape}")

@@ -28,6 +28,7 @@ from gramian.metric._local import (
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
+from gramian.metric._weak_input import marks
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitened, whitening
 
@@ -187,7 +188,7 @@ class DMLEig(KernelMetricLearner):
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         dense, basis = self._dense_view(samples)
-        self._fit_to(dense, similar, dissimilar, basis)
+        self._fit_to(dense, similar, dissimilar, basis, np.flatnonzero(~marks(same, len(pairs))))
         return self.calibrate(pairs, same, X=X)
 
     def _check(self, n_samples: int) -> None:
@@ -197,14 +198,20 @@ class DMLEig(KernelMetricLearner):
         check_floor(self.floor)
 
     def _fit_to(
-        self, samples: Array, similar: Indices, dissimilar: Indices, basis: Array | None
+        self,
+        samples: Array,
+        similar: Indices,
+        dissimilar: Indices,
+        basis: Array | None,
+        given: Indices | None = None,
     ) -> DMLEig:
+        """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
         self.ridge_ = ridge_for(self.ridge, samples)
         R = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge_))
         X, basis = whitened(samples, R), joined(basis, R)
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]
-        apart = _told_apart(dissimilar, plain)
+        apart = _told_apart(dissimilar, plain, given)
         dissimilar, plain = dissimilar[apart], plain[apart]
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         rest = 1.0 - self.floor_
@@ -294,13 +301,17 @@ def without_floor(factor: Array | None, floor: float) -> Array | None:
     return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))
 
 
-def _told_apart(dissimilar: Indices, plain: Array) -> NDArray[np.bool_]:
+def _told_apart(dissimilar: Indices, plain: Array, given: Indices | None) -> NDArray[np.bool_]:
     """The dissimilar pairs that any metric can tell apart; the others are named in a warning."""
     apart: NDArray[np.bool_] = plain > 1e-14 * float(plain.max())
     if apart.all():
         return apart
-    i, j = dissimilar[int(np.argmin(plain))]
-    which = f"samples {i} and {j} are identical but of different classes"
+    first = int(np.argmin(plain))
+    if given is None:
+        i, j = dissimilar[first]
+        which = f"samples {i} and {j} are identical but of different classes"
+    else:
+        which = f"the points of pairs[{given[first]}] are identical but marked as different"
     if not apart.any():
         raise ValueError(f"{which}, as are all other dissimilar pairs: no metric tells them apart")
     warnings.warn(

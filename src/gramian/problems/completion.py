@@ -8,11 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian._samples import check_size, real_numbers, refuse_masked
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, Signed, SmoothedHinge, Squared, SquaredWithOffsets
 from gramian.losses.base import Loss
 from gramian.maps import BlockEntries, Entries, Mix
-from gramian.maps.base import refuse_rows
+from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
@@ -45,10 +46,8 @@ def nuclear_completion(
     ridge : float, optional
         κ of the offsets b and c; without it there are none.
     """
-    m, n = int(shape[0]), int(shape[1])
-    i, j = np.asarray(rows), np.asarray(cols)
-    R = np.asarray(values, dtype=float)
-    refuse_rows(R, ~np.isfinite(R), "values", "is not finite")
+    (m, n), i, j = _entries(rows, cols, shape)
+    R = _one_each(values, i.size, "values")
     map = BlockEntries(i, j, (m, n))
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[i] * b[j]) ** -0.5
@@ -82,11 +81,13 @@ def mmmf(
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
     come more than once, with other signs and margins. Sorted by row.
     """
-    m, n = int(shape[0]), int(shape[1])
-    map = BlockEntries(rows, cols, (m, n))
+    (m, n), i, j = _entries(rows, cols, shape)
+    map = BlockEntries(i, j, (m, n))
+    if np.ndim(margin):
+        margin = _one_each(margin, i.size, "margin")
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[map.rows] * b[map.cols]) ** -0.5
-    loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale), signs)
+    loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale), _signs(signs, i.size))
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="mmmf",
@@ -109,9 +110,9 @@ def mmmf_eig(
     order m + n + 1 and its last diagonal entry is 1ᵀξ/γ, which makes the domain tr = 1/γ. The
     optimum t of the max–min is 1/F for the least F of γ tr M + Σ max(0, 1 − Y_e X_e).
     """
-    m, n = int(shape[0]), int(shape[1])
+    (m, n), i, j = _entries(rows, cols, shape)
     gamma = positive(gamma, "gamma")
-    i, j, y = np.asarray(rows), np.asarray(cols), np.asarray(signs, dtype=float)
+    y = _signs(signs, i.size)
     last = m + n
     pairs = np.vstack([np.column_stack([i, m + j]), [[last, last]]])
     map = Mix(Entries(pairs, last + 1), sp.diags_array(np.append(y, 1.0), format="csr"))
@@ -151,8 +152,50 @@ class _ScaledHinge(SmoothedHinge):
         return _ScaledHinge(self.centre, mu=mu, scale=self.scale)
 
 
+def _entries(
+    rows: ArrayLike, cols: ArrayLike, shape: tuple[int, int]
+) -> tuple[tuple[int, int], Indices, Indices]:
+    """The shape, and the rows and columns of some entries within it, as many of each."""
+    if len(shape) != 2 or not all(isinstance(size, (int, np.integer)) for size in shape):
+        raise ValueError(f"shape must be two whole numbers, rows and columns, got {shape!r}")
+    m, n = check_order(shape[0]), check_order(shape[1])
+    i, j = _indices(rows, m, "rows"), _indices(cols, n, "cols")
+    if i.size != j.size:
+        raise ValueError(f"rows and cols must be as many, got {i.size} and {j.size}")
+    return (m, n), i, j
+
+
+def _indices(given: ArrayLike, size: int, name: str) -> Indices:
+    refuse_masked(given, name)
+    table = np.asarray(given)
+    if table.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {table.shape}")
+    return np.asarray(index_columns(table[:, None], size, 1, name)[0])
+
+
+def _one_each(given: ArrayLike, count: int, name: str) -> Array:
+    """One finite number for each entry: a shorter array would be repeated without a word."""
+    numbers = real_numbers(given, name)
+    if numbers.shape != (count,):
+        raise ValueError(
+            f"{name} must hold one number for each of {count} entries, got shape {numbers.shape}"
+        )
+    refuse_rows(numbers, ~np.isfinite(numbers), name, "is not finite")
+    check_size(numbers, name)
+    return numbers
+
+
+def _signs(given: ArrayLike, count: int) -> Array:
+    signs = _one_each(given, count, "signs")
+    refuse_rows(signs, np.abs(signs) != 1, "signs", "is neither 1 nor -1")
+    return signs
+
+
 def _scale(value: Array | float, size: int, name: str) -> Array:
-    scale = np.broadcast_to(np.asarray(value, dtype=float), (size,))
+    scale = real_numbers(value, name)
+    if scale.shape not in ((), (size,)):
+        raise ValueError(f"{name} must be one number, or one for each of {size}, got {scale.shape}")
+    scale = np.broadcast_to(scale, (size,))
     if not np.all(np.isfinite(scale) & (scale > 0)):
         raise ValueError(f"{name} must be above 0 and finite")
     return scale

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian._samples import check_matrix, refuse_masked
 from gramian.losses import Squared
 from gramian.maps import Congruence, Entries
 from gramian.maps.base import index_columns, refuse_rows
@@ -65,6 +66,7 @@ def reg_pcp_to(basis: Any, entries: Pairs, targets: Array, weights: Array | floa
 
 
 def _laplacian(laplacian: Any) -> SymmetricMatrix:
+    check_matrix(laplacian, "laplacian")
     L = as_symmetric(laplacian, "laplacian")
     if isinstance(L, _SparseLaplacian):
         return L
@@ -98,6 +100,7 @@ def _targets(must_link: ArrayLike, cannot_link: ArrayLike, n: int) -> tuple[Pair
 
 def _links(pairs: ArrayLike, n: int, name: str) -> Pairs:
     """Pairs i < j, each once, checked."""
+    refuse_masked(pairs, name)
     if np.size(pairs) == 0:
         return np.empty((0, 2), dtype=np.intp)
     table = np.column_stack(index_columns(pairs, n, 2, name))

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array
 
+from gramian._samples import checked_samples, class_indices, near_origin, refuse_masked
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
@@ -32,6 +32,7 @@ def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
     The rows of `triplets` are (i, j, l) = (anchor, same, other), h_μ is the smoothed hinge.
     """
     X = _samples(X)
+    refuse_masked(triplets, "triplets")
     loss = SmoothedHinge(mu=mu, weight=positive(lam, "lam"))
     margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(
@@ -50,7 +51,7 @@ def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
     """
     X = _samples(X)
     near = same_class_neighbors(X, y, k)
-    classes = np.unique(np.asarray(y), return_inverse=True)[1]
+    classes = class_indices(y)[1]
     sizes = np.bincount(classes)
     count = k * int(np.sum(sizes * (classes.size - sizes)))
     if count > MOST_TRIPLETS:
@@ -86,6 +87,8 @@ def dml_eig(
     scatter X_S (see `whitening`); with R as there the metric is M = R S Rᵀ.
     """
     X = _samples(X)
+    refuse_masked(similar, "similar")
+    refuse_masked(dissimilar, "dissimilar")
     return dml_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), dissimilar, mu)
 
 
@@ -119,6 +122,8 @@ def lmnn_eig(
     S its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ.
     """
     X = _samples(X)
+    refuse_masked(similar, "similar")
+    refuse_masked(triplets, "triplets")
     return lmnn_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), triplets, gamma, mu)
 
 
@@ -154,6 +159,7 @@ def lmnn_eig_whitened(
 
 def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:
     """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, through their graph's Laplacian."""
+    X = near_origin(X)
     i, j = index_columns(pairs, X.shape[0], 2, "pairs")
     n, w = X.shape[0], np.ones(i.size) if weights is None else weights
     W = sp.coo_array((w, (i, j)), shape=(n, n)).tocsr()
@@ -195,7 +201,8 @@ def whitened(X: Any, R: Array) -> Array:
 
 
 def _samples(X: Any) -> Any:
-    return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+    """Samples checked, and near the origin: only differences of them count here."""
+    return near_origin(checked_samples(X, ensure_min_samples=2))
 
 
 def positive(value: float, name: str, *, zero: bool = False) -> float:

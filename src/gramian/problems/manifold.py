@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
+from gramian._samples import check_matrix, check_size, real_numbers, refuse_masked
 from gramian.losses import Squared
 from gramian.maps import Congruence, PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
@@ -41,6 +42,7 @@ def mvu(
     n = check_order(n)
     nu = positive(nu, "nu")
     pairs, D = _edges_once(edges, sq_distances, n)
+    check_matrix(target, "target")
     K = as_symmetric(1.0 if target is None else target, "target", n)
     return Problem(
         Composite(PairDistances(pairs, n), Squared(D), _negative_centred(K, nu)),
@@ -76,20 +78,25 @@ def positive(value: float, name: str) -> float:
 
 def as_basis(basis: Any) -> Any:
     """Q with a row for each point, dense or CSR, in double precision, checked."""
-    return check_array(basis, accept_sparse="csr", dtype=np.float64, input_name="basis")
+    refuse_masked(basis, "basis")
+    Q = check_array(basis, accept_sparse="csr", dtype=np.float64, input_name="basis")
+    check_size(Q, "basis")
+    return Q
 
 
 def _edges_once(edges: ArrayLike, sq_distances: ArrayLike, n: int) -> tuple[NDArray[Any], Array]:
     """The edges as pairs i < j, each once, and their squared lengths, checked."""
+    refuse_masked(edges, "edges")
     pairs = np.column_stack(index_columns(edges, n, 2, "edges"))
     refuse_rows(pairs, pairs[:, 0] == pairs[:, 1], "edges", "joins a point to itself")
-    D = np.asarray(sq_distances, dtype=float)
+    D = real_numbers(sq_distances, "sq_distances")
     if D.shape != (len(pairs),):
         raise ValueError(
             f"sq_distances must hold one number for each of {len(pairs)} edges, got shape {D.shape}"
         )
     refuse_rows(D, ~np.isfinite(D), "sq_distances", "is not finite")
     refuse_rows(D, D < 0, "sq_distances", "is negative")
+    check_size(D, "sq_distances")
     once, first, copy_of = np.unique(
         np.sort(pairs, axis=1), axis=0, return_index=True, return_inverse=True
     )

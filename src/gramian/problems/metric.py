@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
+from gramian._samples import checked_samples, class_indices, near_origin
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.base import Growth
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
@@ -96,8 +97,9 @@ def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
     """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
 
     With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
-    order.
+    order. A shift of the samples changes nothing of it, so they are taken near the origin.
     """
+    X = near_origin(X)
     sums, counts = class_sums(X, classes)
     rows = 2 * counts[classes] - X.shape[0]
     across = LowRankPlusIdentity(
@@ -113,14 +115,9 @@ def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     """Samples checked, and labels as class indices."""
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-    labels = np.asarray(y)
-    check_consistent_length(X, labels)
-    if labels.ndim != 1:
-        raise ValueError(f"y must hold one label per sample, got shape {labels.shape}")
-    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
-        raise ValueError("y contains NaN or infinity; every sample needs a label")
-    classes, indices = np.unique(labels, return_inverse=True)
+    X = checked_samples(X, ensure_min_samples=2)
+    classes, indices = class_indices(y)
+    check_consistent_length(X, indices)
     if classes.size < 2:
         raise ValueError("y has only one class; a metric is learned from at least two")
     return X, indices

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian._samples import near_origin
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 
@@ -42,6 +43,7 @@ class Moments:
 
 def moments(X: Any, classes: NDArray[np.integer], *, center: bool = False) -> Moments:
     """The moments of X, dense or CSR, or of X less its mean, which is never formed."""
+    X = near_origin(X) if center else X
     mean = column_means(X) if center else None
     sums, counts = class_sums(X, classes)
     if mean is not None:

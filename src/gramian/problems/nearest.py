@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian._samples import check_matrix, check_size, real_numbers
 from gramian.domains import PSDCone, Spectrahedron
 from gramian.losses import Squared
 from gramian.maps import Entries
@@ -25,7 +26,8 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
 
     Parameters
     ----------
-    T : symmetric array, NaN where nothing is known, or sparse matrix, whose stored entries are
+    T : symmetric array, NaN or masked where nothing is known, or sparse matrix, whose stored
+        entries are known
     weights : symmetric array or sparse matrix, optional
         W ≥ 0, for all entries that T has; 1 unless given.
     C : symmetric array, sparse matrix or number, optional
@@ -34,7 +36,8 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
         Fixes tr M.
     """
     i, j, t = _known(T, "T")
-    n = T.shape[0]
+    n = np.shape(T)[0]
+    check_matrix(C, "C")
     w = np.where(i == j, 0.5, 1.0)  # an entry beside the diagonal comes twice
     if weights is not None:
         w = w * _matched(weights, i, j, n)
@@ -46,17 +49,18 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
 
 def _known(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], Array]:
     """The entries i ≤ j that are known, once their mirror images are found to agree."""
-    if len(np.shape(matrix)) != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{name} must be a square matrix, got shape {np.shape(matrix)}")
-    if sp.issparse(matrix):
-        coo = sp.coo_array(sp.csr_array(matrix))
-        (i, j), values = coo.coords, np.asarray(coo.data, dtype=float)
+    array = matrix if sp.issparse(matrix) else _with_gaps(matrix, name)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
+    if sp.issparse(array):
+        coo = sp.coo_array(sp.csr_array(array))
+        (i, j), values = coo.coords, real_numbers(coo.data, name)
     else:
-        array = np.asarray(matrix, dtype=float)
         i, j = np.nonzero(~np.isnan(array))
         values = array[i, j]
     if not np.all(np.isfinite(values)):
         raise ValueError(f"{name} has entries that are not finite")
+    check_size(values, name)
     upper, lower = i <= j, i >= j
     same = np.flatnonzero(upper)[np.lexsort((j[upper], i[upper]))]
     mirror = np.flatnonzero(lower)[np.lexsort((i[lower], j[lower]))]
@@ -71,8 +75,18 @@ def _known(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], Array]:
     return i[same], j[same], values[same]
 
 
+def _with_gaps(matrix: Any, name: str) -> Array:
+    """An array of numbers, with NaN where it was masked."""
+    if not isinstance(matrix, np.ma.MaskedArray):
+        return real_numbers(matrix, name)
+    array: Array = np.array(real_numbers(matrix.data, name))
+    array[np.ma.getmaskarray(matrix)] = np.nan
+    return array
+
+
 def _matched(weights: Any, i: NDArray[Any], j: NDArray[Any], n: int) -> Array:
     """The weights of the entries (i, j)."""
+    weights = weights if sp.issparse(weights) else _with_gaps(weights, "weights")
     if np.shape(weights) != (n, n):
         raise ValueError(f"weights must have the shape of T, ({n}, {n}), got {np.shape(weights)}")
     rows, cols, values = _known(weights, "weights")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gramian._samples import check_matrix
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import (
     Dense,
@@ -24,6 +25,8 @@ def quadratic(A: Any, B: Any, C: Any) -> Problem:
     A and B are PSD and C is symmetric, each an array, a scipy sparse matrix or LinearOperator, a
     `LowRankPlusIdentity`, a number (that multiple of the identity) or None (zero).
     """
+    for matrix, name in ((A, "A"), (B, "B"), (C, "C")):
+        check_matrix(matrix, name)
     return Problem(GramQuadratic(A, B, C), name="quadratic", formula="tr((AM)² + BM² + 2CM)")
 
 
@@ -32,6 +35,7 @@ def top_eigen(K: Any) -> Problem:
 
     The constant ‖K‖² is left out for a LinearOperator, whose entries are not known.
     """
+    check_matrix(K, "K")
     matrix = as_symmetric(K, "K")
     known = not isinstance(matrix, Operator)
     return Problem(

@@ -1,0 +1,141 @@
+"""What metric learners refuse before anything is computed, each in a sentence."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import gramian as gm
+from gramian._samples import with_short_indices
+from gramian.constraints import local_pairs, local_triplets, random_pairs
+from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+
+LEARNERS = {
+    "KTA": KTA(),
+    "KTA, rbf": KTA(kernel="rbf"),
+    "LinearSeparation": LinearSeparation(),
+    "LMNN": LMNN(),
+    "DMLEig": DMLEig(),
+    "DMLEig, rbf": DMLEig(kernel="rbf"),
+    "LMNNEig": LMNNEig(),
+    "TripletMetric": TripletMetric(),
+}
+EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+FORMS = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+
+Y = np.arange(60) % 3
+X = np.random.default_rng(0).normal(size=(60, 8)) + 2 * np.eye(3, 8)[Y]
+SIMILAR, DISSIMILAR = local_pairs(X, Y, 2)
+PAIRS = np.vstack([SIMILAR, DISSIMILAR])
+SAME = np.repeat([1, -1], [len(SIMILAR), len(DISSIMILAR)])
+TRIPLETS = local_triplets(X, Y, 2)
+MASKED = np.ma.masked_array(X, X > 2)
+WEAKLY = {
+    "LinearSeparation": lambda pairs, X: LinearSeparation().fit_pairs(pairs, SAME, X=X),
+    "DMLEig": lambda pairs, X: DMLEig().fit_pairs(pairs, SAME, X=X),
+    "LMNN": lambda triplets, X: LMNN().fit_triplets(triplets, X=X),
+    "LMNNEig": lambda triplets, X: LMNNEig().fit_triplets(triplets, X=X),
+    "TripletMetric": lambda triplets, X: TripletMetric().fit_triplets(triplets, X=X),
+}
+EVERY_WEAK = pytest.mark.parametrize("name", WEAKLY)
+
+
+def tuples_of(name):
+    return PAIRS if name in ("LinearSeparation", "DMLEig") else TRIPLETS
+
+
+@FORMS
+@EVERY_LEARNER
+def test_samples_whose_squares_overflow_or_vanish_are_refused(learner, form):
+    for scale, fault in ((1e200, "large"), (1e100, "large"), (1e-200, "small")):
+        with pytest.raises(ValueError, match=f"entries of X are too {fault} .*; rescale X"):
+            clone(learner).fit(form(scale * X), Y)
+
+
+@pytest.mark.parametrize("learner", [KTA, DMLEig])
+def test_large_numbers_of_single_precision_are_squared_in_double(learner):
+    single = (1e25 * X).astype(np.float32)
+    mapped = learner(kernel="rbf").fit(single, Y).transform(single.astype(float))
+    assert np.all(np.isfinite(mapped))
+
+
+@EVERY_WEAK
+def test_pairs_and_triplets_of_such_samples_are_refused(name):
+    given = tuples_of(name)
+    with pytest.raises(ValueError, match="entries of X are too large"):
+        WEAKLY[name](given, 1e200 * X)
+    with pytest.raises(ValueError, match=r"entries of (pairs|triplets) are too large"):
+        WEAKLY[name](1e200 * X[given], None)
+
+
+@EVERY_LEARNER
+def test_masks_are_refused(learner):
+    with pytest.raises(ValueError, match=r"X has .* masked entries"):
+        clone(learner).fit(MASKED, Y)
+    with pytest.raises(ValueError, match="y has 20 masked entries"):
+        clone(learner).fit(X, np.ma.masked_array(Y, Y == 1))
+    with pytest.raises(ValueError, match=r"X has .* masked entries"):
+        clone(learner).fit(X, Y).transform(MASKED)
+
+
+@EVERY_WEAK
+def test_masks_of_pairs_and_triplets_are_refused(name):
+    given = tuples_of(name)
+    for tuples, samples in (
+        (given, MASKED),
+        (MASKED[given], None),
+        (np.ma.masked_array(given, given == 0), X),
+    ):
+        with pytest.raises(ValueError, match="masked entries"):
+            WEAKLY[name](tuples, samples)
+
+
+def test_masked_marks_are_refused_and_pairs_of_a_fitted_metric_too():
+    fitted = KTA().fit(X, Y)
+    with pytest.raises(ValueError, match="same has 1 masked"):
+        fitted.calibrate(PAIRS, np.ma.masked_array(SAME, np.arange(SAME.size) == 3), X=X)
+    with pytest.raises(ValueError, match="masked entries"):
+        fitted.pair_distance(PAIRS, X=MASKED)
+    with pytest.raises(ValueError, match="masked entries"):
+        fitted.pair_distance(MASKED[PAIRS])
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.array([*Y[:2], None, *Y[3:]], dtype=object), r"y\[2\] is None, which is no label"),
+        (["a", None, "b"] * 20, r"y\[1\] is None, which is no label"),
+        (pd.Series(["a", pd.NA, "b"] * 20, dtype=object), r"y\[1\] is <NA>, which is no label"),
+        (np.array(["a", 1, 2] * 20, dtype=object), r"y mixes labels .* \(int, str\)"),
+    ],
+    ids=["None", "None among words", "NA", "of two kinds"],
+)
+@EVERY_LEARNER
+def test_every_sample_needs_a_label(learner, labels, message):
+    with pytest.raises(ValueError, match=message):
+        clone(learner).fit(X, labels)
+
+
+@pytest.mark.parametrize("seed", ["abc", -1, 1.5, [1, "a"]])
+def test_seeds_that_are_none_are_refused(seed):
+    calls = (
+        lambda: LMNN(random_state=seed).fit(X, Y),
+        lambda: random_pairs(Y, 3, random_state=seed),
+        lambda: gm.minimize(gm.problems.top_eigen(np.eye(3)), random_state=seed),
+        lambda: gm.graph.smoothest(np.eye(300), 2, random_state=seed),
+    )
+    for call in calls:
+        with pytest.raises(ValueError, match="random_state must be a whole number of at least 0"):
+            call()
+
+
+def test_indices_of_64_bits_are_shortened_where_they_fit():
+    plain = sp.csr_array(X)
+    long = sp.csr_array(X)
+    long.indices, long.indptr = long.indices.astype(np.int64), long.indptr.astype(np.int64)
+    short = with_short_indices(long)
+    assert short.indices.dtype == short.indptr.dtype == np.int32
+    assert long.indices.dtype == np.int64
+    assert with_short_indices(plain) is plain
+    np.testing.assert_array_equal(LMNN().fit(long, Y).components_, LMNN().fit(plain, Y).components_)
