@@ -84,7 +84,7 @@ class Certificate:
             return replace(self, value=value, trace=trace)
         lower = self.lower_bound
         gap = float(max(0.0, value - lower) + rounding)
-        share = relative(gap, value, lower, self.scale)
+        share = relative(gap, value, self.scale)
         return replace(self, value=value, trace=trace, gap=gap, relative_gap=share)
 
     def __str__(self) -> str:
@@ -166,7 +166,8 @@ def certify_image(
     trace = float(np.sum(image.factor * image.factor))
     bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
-    bounds += [*objective.lower_bounds(image, bottom.value)]
+    if bottom.value > -np.inf:  # otherwise only what costs nothing is asked for
+        bounds += [*objective.lower_bounds(image, bottom.value)]
     bounds = [_with_proof(bound, bottom) for bound in bounds]
     bounds += [] if known is None else [known]
     bounds = [bound for bound in bounds if np.isfinite(bound.value)]
@@ -177,7 +178,7 @@ def certify_image(
         )
     best = max(bounds, key=lambda bound: bound.value)
     gap = float(max(0.0, value - best.value) + objective.rounding(image))
-    share = relative(gap, value, best.value, scale)
+    share = relative(gap, value, scale)
     return Certificate(
         value,
         bottom.value,
@@ -192,9 +193,9 @@ def certify_image(
     )
 
 
-def relative(gap: float, value: float, lower: float, scale: float = 0.0) -> float:
-    """gap / max(|F|, |lower bound|, 1e-6 |F(0)|), 0 for a gap of 0: the one definition of it."""
-    size = max(abs(value), abs(lower), ZERO * abs(scale), np.finfo(float).tiny)
+def relative(gap: float, value: float, scale: float = 0.0) -> float:
+    """gap / max(|F|, |F − gap|, 1e-6 |F(0)|), 0 for a gap of 0: the one definition of it."""
+    size = max(abs(value), abs(value - gap), ZERO * abs(scale), np.finfo(float).tiny)
     return 0.0 if gap == 0 else float(gap / size)
 
 

@@ -172,7 +172,7 @@ class MMMF(Completion):
         image = objective.image(self.result_.factor)
         value = sharp.value(image.z) + image.linear
         lower = self.certificate_.lower_bound
-        self.hinge_gap_ = relative(value - lower, value, lower)
+        self.hinge_gap_ = relative(value - lower, value)
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_ = None

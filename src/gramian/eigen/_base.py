@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.eigen._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]
@@ -67,6 +68,7 @@ class CountedOperator:
 
     def __call__(self, vectors: Array) -> Array:
         """Return A @ vectors."""
+        clock.check()
         self.products += 1 if vectors.ndim == 1 else vectors.shape[1]
         with np.errstate(invalid="ignore", over="ignore"):
             image = np.asarray(

@@ -61,7 +61,6 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     return 0.0 if loss.quadratic and not np.any(np.abs(z) > noise) else np.inf
 
 
-
 class Separable(ABC):
     """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses say what φ is.
 

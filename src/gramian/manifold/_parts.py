@@ -69,7 +69,7 @@ def together(certificates: list[Certificate]) -> Certificate:
         lowest,
         complementarity,
         gap,
-        relative(gap, value, value - gap, scale),
+        relative(gap, value, scale),
         "sum over the parts",
         trace,
         worst.proof,

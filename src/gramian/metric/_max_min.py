@@ -30,7 +30,7 @@ class MaxMin:
 
     @property
     def relative_gap(self) -> float:
-        return relative(self.gap, self.value, self.bound)
+        return relative(self.gap, self.value)
 
     def __str__(self) -> str:
         return (

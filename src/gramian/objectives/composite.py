@@ -33,7 +33,7 @@ from gramian.objectives.base import (
     SymmetricOperator,
     Whitening,
 )
-from gramian.objectives.matrices import Dense, Rooted, Sparse, as_symmetric
+from gramian.objectives.matrices import Dense, Rooted, Sparse, as_symmetric, size_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form
 from gramian.proofs import lowest, rounded_sum
@@ -130,28 +130,33 @@ class Composite(Objective):
         """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""
         L = image.factor
         noise = ROUNDED_IMAGE * float(np.sum(L * L)) + self.map.error(L, image.z)
-        unsure = ROUNDED_IMAGE * float(np.linalg.norm(L) * np.linalg.norm(image.CL))
+        unsure = rounded_sum(self.order) * size_of(self.C) * float(np.sum(L * L))
         return recession_of(self.loss, image.z, noise) + image.linear, unsure
 
     def flattened(self, V: Array) -> Array:
         """Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be."""
-        size = float(np.sum(V * V))
+        noise = np.full(self.map.size, 1e-15 * float(np.sum(V * V)))
         for _ in range(FLATTENING):
             z = self.map.bilinear(V, V)
-            endless = np.isinf(recession_of(self.loss, z, np.full(z.shape, 1e-15 * size)))
             off = z if self.quadratic else np.minimum(z, 0.0)
-            if not endless or not np.any(off):
+            if not np.any(off) or np.isfinite(recession_of(self.loss, z, noise)):
                 break
-            bilinear, adjoint = self.map.fixed(V)
-            live = off != 0
-            system = LinearOperator(
-                (z.size, V.size),
-                matvec=lambda d, b=bilinear, k=live: 2 * k * b(d.reshape(V.shape)),
-                rmatvec=lambda w, a=adjoint, k=live: 2 * a(k * w).ravel(),
-                dtype=float,
-            )
-            V = V - lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0].reshape(V.shape)
+            V = V - self._least_change(V, off)
         return V
+
+    def _least_change(self, V: Array, off: Array) -> Array:
+        """The smallest D that changes 𝒜(VVᵀ) by `off` to first order, where that is not 0."""
+        bilinear, adjoint = self.map.fixed(V)
+        live = off != 0
+        system = LinearOperator(
+            (off.size, V.size),
+            matvec=lambda d: 2 * live * bilinear(d.reshape(V.shape)),
+            rmatvec=lambda w: 2 * adjoint(live * w).ravel(),
+            dtype=float,
+        )
+        found = lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0]
+        change: Array = found.reshape(V.shape)
+        return change
 
     def hessian_factor(self, image: CompositeImage) -> Callable[[Array], Array]:
         """D ↦ 2∇F(M)D + 4𝒜*(∇²g(z) 𝒜(sym(LDᵀ)))L."""

@@ -11,20 +11,25 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.maps.triangle import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
     DENSE_ORDER,
     LowRankPlusIdentity,
+    absolute_product,
     as_symmetric,
     require_psd,
     size_of,
 )
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import quadratic_parts
-from gramian.proofs import rounded_sum
+from gramian.proofs import eigen_seconds, rounded_sum
 
 Array = NDArray[np.floating]
+
+SMALL_ROUNDING = 1e-10
+"""Rounding that need not be told more exactly."""
 
 FLAT = 1e-13
 """A product with A or B, in units of its norm, that is taken for 0."""
@@ -147,23 +152,37 @@ class GramQuadratic(Objective):
         return slope, 2 * FLAT * c * trace
 
     def flat(self) -> Array | None:
-        """The common null space of A and B."""
-        if self.order > DENSE_ORDER:
-            return None
+        """The common null space of A and B, where it is not everything."""
         a, b, _ = self._sizes
-        both = np.vstack([self.A.dense() / (a or 1.0), self.B.dense() / (b or 1.0)])
-        _, sizes, turn = np.linalg.svd(both, full_matrices=False)
-        return np.ascontiguousarray(turn[sizes <= FLAT].T)
+        if self.order > DENSE_ORDER or a + b == 0:
+            return None
+        both = self.A.dense() / (a or 1.0) + self.B.dense() / (b or 1.0)
+        sizes, vectors = np.linalg.eigh(both)
+        return np.ascontiguousarray(vectors[:, sizes <= FLAT * self.order])
 
     def rounding(self, image: GramImage) -> float:
-        """LᵀAL, LᵀBL and LᵀCL are off by √n u times the norms; so are their squares."""
-        L = image.factor
-        unit = rounded_sum(self.order)
-        trace, plain = _square(L), float(np.linalg.norm(L.T @ L))
-        a, b, c = (unit * size * trace for size in self._sizes)
+        """LᵀAL, LᵀBL and LᵀCL are off by √n u times |L|ᵀ|A||L| and so on; so are their squares.
+
+        The norms of A, B and C come first, and the sizes of their entries where those say too much.
+        """
+        trace = _square(image.factor)
+        quick = self._rounding(image, *(size * trace for size in self._sizes))
+        if quick <= SMALL_ROUNDING * abs(self.value(image)):
+            return quick
+        sizes = np.abs(image.factor)
+        exact = (
+            float(np.linalg.norm(sizes.T @ absolute_product(matrix, sizes)))
+            for matrix in (self.A, self.B, self.C)
+        )
+        return min(quick, self._rounding(image, *exact))
+
+    def _rounding(self, image: GramImage, a: float, b: float, c: float) -> float:
+        L, unit = image.factor, rounded_sum(self.order)
+        plain = float(np.linalg.norm(L.T @ L))
         through_A = float(np.linalg.norm(L.T @ image.AL))
         through_B = float(np.linalg.norm(L.T @ image.BL))
         value = abs(self.value(image)) + abs(self.constant)
+        a, b, c = unit * a, unit * b, unit * c
         terms = 2 * a * through_A + a * a + b * plain + unit * through_B * plain + 2 * c
         return 4 * rounded_sum(1) * (value + through_A**2 + through_B * plain) + 2 * terms
 
@@ -275,7 +294,7 @@ class GramQuadratic(Objective):
         """
         if self.order > DENSE_ORDER:
             yield from self._structured_bound(image)
-        elif self.eigenbasis is not None or self.modulus > 0:
+        elif self.modulus > 0 or (self.eigenbasis is not None and np.any(self.eigenbasis.H > 0)):
             yield self._spectral_bound(image)
 
     def _spectral_bound(self, image: GramImage) -> LowerBound:
@@ -284,12 +303,13 @@ class GramQuadratic(Objective):
         M = image.factor @ image.factor.T
         size = float(np.linalg.norm(M))
         ratio = float(np.linalg.norm(G)) / size if size > 0 else 0.0
-        gaps = [self._dual_gap(G, M, kappa) for kappa in (0.0, 2 * self.modulus, ratio)]
+        gaps = [self._dual_gap(G, M, kappa) for kappa in {0.0, 2 * self.modulus, ratio}]
         gaps.append(self._flat_gap(G, M))
         method = "strong convexity" if self.eigenbasis is None else "Fenchel dual point"
         return LowerBound(self.value(image) - min(gaps), method)
 
     def _dual_gap(self, G: Array, M: Array, kappa: float) -> float:
+        clock.check(eigen_seconds(self.order))
         S = _positive_part(G - kappa * M)
         R = G - S
         basis = self.eigenbasis
@@ -369,6 +389,9 @@ def _common_order(A: Any, B: Any, C: Any) -> int:
 
 def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     order = A.order
+    if _is_multiple_of_identity(A) and _is_multiple_of_identity(B):
+        return Eigenbasis(np.eye(order), np.full(order, A.scale), np.full(order, B.scale))
+    clock.check(2 * eigen_seconds(order))
     if _is_multiple_of_identity(B):
         a, V = np.linalg.eigh(A.dense())
         return Eigenbasis(V, a, np.full(order, B.scale))

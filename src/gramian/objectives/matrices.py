@@ -17,8 +17,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from gramian import clock
 from gramian.backends import cpu
-from gramian.proofs import DenseForm, SparseForm, gershgorin, lowest
+from gramian.proofs import DenseForm, SparseForm, eigen_seconds, gershgorin, lowest
 
 Array = NDArray[np.floating]
 
@@ -58,6 +59,7 @@ class Dense:
             return self._lower
         if self.order > DENSE_ORDER:
             return _proved_lower(self.array, DenseForm(self.array, np.zeros(self.order)))
+        clock.check(eigen_seconds(self.order))
         bottom = scipy.linalg.eigvalsh(self.array, subset_by_index=[0, 0])[0]
         return float(bottom - _roundoff(self.array))
 
@@ -368,3 +370,23 @@ def size_of(matrix: Any) -> float:
         return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
     probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
     return float(np.linalg.norm(matrix @ probe))
+
+
+def absolute_product(matrix: Any, V: Array) -> Array:
+    """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
+    if isinstance(matrix, Dense):
+        return np.abs(matrix.array) @ V
+    if isinstance(matrix, Sparse):
+        return np.asarray(abs(matrix.matrix) @ V)
+    if isinstance(matrix, LowRankPlusIdentity):
+        U = np.abs(matrix.factor)
+        return abs(matrix.scale) * V + (U * np.abs(matrix.weights)) @ (U.T @ V)
+    if isinstance(matrix, Scaled):
+        return abs(matrix.scale) * absolute_product(matrix.matrix, V)
+    if isinstance(matrix, MatrixSum):
+        return np.sum([absolute_product(part, V) for part in matrix.parts], axis=0)
+    if isinstance(matrix, GramOperator):
+        X = abs(matrix.X)
+        weights = 1.0 if matrix.weights is None else np.abs(matrix.weights)[:, None]
+        return abs(matrix.scale) * np.asarray(X.T @ (weights * (X @ V)))
+    return size_of(matrix) * np.linalg.norm(V, axis=0) * np.ones((V.shape[0], 1))

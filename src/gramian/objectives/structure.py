@@ -53,13 +53,14 @@ class Parts:
 
     def __add__(self, other: Parts) -> Parts:
         sparse = [part.sparse for part in (self, other) if part.sparse is not None]
-        low = [part for part in (self, other) if part.factor is not None]
+        factors = [part.factor for part in (self, other) if part.factor is not None]
+        weights = [part.weights for part in (self, other) if part.weights is not None]
         return Parts(
             self.order,
             self.scale + other.scale,
             sum(sparse[1:], sparse[0]) if sparse else None,
-            np.hstack([part.factor for part in low]) if low else None,
-            np.concatenate([part.weights for part in low]) if low else None,
+            np.hstack(factors) if factors else None,
+            np.concatenate(weights) if weights else None,
         )
 
     def times(self, number: float) -> Parts:

@@ -17,6 +17,7 @@ from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.maps import Congruence, Mix, PairDistances, triplet_margins
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
+from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
@@ -68,7 +69,8 @@ def lmnn_of_triplets(
     X: Any, similar: Indices, triplets: Indices, lam: float, *, pull: Any = None
 ) -> Problem:
     """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
-    C = pair_scatter(X, similar) if pull is None else pull
+    # A sum of squares, whatever sign rounding gives to an eigenvalue that is 0.
+    C = Dense(pair_scatter(X, similar), lower=0.0) if pull is None else pull
     loss = SquaredHinge(margin=1.0, weight=positive(lam, "lam"))
     margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(

@@ -63,6 +63,9 @@ class Form(Protocol):
     def above(self, t: float) -> Factor:
         """Try to prove G ⪰ tI."""
 
+    def resolution(self, vector: Array, t: float) -> float:
+        """What a proof near t costs at least, for the eigenvector given."""
+
 
 class Matrix(Protocol):
     """What `lowest` is asked about."""
@@ -83,4 +86,5 @@ class Matrix(Protocol):
 
 def rounded_sum(terms: float) -> float:
     """What a sum of so many rounded terms is off by, in units of the sum of their sizes."""
-    return float(SPREAD * np.sqrt(max(terms, 1.0)) + 2) * UNIT
+    terms = max(terms, 1.0)
+    return float(min(SPREAD * np.sqrt(terms), terms) + 2) * UNIT

@@ -9,6 +9,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from gramian import clock
 from gramian.proofs.base import UNIT, Bottom, Factor
 
 Array = NDArray[np.floating]
@@ -30,6 +31,15 @@ class DenseForm:
         return self.G @ V
 
     @property
+    def _share(self) -> float:
+        """The part of the diagonal that is given up."""
+        return 2 * self.order * (self.order + 2) * UNIT
+
+    def resolution(self, vector: Array, t: float) -> float:
+        lost = self.order * self.slack + self._share * np.abs(np.diagonal(self.G) - t)
+        return 2 * float(np.square(vector) @ lost)
+
+    @property
     def seconds(self) -> float:
         return dense_seconds(self.order)
 
@@ -41,11 +51,11 @@ class DenseForm:
         e_i e_j is no less than −n diag(e²): so the diagonal loses nφ of itself, and n e_i². No
         row is judged by the size of another.
         """
-        n = self.order
         diagonal = np.diagonal(self.G) - t
-        diagonal = (diagonal - n * self.slack) * (1.0 - 2 * n * (n + 2) * UNIT)
+        diagonal = (diagonal - self.order * self.slack) * (1.0 - self._share)
         if not np.all(diagonal > 0):
             return Factor(False)
+        clock.check(self.seconds)
         A = self.G.copy()
         np.fill_diagonal(A, diagonal)
         factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
@@ -59,8 +69,14 @@ def dense_seconds(order: int) -> float:
     return order**3 / 3 / FLOPS
 
 
+def eigen_seconds(order: int) -> float:
+    """About what the smallest eigenvalue of a dense matrix of that order takes."""
+    return 4 * dense_seconds(order)
+
+
 def all_eigenvalues(matrix: Any) -> Bottom:
     """The smallest of all eigenvalues, less the backward error of its computation."""
+    clock.check(eigen_seconds(matrix.order))
     G = matrix.dense()
     if not np.all(np.isfinite(G)):
         raise FloatingPointError("the gradient is not finite")

@@ -16,6 +16,9 @@ Array = NDArray[np.floating]
 STARTS = 2
 """Random starts that have to agree."""
 
+COARSE = 1e-3
+"""The part of a negative eigenvalue that it need not be known better than."""
+
 STEPS = (60, 120, 240, 480)
 """Products of each start, until the residual is what is wanted."""
 
@@ -25,7 +28,7 @@ def estimated(
     wanted: float,
     *,
     deadline: float = np.inf,
-    start: Array | None = None,
+    start: Any = None,
     starts: int = STARTS,
     most: int = STEPS[-1],
     chance: bool = True,
@@ -44,9 +47,10 @@ def estimated(
     runs = [None] * starts if start is None else [start, *[None] * starts]
     for given in runs:
         for steps in (count for count in STEPS if count <= most or count == STEPS[0]):
-            found = ritz_pairs(_Negative(matrix), 2, steps=steps, v0=given, random_state=rng)
+            found = ritz_pairs(_Signed(matrix, -1.0), 2, steps=steps, v0=given, random_state=rng)
             lowest, rest = -float(found.values[0]), float(found.residuals[0])
-            if rest <= wanted or time.perf_counter() >= deadline:
+            near = max(wanted, COARSE * max(0.0, -lowest))
+            if rest <= near or time.perf_counter() >= deadline:
                 break
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
@@ -65,17 +69,17 @@ def _miss(order: int, steps: int, share: float) -> float:
 
 def _spread(matrix: Any, rng: np.random.Generator) -> float:
     """λ_max − λ_min, a little more than ten products show."""
-    high = ritz_pairs(matrix, 1, steps=10, random_state=rng)
-    low = ritz_pairs(_Negative(matrix), 1, steps=10, random_state=rng)
+    high = ritz_pairs(_Signed(matrix, 1.0), 1, steps=10, random_state=rng)
+    low = ritz_pairs(_Signed(matrix, -1.0), 1, steps=10, random_state=rng)
     reach = high.values[0] + high.residuals[0] + low.values[0] + low.residuals[0]
     return float(reach)
 
 
-class _Negative:
-    """−G as an operator."""
+class _Signed:
+    """±G as an operator."""
 
-    def __init__(self, matrix: Any) -> None:
-        self.matrix, self.shape = matrix, (matrix.order, matrix.order)
+    def __init__(self, matrix: Any, sign: float) -> None:
+        self.matrix, self.sign, self.shape = matrix, sign, (matrix.order, matrix.order)
 
     def __matmul__(self, v: Array) -> Array:
-        return -(self.matrix @ v)
+        return self.sign * (self.matrix @ v)

@@ -22,15 +22,24 @@ class LowRank:
     U: Array
     W: Any
 
-    def lowest(self, *, vector: bool = False) -> Bottom:
-        """c and the eigenvalues of RWRᵀ for U = QR, less what rounding can hide.
+    def pairs(self, count: int) -> tuple[Array, Array]:
+        """The lowest eigenvalues and their vectors, those of the span."""
+        Q, R = scipy.linalg.qr(self.U, mode="economic", check_finite=False)
+        S = R @ (self.W @ R.T)
+        values, vectors = np.linalg.eigh(0.5 * (S + S.T))
+        return self.scale + values[:count], Q @ vectors[:, :count]
+
+    def lowest(self) -> tuple[Bottom, float]:
+        """The bound with its vector, and how much of it is given up for rounding.
+
+        c and the eigenvalues of RWRᵀ for U = QR, less what rounding can hide.
 
         The columns of U are first scaled so that no row of |W| sums to more than 1. The residual
         of QR and what Q lacks of orthonormal columns are measured, not assumed.
         """
         n, k = self.U.shape
         if k == 0:
-            return Bottom(self.scale, "span")
+            return Bottom(self.scale, "span"), 0.0
         reach = np.asarray(abs(self.W).sum(axis=1), dtype=float).ravel()
         root = np.sqrt(np.where(reach > 0, reach, 1.0))
         U = self.U * root
@@ -49,5 +58,4 @@ class LowRank:
         hidden += (16 * UNIT + 4 * rounded_sum(k)) * size
         below = min(float(values[0]), 0.0) if n > k else float(values[0])
         bound = (below - hidden) * (1 + skew) if below < hidden else (below - hidden) * (1 - skew)
-        found = Q @ vectors[:, 0] if vector else None
-        return Bottom(self.scale + bound, "span", vector=found)
+        return Bottom(self.scale + bound, "span", vector=Q @ vectors[:, 0]), float(hidden)

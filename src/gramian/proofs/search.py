@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from gramian import clock
 from gramian.memory import memory
 from gramian.proofs.base import EXACT_ORDER, Bottom, Form
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
-from gramian.proofs.estimate import STEPS, estimated
+from gramian.proofs.estimate import COARSE, STEPS, estimated
 from gramian.proofs.low_rank import LowRank
 
 Array = NDArray[np.floating]
@@ -51,16 +52,19 @@ def lowest(
     start : a guess of the eigenvector.
     prove : whether to try; without, it is an estimate beyond order 1500.
     """
+    seconds = min(seconds, clock.left())
     deadline = time.perf_counter() + seconds
     form = matrix.form()
-    if isinstance(form, LowRank) and (matrix.order > EXACT_ORDER or form.U.shape[1] == 0):
-        return form.lowest(vector=True)
-    if matrix.order <= EXACT_ORDER:
+    if matrix.order <= EXACT_ORDER and not (isinstance(form, LowRank) and form.U.shape[1] == 0):
         return all_eigenvalues(matrix)
     if isinstance(form, Bipartite):
         return _of_blocks(matrix, form, wanted, seconds, start, prove)
     if isinstance(form, LowRank):
-        form = None
+        found, lost = form.lowest()
+        fine = wanted is None or lost <= max(wanted, COARSE * max(0.0, -found.value))
+        if fine or not prove or not _dense_fits(matrix.order, seconds):
+            return found
+        form, start = None, found.vector  # columns of very different size: entries tell more
     if prove and form is None and _dense_fits(matrix.order, seconds):
         form = DenseForm(matrix.dense(), matrix.slack())
         matrix = form
@@ -95,9 +99,11 @@ def _of_blocks(
 
 def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
     """The bound of the first shift that a factorisation proves, sharpened where it is far down."""
-    top = float(guess.value)
+    top, vector = float(guess.value), guess.vector
+    assert vector is not None
+    seen = float(vector @ (matrix @ vector))
+    wanted = max(wanted, COARSE * max(0.0, -top), form.resolution(vector, top))
     step, shift, proof = wanted, top, None
-    seen = top if guess.vector is None else float(guess.vector @ (matrix @ guess.vector))
     for _ in range(TRIALS):
         shift = top - step
         proof = form.above(shift)
@@ -106,7 +112,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         step = max(WIDER * step, 1e-13 * _size(matrix))
     if proof is None or not proof.definite:
         return Bottom(top, "Lanczos", 1.0, guess.vector)
-    first = Bottom(shift, form.how, vector=guess.vector)
+    first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= ENOUGH * wanted
     if near or proof.solve is None or time.perf_counter() >= deadline:
         return first

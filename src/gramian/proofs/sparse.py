@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 
+from gramian import clock
 from gramian.proofs.base import UNIT, Factor
 
 Array = NDArray[np.floating]
@@ -71,6 +72,11 @@ class SparseForm:
         size = min(size, near.size) if taken == 0 else size // GROWTH
         return 0.1 if taken == 0 else taken * (self.order / size) ** FILLED
 
+    def resolution(self, vector: Array, t: float) -> float:
+        if not self.plain:  # the vector is one of other coordinates
+            return 8 * SHRINK * abs(t)
+        return 8 * SHRINK * float(np.square(vector) @ np.abs(self.S.diagonal() - t))
+
     def above(self, t: float) -> Factor:
         """LDLᵀ of the matrix with its diagonal made smaller by more than the factor is off by.
 
@@ -81,6 +87,7 @@ class SparseForm:
         """
         if not np.isfinite(t):
             return Factor(False)
+        clock.check()
         bordered = self._bordered(sp.csr_array(self.S - t * self.unit), -1.0)
         size = np.abs(bordered.diagonal())
         size = np.where(size > 0, size, np.max(size, initial=1.0))

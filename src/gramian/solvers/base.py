@@ -82,13 +82,17 @@ class Settings:
         """Whether the time is up; inner loops ask too."""
         return time.perf_counter() >= self.deadline
 
+    def last_deadline(self) -> float:
+        """When the last certificate must be there: a fifth of the limit late, and half a second."""
+        late = 0.2 * (self.deadline - self.started) + 0.5
+        return max(self.deadline, time.perf_counter() + late)
+
     def proof_seconds(self) -> float:
         """What a proof may take: as long as the run so far, ten seconds at least, and no more than
-        is left; a tenth of the whole limit where nothing is.
+        is left for the last certificate.
         """
         now = time.perf_counter()
-        left = max(self.deadline - now, 0.1 * (self.deadline - self.started))
-        return float(min(left, max(SHORTEST_PROOF, now - self.started)))
+        return float(min(self.last_deadline() - now, max(SHORTEST_PROOF, now - self.started)))
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def _certificate(
         -float(np.linalg.norm(stretch[:, None] * (G - S) * stretch)),
         float(np.sum(G * Z)),
         gap,
-        relative(gap, value, value - gap, problem.scale),
+        relative(gap, value, problem.scale),
         "Fenchel dual point",
         proof="eigenvalues",
         scale=problem.scale,

@@ -98,7 +98,7 @@ def greedy(
             return Status.LOCAL if limited else Status.STALLED
 
 
-def _hinted(settings: Settings, vector: Array | None) -> Array | None:
+def _hinted(settings: Settings, vector: Any) -> Any:
     """The direction that a proof found and Lanczos did not, once; else the last eigenvector."""
     hint, settings.hint.vector = settings.hint.vector, None
     return vector if hint is None else hint

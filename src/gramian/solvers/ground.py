@@ -10,6 +10,7 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian.eigen import ritz_pairs
+from gramian.proofs import LowRank
 from gramian.solvers.newton import Below
 
 Array = NDArray[np.floating]
@@ -61,6 +62,16 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     rounding = 8 * np.finfo(float).eps * float(np.linalg.norm(G))
     bound = float(values[0]) - rounding
     return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
+
+
+def span_ground(form: LowRank, level: float, count: int) -> Ground:
+    """The lowest eigenpairs of the span, which are those of the whole where they lie below it."""
+    values, vectors = form.pairs(form.U.shape[1])
+    above = values - level
+    negative = int(np.sum(above < 0))
+    below = Below(above[:negative], vectors[:, :negative], min(0.0, form.scale - level))
+    bound = form.lowest()[0].value
+    return Ground(above[:count], vectors[:, :count], below, bound, bound)
 
 
 def estimated_ground(

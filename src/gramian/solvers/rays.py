@@ -61,7 +61,7 @@ def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iter
     if not np.all(np.isfinite(factor)):
         factor = factor[:, :0]
     yield from _largest_columns(factor)
-    start = ritz_pairs(-zero, COLUMNS, steps=3 * COLUMNS, random_state=0).vectors
+    start: Array = ritz_pairs(-zero, COLUMNS, steps=3 * COLUMNS, random_state=0).vectors
     trace = max(float(np.sum(factor * factor)), 1.0)
     for far in FAR:
         L = start * np.sqrt(far * trace / np.sum(start * start))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives import LowerBound, Objective
 from gramian.problem import Problem
-from gramian.proofs import Bottom
+from gramian.proofs import Bottom, LowRank
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers import lbfgs
@@ -42,6 +42,7 @@ from gramian.solvers.ground import (
     Ground,
     estimated_ground,
     exact_ground,
+    span_ground,
 )
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
@@ -50,6 +51,9 @@ Array = NDArray[np.floating]
 
 LANCZOS_STEPS, SHARPER_STEPS = 40, (120, 360)
 """Products for directions, and for a λ_min that may end the run."""
+
+SPAN = 600
+"""Columns of a low-rank part of the gradient up to which its eigenpairs are computed in full."""
 
 DEAD = 1e-10
 """Columns of M that carry less than this part of the largest are dropped before more come."""
@@ -155,6 +159,9 @@ class _Climb:
         level = 0.0 if self.trace is None else float(np.sum(L * (gradient @ L))) / self.trace
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)
+        form = gradient.form()
+        if isinstance(form, LowRank) and 0 < form.U.shape[1] <= SPAN:
+            return span_ground(form, level, count)
         start = self.settings.rng.standard_normal(order)
         start *= NOISE / np.linalg.norm(start)
         hint, self.settings.hint.vector = self.settings.hint.vector, None
@@ -175,9 +182,7 @@ class _Climb:
         and no bound is kept for later points.
         """
         if self.problem.order > EXACT_ORDER:
-            return self._confirmed(
-                image, ground, self._certificate(image, _guess(ground.bound))
-            )
+            return self._confirmed(image, ground, self._certificate(image, _guess(ground.bound)))
         certificate = self._certificate(image, ground.bound)
         if self.search.inside and (certificate.gap is None or not self._optimal(certificate)):
             self._bound_inside()

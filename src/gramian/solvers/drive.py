@@ -1,0 +1,250 @@
+"""Taking the steps of a solver: when to prove, when to stop, what to bring home."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian.callbacks import State
+from gramian.certificate import Certificate, certify, certify_image, proved_bottom
+from gramian.problem import Problem
+from gramian.proofs import EXACT_ORDER, Bottom
+from gramian.result import History, Status
+from gramian.search import bilateral
+from gramian.solvers.base import ENDLESS, RESIDUALS, Run, Settings, Step, is_optimal
+from gramian.solvers.rays import find_ray
+
+Array = NDArray[np.floating]
+
+ASK_FOR_RAY = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
+"""How a run can seem to end where F falls for ever."""
+
+ESCAPES = 50
+"""How often a solver that stalls is started again along a direction that a proof has found."""
+
+
+@dataclass
+class Drive:
+    """Takes the steps of a solver until it is done or something else ends the run."""
+
+    problem: Problem
+    settings: Settings
+    proof: str
+    watchers: list[Any]
+    history: History = field(default_factory=History)
+    ray: Array | None = None
+    """The direction along which F was found to fall for ever."""
+    wait: int = 0
+    """Estimates within the tolerance to let pass before the next proof."""
+    failed: int = 0
+    escapes: int = 0
+    residuals: int = 0
+    """Certificates without a bound, whose residuals were within the tolerance."""
+
+    def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
+        """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
+        run = start(factor=factor)
+        self.best = Step(factor, self.problem.value(factor))
+        deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
+        try:
+            for iteration in range(limit + 1):
+                try:
+                    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                        step = next(run)
+                except StopIteration as done:
+                    if (further := self._escaped(done.value)) is None:
+                        return self._ended(done.value)
+                    run = start(factor=further)
+                    continue
+                if not np.isfinite(step.value):
+                    return self._fallen() or Status.DIVERGED
+                step, optimal = self._confirmed(step)
+                self.history.append(_record(step, iteration, self.settings.started))
+                if step.value <= self.best.value or _better_certified(step, self.best):
+                    self.best = step
+                if optimal:
+                    self.best = step
+                    return Status.CONVERGED
+                if step.value < deepest:
+                    deepest = ENDLESS * step.value
+                    if status := self._fallen():
+                        return status
+                state = State(iteration, step, self.history.records[-1])
+                if any([_says_stop(_told(watch, state)) for watch in self.watchers]):
+                    return Status.STOPPED
+                if self.settings.expired():
+                    return Status.TIME_LIMIT
+        except clock.TimeUpError:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        except _CallbackError as error:
+            raise error.cause from None
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return Status.DIVERGED
+        return Status.MAX_ITER
+
+    def _ended(self, status: Status) -> Status:
+        """What the solver says, but for a fall without end, which needs its ray."""
+        if status is Status.UNBOUNDED and (fallen := self._fallen()):
+            return fallen
+        if self.settings.expired():
+            return Status.TIME_LIMIT
+        return Status.STALLED if status is Status.UNBOUNDED else status
+
+    def _escaped(self, status: Status) -> Array | None:
+        """The best factor and a column along which F falls, where only a proof shows that one.
+
+        A solver of large order looks for directions by Lanczos, which can pass by those of small
+        eigenvalues beside large ones.
+        """
+        large = self.problem.order > EXACT_ORDER and self.problem.domain.trace is None
+        if status is not Status.STALLED or not large or self.settings.expired():
+            return None
+        if self.settings.rank is not None or self.escapes >= ESCAPES:
+            return None
+        self.escapes += 1
+        certificate = self._prove(self.best)
+        self.best = replace(self.best, certificate=certificate)
+        vector = self.settings.hint.vector
+        if vector is None or is_optimal(certificate, self.settings.tol):
+            return None
+        objective = self.problem.objective
+        image = objective.image(self.best.factor)
+        blend = objective.blend(image, objective.image(np.ascontiguousarray(vector[:, None])))
+        alpha, beta, value = bilateral(blend.restriction)
+        gained = self.best.value - value
+        if not (np.isfinite(value) and beta > 0 and gained > 1e-12 * abs(self.best.value)):
+            return None
+        further: Array = blend.take(alpha, beta).factor
+        return further
+
+    def _fallen(self) -> Status | None:
+        """UNBOUNDED where a ray is found along which F falls for ever."""
+        certificate = self.best.certificate
+        if certificate is not None and certificate.gap is not None and certificate.proved:
+            return None
+        self.ray = find_ray(self.problem, self.best.factor, self.settings)
+        return None if self.ray is None else Status.UNBOUNDED
+
+    def _confirmed(self, step: Step) -> tuple[Step, bool]:
+        """The step with a certificate that may end the run, and whether it does."""
+        certificate, tol = step.certificate, self.settings.tol
+        if certificate is None or not is_optimal(certificate, tol):
+            return step, False
+        if certificate.gap is None:
+            self.residuals += 1
+            return step, self.residuals >= RESIDUALS
+        if certificate.proved:
+            return step, True
+        if self.proof == "estimated":
+            return step, True
+        if self.wait > 0:
+            self.wait -= 1
+            return replace(step, certificate=None), False
+        found = self._prove(step)
+        accepted = found.proved or (self.proof == "auto" and found.miss < 1.0)
+        if is_optimal(found, tol) and accepted:
+            return replace(step, certificate=found), True
+        self.failed += 1
+        self.wait = 2**self.failed
+        return replace(step, certificate=found), False
+
+    def _prove(self, step: Step) -> Certificate:
+        """The certificate of the step with λ_min proved, where a proof fits."""
+        problem, seconds = self.problem, self.settings.proof_seconds()
+        image = problem.objective.image(step.factor)
+        costly = [*problem.objective.costly_bounds(image, seconds)]
+        known = max(costly, key=lambda bound: bound.value, default=None)
+        prove = known is None or not np.isfinite(known.value)
+        bottom = proved_bottom(problem, image, tol=self.settings.tol, seconds=seconds, prove=prove)
+        self.settings.hint.vector = bottom.vector
+        return certify_image(problem, image, bottom=bottom, known=known)
+
+    def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
+        """The best point, its certificate evaluated afresh, and the status that this leaves."""
+        best, problem = self.best, self.problem
+        certificate = best.certificate or self._last_certificate(best)
+        if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
+            with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
+                certificate = self._prove(best)
+        image = problem.objective.image(best.factor)
+        value, trace = problem.objective.value(image), float(np.sum(best.factor**2))
+        if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
+            certificate = certificate.at(value, trace, problem.objective.rounding(image))
+        status = self._last_status(status, certificate, image)
+        if certificate.gap is None and status in ASK_FOR_RAY:
+            status = self._fallen() or status
+        return best, certificate, status
+
+    def _last_certificate(self, best: Step) -> Certificate:
+        """That of a point that has none yet, by what costs nothing where the time is up."""
+        problem, seconds = self.problem, self.settings.proof_seconds()
+        nothing = Certificate(best.value, -np.inf, np.nan, None, None, "none", scale=problem.scale)
+        try:
+            with clock.until(self.settings.last_deadline()):
+                return certify(problem, best.factor, tol=self.settings.tol, time_limit=seconds)
+        except clock.TimeUpError:
+            with suppress(clock.TimeUpError), clock.until(time.perf_counter() + 0.1):
+                image = problem.objective.image(best.factor)
+                return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
+            return nothing
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return nothing
+
+    def _last_status(self, status: Status, certificate: Certificate, image: Any) -> Status:
+        """CONVERGED where the last certificate is within the tolerance, and only there."""
+        tol = self.settings.tol
+        optimal = is_optimal(certificate, tol)
+        if status is Status.CONVERGED and not optimal:
+            size = max(abs(certificate.value), abs(certificate.lower_bound))
+            blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
+            return Status.ROUNDING if blurred else Status.STALLED
+        finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL)
+        sure = certificate.gap is not None and certificate.proved
+        return Status.CONVERGED if status in finished and optimal and sure else status
+
+
+class _CallbackError(Exception):
+    """What a callback raised, which is not the solver's."""
+
+    def __init__(self, cause: BaseException) -> None:
+        self.cause = cause
+
+
+def _told(watch: Any, state: State) -> Any:
+    try:
+        return watch(state)
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        raise _CallbackError(error) from error
+
+
+def _says_stop(answer: Any) -> bool:
+    """True and nothing else, so that a callback may return what it likes."""
+    return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+def _better_certified(step: Step, best: Step) -> bool:
+    """Among values equal to rounding, prefer the point that carries a certificate."""
+    close = abs(step.value - best.value) <= 1e-12 * abs(best.value)
+    return close and step.certificate is not None and best.certificate is None
+
+
+def _record(step: Step, iteration: int, started: float) -> dict[str, float | None]:
+    certificate = step.certificate
+    return {
+        "iteration": iteration,
+        "time": time.perf_counter() - started,
+        "value": step.value,
+        "rank": step.rank,
+        "gap": None if certificate is None else certificate.gap,
+        "lambda_min": None if certificate is None else certificate.lambda_min,
+        **step.trace,
+    }

@@ -1,0 +1,199 @@
+"""λ_min proved: every form against all eigenvalues, and against eigenvalues that hide."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gramian import clock
+from gramian.proofs import (
+    Bipartite,
+    DenseForm,
+    LowRank,
+    SparseForm,
+    estimated,
+    gershgorin,
+    lowest,
+    search,
+)
+from gramian.proofs.estimate import _miss
+
+
+@dataclass
+class Matrix:
+    """A matrix as `lowest` takes it."""
+
+    array: np.ndarray
+    structure: Any = None
+
+    @property
+    def order(self):
+        return self.array.shape[0]
+
+    def __matmul__(self, V):
+        return self.array @ V
+
+    def dense(self):
+        return self.array
+
+    def form(self):
+        return self.structure
+
+    def slack(self):
+        return np.zeros(self.order)
+
+
+def symmetric(rng, n):
+    A = rng.standard_normal((n, n))
+    return (A + A.T) / 2
+
+
+def sparse_symmetric(rng, n, density=0.05):
+    A = sp.random_array((n, n), density=density, rng=rng, data_sampler=rng.standard_normal)
+    return sp.csr_array(A + A.T + sp.diags_array(rng.uniform(0.5, 3.0, n)))
+
+
+def dense(rng, n):
+    A = symmetric(rng, n)
+    return A, DenseForm(A, np.zeros(n))
+
+
+def sparse(rng, n):
+    A = sparse_symmetric(rng, n)
+    return A.toarray(), SparseForm(A)
+
+
+def bordered(rng, n):
+    A, U = sparse_symmetric(rng, n), rng.standard_normal((n, 3))
+    weights = np.array([2.0, -1.0, 0.0])
+    return A.toarray() + (U * weights) @ U.T, SparseForm(A, U, weights)
+
+
+def low_rank(rng, n):
+    U, W = rng.standard_normal((n, 5)), symmetric(rng, 5)
+    return 0.3 * np.eye(n) + U @ W @ U.T, LowRank(0.3, U, W)
+
+
+def blocks(rng, n):
+    B = sp.random_array((n // 3, n - n // 3), density=0.2, rng=rng)
+    A = sp.block_array([[None, B], [B.T, None]]).toarray() + 0.7 * np.eye(n)
+    return A, Bipartite(0.7, B)
+
+
+FORMS = {f.__name__: f for f in (dense, sparse, bordered, low_rank, blocks)}
+
+
+@pytest.fixture
+def small_limit(monkeypatch):
+    """Orders above 10 are proved as large ones are."""
+    monkeypatch.setattr(search, "EXACT_ORDER", 10)
+
+
+@pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("seed", range(5))
+def test_every_form_is_below_the_least_eigenvalue_and_near_it(make, seed, small_limit):
+    A, form = make(np.random.default_rng(seed), 80)
+    true = np.linalg.eigvalsh(A)[0]
+    found = lowest(Matrix(A, form), wanted=1e-8)
+    assert found.proved
+    assert true - 2e-3 * abs(true) - 1e-6 <= found.value <= true + 1e-13 * np.linalg.norm(A)
+
+
+@pytest.mark.parametrize("name", ["dense", "sparse", "bordered"])
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), below=st.floats(1e-9, 1.0))
+def test_no_factor_proves_what_is_not_so(name, seed, below):
+    """A shift above λ_min is never proved, one a little below it always."""
+    A, form = FORMS[name](np.random.default_rng(seed), 40)
+    true = np.linalg.eigvalsh(A)[0]
+    assert not form.above(true + 1e-9 * below).definite
+    assert form.above(true - 1e-7 * (1 + below)).definite
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), loud=st.sampled_from([1e2, 1e4, 1e6]))
+def test_large_entries_do_not_hide_small_ones(seed, loud):
+    """diag(s) A diag(s): each row is judged by its own size."""
+    rng = np.random.default_rng(seed)
+    A = symmetric(rng, 30)
+    A += (0.01 - np.linalg.eigvalsh(A)[0]) * np.eye(30)
+    scale = np.where(rng.random(30) < 0.3, loud, 1.0)
+    scaled = A * np.outer(scale, scale)
+    for form in (DenseForm(scaled, np.zeros(30)), SparseForm(sp.csr_array(scaled))):
+        assert form.above(0.0).definite
+        assert not form.above(0.02 + np.linalg.eigvalsh(A)[0]).definite or loud == 1.0
+
+
+def test_slack_counts(small_limit):
+    """What the entries may be off by is given up."""
+    A = np.diag(np.linspace(1.0, 2.0, 40))
+    exact, rough = DenseForm(A, np.zeros(40)), DenseForm(A, np.full(40, 1e-3))
+    assert exact.above(0.999).definite
+    assert not rough.above(0.999).definite
+    assert rough.above(0.95).definite
+
+
+def test_an_eigenvalue_orthogonal_to_the_start_is_found(small_limit):
+    """Large eigenvalues everywhere else, and one of −1 on a coordinate of its own."""
+    A = np.diag(np.append(np.linspace(1e6, 1e8, 199), -1.0))
+    for form in (DenseForm(A, np.zeros(200)), SparseForm(sp.csr_array(A))):
+        found = lowest(Matrix(A, form), wanted=1e-6, seconds=10)
+        assert found.proved and -1.1 <= found.value <= -1.0
+        assert abs(found.vector[-1]) > 0.9
+
+
+def test_a_laplacian_is_known_to_be_semidefinite():
+    W = sp.random_array((50, 50), density=0.1, rng=np.random.default_rng(0))
+    W = W + W.T
+    laplacian = sp.csr_array(sp.diags_array(W.sum(axis=1)) - W)
+    assert -1e-13 <= gershgorin(laplacian) <= 0
+    assert gershgorin(sp.csr_array(laplacian + sp.eye_array(50))) == pytest.approx(1.0)
+
+
+def test_a_pencil_is_measured_by_its_unit():
+    """S ⪰ tP for a P that is not the identity."""
+    rng = np.random.default_rng(0)
+    S, P = sparse_symmetric(rng, 30), sp.diags_array(rng.uniform(0.1, 5.0, 30))
+    root = np.sqrt(P.diagonal())
+    true = np.linalg.eigvalsh(S.toarray() / np.outer(root, root))[0]
+    form = SparseForm(S, unit=P)
+    assert form.above(true - 1e-6).definite
+    assert not form.above(true + 1e-6).definite
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e8])
+def test_an_estimate_says_how_likely_it_is_wrong(spread):
+    rng = np.random.default_rng(0)
+    A = np.diag(np.append(rng.uniform(0.5, spread, 499), -0.5))
+    found = estimated(Matrix(A), 1e-2)
+    assert not found.proved and 0 < found.miss <= 1
+    assert (found.miss < 1e-4) == (spread == 1.0)
+    if spread == 1.0:
+        assert found.value == pytest.approx(-0.5, abs=0.02)
+
+
+def test_the_chance_of_a_miss_falls_with_steps_and_grows_with_order():
+    assert _miss(100, 200, 1e-2) < _miss(100, 100, 1e-2) < _miss(10_000, 100, 1e-2) <= 1.0
+    assert _miss(100, 10, 1e-12) == 1.0
+
+
+def test_without_time_it_is_an_estimate(small_limit):
+    A, form = sparse(np.random.default_rng(0), 60)
+    assert lowest(Matrix(A, form), seconds=0.0).how == "Lanczos"
+    assert lowest(Matrix(A, form), prove=False).how == "Lanczos"
+
+
+def test_time_ends_inside(small_limit):
+    A = symmetric(np.random.default_rng(0), 60)
+    with clock.until(0.0), pytest.raises(clock.TimeUpError):
+        lowest(Matrix(A), prove=False)
+
+
+def test_a_matrix_that_is_not_finite_is_refused():
+    A = np.full((4, 4), np.nan)
+    with pytest.raises(FloatingPointError, match="not finite"):
+        lowest(Matrix(A))
