@@ -43,7 +43,7 @@ class Truth:
     """The lowest value in extended precision of any feasible point, rounding added to it."""
 
     formula: Formula
-    value: Any = LD(np.inf)
+    value: Any = np.inf
     by: str = "nobody"
     factor: np.ndarray | None = None
     seen: list[tuple[str, float]] = field(default_factory=list)

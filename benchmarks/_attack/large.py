@@ -6,6 +6,7 @@ own, or orthogonal to the usual starting vectors.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,11 +22,23 @@ LEAST, MOST, SPARSE_MOST = 1501, 4000, 60_000
 
 
 def _order(dice: Dice, most: int = SPARSE_MOST) -> int:
-    return dice.whole(LEAST, MOST if dice.chance(0.93) else most)
+    return dice.whole(LEAST, 2000 if dice.chance(0.6) else MOST if dice.chance(0.85) else most)
+
+
+def _two_orders(dice: Dice) -> int:
+    """Just above the limit of full eigenvalue computations, or well above it."""
+    return dice.whole(3001, MOST) if dice.chance(0.75) else dice.whole(LEAST, 1600)
 
 
 def _noisy(dice: Dice, factor: np.ndarray) -> np.ndarray:
     return factor * (1 + dice.power(-8, -2) * dice.normal(*factor.shape))
+
+
+def _few(dice: Dice, low: float, high: float, size: int) -> np.ndarray:
+    """Mostly few different numbers, so that Krylov methods are done soon, and sure of it."""
+    if dice.twist("spread out", 0.15):
+        return dice.power(low, high, size)
+    return dice.rng.choice(dice.power(low, high, dice.whole(1, 6)), size)
 
 
 def _joined(*blocks: np.ndarray) -> np.ndarray:
@@ -68,7 +81,7 @@ def loud_alignment(dice: Dice) -> Instance:
     """One sample a class, on features of their own: all are fitted but the quiet one."""
     d, k, lam = _order(dice, MOST), dice.whole(2, 40), dice.power(-1, 1)
     places = dice.rng.permutation(d)[:k]
-    s = dice.power(0, 4, k) * 2
+    s = dice.power(0, dice.choice([1, 2, 4]), k) * 2
     s[-1] = 1 + dice.power(-2, 0)
     s /= np.sqrt(2 * lam)
     X = np.zeros((k, d))
@@ -79,8 +92,7 @@ def loud_alignment(dice: Dice) -> Instance:
     problem = gm.problems.kta(sp.csr_array(X), np.arange(k), lam, regularizer="trace")
     wide = sp.csr_array(X).astype(LD)
     term = Term(Squares(np.eye(k).ravel(), weight=lam), outer(wide, wide))
-    probe = np.ascontiguousarray(L[:, :-1])
-    probes = probe, _noisy(dice, probe)
+    probes = (np.ascontiguousarray(L[:, :-1]),)
     return Instance("loud_alignment", problem, Formula(d, [term], 1.0), True, (L,), probes)
 
 
@@ -91,7 +103,7 @@ def loud_kernel(dice: Dice) -> Instance:
     label = np.sort(dice.rng.integers(0, parts, n))
     label[-small:] = parts
     i = np.flatnonzero(label[:-1] == label[1:])
-    W = sp.coo_array((dice.power(0, 4, i.size), (i, i + 1)), shape=(n, n)).tocsr()
+    W = sp.coo_array((_few(dice, 0, 3, i.size), (i, i + 1)), shape=(n, n)).tocsr()
     W = W + W.T
     laplacian = sp.csr_array(sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W)
     must, cannot = np.column_stack([i, i + 1]), np.array([[0, n - 1], [n // 2, n - 1]])
@@ -109,10 +121,11 @@ def loud_kernel(dice: Dice) -> Instance:
 
 def cluster(dice: Dice) -> Instance:
     """‖M‖² + 2⟨C, M⟩ at 0, C with many eigenvalues at 0, large ones, and a slightly negative."""
-    n, delta = _order(dice), dice.power(-6, -1)
+    n, delta = _two_orders(dice), dice.power(-4, -1)
     size = dice.whole(2, 8)
     i = np.flatnonzero((np.arange(n - 1) + 1) % size)
-    W = sp.coo_array((dice.power(-2, dice.choice([0, 4, 6]), i.size), (i, i + 1)), shape=(n, n))
+    weights = _few(dice, -1, dice.choice([0, 2, 4]), i.size)
+    W = sp.coo_array((weights, (i, i + 1)), shape=(n, n))
     W = (W + W.T).tocsr()
     place = dice.whole(0, n - 1)
     keep = sp.diags_array((np.arange(n) != place).astype(float))
@@ -130,12 +143,12 @@ def _spot(n: int, place: int) -> sp.csr_array:
 
 def unseen(dice: Dice) -> Instance:
     """The one negative eigenvector is orthogonal to the constants and the usual random starts."""
-    n, delta = _order(dice), dice.power(-4, 1)
+    n, delta = _two_orders(dice), dice.power(-4, 1)
     starts = [np.ones(n), *_seeded(n)]
     places = dice.rng.permutation(n)[: 2 * len(starts)]
     near = np.column_stack([start[places] for start in starts])
     u = np.linalg.svd(near.T)[2][-1]
-    diagonal = dice.power(-1, 2, n)
+    diagonal = _few(dice, -1, 2, n)
     diagonal[places] = level = dice.power(-1, 2)
     rows, cols = np.repeat(places, places.size), np.tile(places, places.size)
     dip = sp.coo_array((-(level + delta) * np.outer(u, u).ravel(), (rows, cols)), shape=(n, n))
@@ -160,8 +173,8 @@ def _seeded(n: int) -> list[np.ndarray]:
 
 def planted_quadratic(dice: Dice) -> Instance:
     """tr((AM)² + bM² + 2CM) with the gradient s(I − vvᵀ) at vvᵀ, but for one coordinate."""
-    n, b, s = _order(dice, MOST), dice.power(-2, 1), dice.power(-2, 3)
-    a, place, delta = dice.power(-2, 2, n), dice.whole(0, n - 1), dice.power(-4, 0)
+    n, b, s = _two_orders(dice), dice.power(-2, 1), dice.power(-2, 3)
+    a, place, delta = _few(dice, -1, 2, n), dice.whole(0, n - 1), dice.power(-4, 0)
     v = dice.normal(n, 1)
     v[place] = 0.0
     v *= dice.power(-1, 1) / np.linalg.norm(v)
@@ -177,20 +190,18 @@ def planted_quadratic(dice: Dice) -> Instance:
     formula = Formula(n, A=sp.diags_array(a), B=b, linear=linear)
     size = np.sqrt(delta / (a[place] ** 2 + b))
     better = _joined(v, size * hidden)
-    return Instance("planted_quadratic", problem, formula, True, (better,), (v, _noisy(dice, v)))
+    return Instance("planted_quadratic", problem, formula, True, (better,), (v,))
 
 
 def planted_nearest(dice: Dice) -> Instance:
-    """Entries along a graph with the gradient Σ w(v_j e_i − v_i e_j)(…)ᵀ at vvᵀ, and a lone node."""
+    """Entries of a graph, the gradient Σ w(v_j e_i − v_i e_j)(…)ᵀ at vvᵀ, and a lone node."""
     n, delta = _order(dice), dice.power(-3, 1)
     i = np.arange(n - 2)
-    j = i + 1
-    if dice.twist("shortcuts", 0.5):
-        j = np.where(dice.rng.random(n - 2) < 0.1, dice.rng.integers(0, n - 1, n - 2), j)
-        j = np.where(i == j, i + 1, j)
+    j = dice.rng.integers(0, n - 1, n - 2)
+    j = np.where((i == j) | (dice.rng.random(n - 2) < dice.choice([0, 0.5])), i + 1, j)
     v = np.zeros(n)
-    v[:-1] = dice.normal(n - 1) * dice.power(0, 2)
-    w = dice.power(-2, 2, i.size)
+    v[:-1] = dice.rng.choice([-1, 1], n - 1) * dice.rng.uniform(0.5, 2, n - 1) * dice.power(0, 2)
+    w = _few(dice, -1, 1, i.size)
     rows, cols = np.concatenate([i, j, i, j]), np.concatenate([i, j, j, i])
     data = np.concatenate([w * v[j] ** 2, w * v[i] ** 2, -w * v[i] * v[j], -w * v[i] * v[j]])
     S = sp.coo_array((data, (rows, cols)), shape=(n, n)).tocsr()
@@ -202,7 +213,7 @@ def planted_nearest(dice: Dice) -> Instance:
     formula = Formula(n, [Term(Squares(t, weight=0.5), entries(at, to))])
     v = v[:, None]
     better = _joined(v, np.sqrt(delta) * _unit(n, n - 1))
-    probes = v, _noisy(dice, v)
+    probes = (dice.choice([v, _noisy(dice, v)]),)
     return Instance("planted_nearest", gm.problems.nearest(T), formula, True, (better,), probes)
 
 
@@ -228,7 +239,7 @@ def fixed_trace(dice: Dice) -> Instance:
 
 def unfolding(dice: Dice) -> Instance:
     """A path with a planted stress: increasing places are the second vector of a Jacobi matrix."""
-    n = _order(dice, 20_000)
+    n = dice.whole(LEAST, 1700)
     v = np.cumsum(dice.power(-1, dice.choice([0, 1]), n))
     v -= v.mean()
     d = np.diff(v) ** 2
@@ -244,51 +255,83 @@ def unfolding(dice: Dice) -> Instance:
     formula = Formula(n, [Term(Squares(D), distances(*edges.T))], linear=linear)
     folded = np.concatenate([v[: n // 2], 2 * v[n // 2] - v[n // 2 :]])[:, None]
     v = v[:, None]
-    probes = v, _noisy(dice, v), folded - folded.mean()
-    return Instance("unfolding", problem, formula, True, (v,), probes)
+    probe = dice.choice([v, _noisy(dice, v), folded - folded.mean()])
+    return Instance("unfolding", problem, formula, True, (v,), (probe,))
 
 
-def _crowd(dice: Dice) -> tuple[np.ndarray, np.ndarray, tuple[int, int], float]:
-    """Cells of a chain, a star or many of both, their largest singular value, and a free cell."""
-    order = _order(dice, 40_000)
-    m, shape = order // 2, dice.choice(["chain", "stars"])
+@dataclass(frozen=True)
+class Crowd:
+    """Cells of a chain or of stars, their largest singular value, and one cell by itself."""
+
+    i: np.ndarray
+    j: np.ndarray
+    size: int
+    top: float
+    lone: tuple[int, int]
+
+    def with_lone(self, times: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows and columns with the lone cell so many times, sorted, and which of them it is."""
+        i, j = (np.append(a, [c] * times) for a, c in zip((self.i, self.j), self.lone, strict=True))
+        order = np.argsort(i, kind="stable")
+        return i[order], j[order], np.arange(i.size)[order] >= self.i.size
+
+    def direction(self) -> np.ndarray:
+        return _unit(2 * self.size, self.lone[0]) + _unit(2 * self.size, self.size + self.lone[1])
+
+
+def _crowd(dice: Dice) -> Crowd:
+    m, shape = _order(dice, 40_000) // 2, dice.choice(["chain", "stars"])
     dice.twists.append(shape)
+    lone = (m - 1, m - 1)
+    if dice.twist("unseen", 0.5):
+        lone = _cancelling(np.random.default_rng(0).standard_normal(2 * m))
+    rows, cols = (np.delete(np.arange(m), place) for place in lone)
     if shape == "chain":
         k = np.repeat(np.arange(m - 1), 2)
-        return k[1:], k[:-1], (m, m), 2.0
-    size = dice.whole(1, 16)
-    j = np.arange(m - 1)
-    return j // size, j, (m, m), float(np.sqrt(size))
+        return Crowd(rows[k[1:]], cols[k[:-1]], m, 2.0, lone)
+    size, j = dice.whole(1, 16), np.arange(m - 1)
+    return Crowd(rows[j // size], cols[j], m, float(np.sqrt(size)), lone)
+
+
+def _cancelling(start: np.ndarray) -> tuple[int, int]:
+    """A row and a column where a starting vector cancels, so that it hardly sees their cell."""
+    m = start.size // 2
+    order = np.argsort(start[:m])
+    place = np.clip(np.searchsorted(start[:m], -start[m:], sorter=order), 0, m - 1)
+    off = np.abs(start[:m][order[place]] + start[m:])
+    best = int(np.argmin(off))
+    return int(order[place[best]]), best
 
 
 def heavy_entry(dice: Dice) -> Instance:
     """All singular values of the crowd are below λ, that of a lone entry is a little above."""
-    i, j, (m, n), top = _crowd(dice)
-    lam = top * (1 + dice.power(-6, -1))
+    crowd = _crowd(dice)
+    shape = crowd.size, crowd.size
+    lam = crowd.top * (1 + dice.power(-6, -1))
     heavy = lam * (1 + dice.power(-2.3, -1))
-    i, j = np.append(i, m - 1), np.append(j, n - 1)
-    R = np.append(np.ones(i.size - 1), heavy)
-    problem = gm.problems.nuclear_completion(i, j, R, (m, n), lam)
-    formula = completion_formula(i, j, R, (m, n), lam, None, np.ones(i.size))
-    better = np.sqrt(heavy - lam) * (_unit(m + n, m - 1) + _unit(m + n, m + n - 1))
-    probes = (np.zeros((m + n, 1)),)
-    return Instance("heavy_entry", problem, formula, True, (better,), probes)
+    i, j, lone = crowd.with_lone(1)
+    R = np.where(lone, heavy, 1.0)
+    problem = gm.problems.nuclear_completion(i, j, R, shape, lam)
+    formula = completion_formula(i, j, R, shape, lam, None, np.ones(i.size))
+    better = np.sqrt(heavy - lam) * crowd.direction()
+    return Instance("heavy_entry", problem, formula, True, (better,), (np.zeros_like(better),))
 
 
 def heavy_sign(dice: Dice) -> Instance:
     """The same for signs: the lone cell comes three times, and its row is scaled."""
-    i, j, (m, n), top = _crowd(dice)
-    lam, mu = top * (1 + dice.power(-6, -1)), 0.1
-    i, j = np.append(i, [m - 1] * 3), np.append(j, [n - 1] * 3)
+    crowd, mu = _crowd(dice), 0.1
+    m = crowd.size
+    lam = crowd.top * (1 + dice.power(-6, -1))
+    i, j, _ = crowd.with_lone(3)
     s = lam * (1 + dice.power(-2.3, -1)) / 3
     a = np.ones(m)
-    a[-1] = s**-2
-    problem = gm.problems.mmmf(i, j, np.ones(i.size), (m, n), lam, mu=mu, row_scale=a)
+    a[crowd.lone[0]] = s**-2
+    problem = gm.problems.mmmf(i, j, np.ones(i.size), (m, m), lam, mu=mu, row_scale=a)
     scale, forms = (1 / np.sqrt(a.astype(LD)))[i][:, None], entries(i, m + j)
     term = Term(SmoothedHinges(mu), lambda V: scale * forms(V))
-    better = np.sqrt((1 - mu) / s) * (_unit(m + n, m - 1) + _unit(m + n, m + n - 1))
-    formula = Formula(m + n, [term], lam / 2)
-    return Instance("heavy_sign", problem, formula, True, (better,), (np.zeros((m + n, 1)),))
+    better = np.sqrt((1 - mu) / s) * crowd.direction()
+    formula = Formula(2 * m, [term], lam / 2)
+    return Instance("heavy_sign", problem, formula, True, (better,), (np.zeros_like(better),))
 
 
 def chain_offsets(dice: Dice) -> Instance:
