@@ -76,6 +76,10 @@ class Formula:
         zero = np.zeros((self.order, 1), dtype=LD)
         return abs(sum((_of_term(term, zero).value for term in self.terms), LD(self.constant)))
 
+    def unit(self) -> Any:
+        """The size of F where nothing else tells it: below 1e-15 of it numbers are noise."""
+        return self.at_zero() + sum(term.loss.unit for term in self.terms)
+
     def _linear(self, L: np.ndarray) -> Valued:
         value, size = LD(0), LD(0)
         if self.C is not None:

@@ -5,7 +5,7 @@ is enough to show it false, whoever found the point.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ KINDS = (FALSE_GAP, FALSE_VALUE, FALSE_UNBOUNDED, FALSE_CONVERGED, HANG, TRACEBA
 
 FLOOR = 1e-6
 """`minimize` measures a gap by |F|, or by this much of |F(0)| where the optimum is near 0."""
+NOISE = 1e-15
+"""Of the size of F: differences below it prove nothing."""
 WITHOUT_BOUND = 100.0
 """Where no bound is known, convergence is a statement on residuals: F may be off by more."""
 
@@ -46,7 +48,6 @@ class Truth:
     value: Any = np.inf
     by: str = "nobody"
     factor: np.ndarray | None = None
-    seen: list[tuple[str, float]] = field(default_factory=list)
 
     def offer(self, by: str, factor: np.ndarray) -> Valued | None:
         """Evaluate a point and keep it where it is the lowest."""
@@ -81,7 +82,7 @@ def _flaws(
     if own is None or not np.isfinite(claim.value):
         yield FALSE_VALUE, "the point or its value is not finite"
         return
-    floor = LD(1e-15) * truth.formula.at_zero()
+    floor = NOISE * LD(truth.formula.unit())
     off = abs(LD(claim.value) - own.value)
     if off > own.slack + floor:
         yield FALSE_VALUE, f"off by {off:.2e}, rounding explains {own.slack + floor:.1e}"
@@ -113,7 +114,7 @@ def _converged(
             return
     slack = 1.0 if claim.gap is not None else WITHOUT_BOUND
     allowed = slack * claim.tol * max(abs(value), abs(truth.value), scale)
-    below = value - truth.value - own.slack
+    below = value - truth.value - own.slack - NOISE * LD(truth.formula.unit())
     if below > allowed * (1 + 1e-9) and not claim.limited:
         yield FALSE_CONVERGED, f"{truth.by} lies {below:.2e} below, tolerance {allowed:.1e}"
 

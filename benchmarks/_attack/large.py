@@ -79,7 +79,7 @@ def loud_triplets(dice: Dice) -> Instance:
 
 def loud_alignment(dice: Dice) -> Instance:
     """One sample a class, on features of their own: all are fitted but the quiet one."""
-    d, k, lam = _order(dice, MOST), dice.whole(2, 40), dice.power(-1, 1)
+    d, k, lam = _two_orders(dice), dice.whole(2, 40), dice.power(-1, 1)
     places = dice.rng.permutation(d)[:k]
     s = dice.power(0, dice.choice([1, 2, 4]), k) * 2
     s[-1] = 1 + dice.power(-2, 0)

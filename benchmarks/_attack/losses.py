@@ -23,6 +23,10 @@ class Loss(Protocol):
     @property
     def bend(self) -> Any: ...
 
+    @property
+    def unit(self) -> Any:
+        """How large g is where it bends: its size where g(0) = 0."""
+
     def terms(self, z: np.ndarray) -> np.ndarray: ...
 
     def slope(self, z: np.ndarray) -> np.ndarray: ...
@@ -38,6 +42,7 @@ class Weighted:
     weight: Any = 1.0
     centre: Any = 0.0
     bend: Any = 0.0
+    unit: Any = 0.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         return self.weight * z
@@ -55,6 +60,7 @@ class Squares:
 
     centre: Any = 0.0
     weight: Any = 1.0
+    unit: Any = 0.0
 
     @property
     def bend(self) -> Any:
@@ -76,6 +82,7 @@ class SquaredHinges:
 
     centre: Any = 1.0
     weight: Any = 1.0
+    unit: Any = 0.0
 
     @property
     def bend(self) -> Any:
@@ -103,6 +110,10 @@ class SmoothedHinges:
     centre: Any = 1.0
     weight: Any = 1.0
     bend: Any = 0.0
+
+    @property
+    def unit(self) -> Any:
+        return self.mu * np.max(self.weight)
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         s, mu = self.centre - z, z.dtype.type(self.mu)
@@ -135,6 +146,7 @@ class SoftMinimum:
     rate: float | None = None
     centre: Any = 0.0
     bend: Any = 0.0
+    unit: Any = 0.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         c = self._raised(z)[0]
@@ -189,7 +201,7 @@ class OffsetSquares:
     def centre(self) -> Any:
         return np.abs(self.targets) / self.scale
 
-    bend = 0.0
+    bend = unit = 0.0
 
     def terms(self, z: np.ndarray) -> np.ndarray:
         left, beta = self._fitted(z)

@@ -182,7 +182,10 @@ class ConicModel:
     def sum(self, parts: Sequence[np.ndarray]) -> np.ndarray:
         """Rows over x of different ages, added."""
         width = max(part.shape[1] for part in parts)
-        return sum(np.pad(np.asarray(p, float), ((0, 0), (0, width - p.shape[1]))) for p in parts)
+        total = np.zeros((len(parts[0]), width))
+        for part in parts:
+            total[:, : part.shape[1]] += part.astype(float)
+        return total
 
     def add_linear(self, coefficients: np.ndarray) -> None:
         self.linear.append(np.asarray(coefficients, dtype=float))

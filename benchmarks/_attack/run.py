@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ class Plan:
     large_share: float = 0.1
     limit: float = 10.0
     only: str | None = None
+    task: str = "benchmarks._attack.examine:examine"
+    """What is asked of each instance, and before all of them its module's `warm_up`."""
 
     def key(self, index: int) -> str:
         return f"{self.seed}/{self.only or self.large_share}/{index}"
@@ -147,17 +150,17 @@ def _label(plan: Plan, index: int | None) -> Record:
 
 
 def _serve(pipe: Connection, plan: Plan) -> None:
-    from benchmarks._attack.examine import examine
-
-    examine(0, 0, 0.0, "mvu")  # imports and compilation are not the instance's time
-    examine(0, 0, 0.0, "nuclear_completion")
+    module, name = plan.task.split(":")
+    tasks = import_module(module)
+    if hasattr(tasks, "warm_up"):
+        tasks.warm_up()
     pipe.send({})
     while True:
         try:
             index = pipe.recv()
         except EOFError:
             return
-        pipe.send(examine(plan.seed, index, plan.large_share, plan.only, plan.limit))
+        pipe.send(getattr(tasks, name)(plan.seed, index, plan.large_share, plan.only, plan.limit))
 
 
 def one_thread() -> None:

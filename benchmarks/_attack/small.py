@@ -54,7 +54,8 @@ def quadratic(dice: Dice) -> Instance:
         if A is not None and B is not None and dice.twist("B singular", 0.3):
             v = dice.normal(n, max(1, n // 4))
             B = v @ v.T
-    A, B, C = (None if S is None else S * s for S in (A, B, C))
+    A, B = (None if S is None else S * s for S in (A, B))
+    C = C * s
     formula = Formula(n, A=A, B=B, C=2 * C)
     bounded = shape != "unbounded"
     return Instance("quadratic", gm.problems.quadratic(A, B, C), formula, bounded, ray)
@@ -228,7 +229,8 @@ def lmnn_eig(dice: Dice) -> Instance:
     problem = gm.problems.lmnn_eig(X, similar, table, gamma, mu, ridge=ridge)
     inner, d = margins(_whitened(X, similar, ridge), table), X.shape[1]
     forms = stacked(lambda V: inner(V[:d]), lambda V: V[d:] ** 2)
-    terms = [Term(SoftMinimum(mu, LD(gamma) / (1 - LD(gamma))), forms)]
+    rate: Any = LD(gamma) / (1 - LD(gamma))
+    terms = [Term(SoftMinimum(mu, rate), forms)]
     return Instance("lmnn_eig", problem, Formula(d + 1, terms, trace=1 / gamma), True)
 
 
@@ -241,8 +243,8 @@ def _graph(dice: Dice, n: int, *, connected: bool = True) -> np.ndarray:
     if not connected:
         cut = dice.whole(1, n - 1)
         tree = [e for e in tree if (e[0] < cut) == (e[1] < cut)]
-    more = np.sort(dice.rng.integers(0, n, (dice.whole(0, 2 * n), 2)), axis=1)
-    more = [(a, b) for a, b in more if a != b and (connected or (a < cut) == (b < cut))]
+    drawn = np.sort(dice.rng.integers(0, n, (dice.whole(0, 2 * n), 2)), axis=1)
+    more = [(a, b) for a, b in drawn if a != b and (connected or (a < cut) == (b < cut))]
     every = [*tree, *more]
     return np.unique(np.array(every, dtype=int).reshape(-1, 2), axis=0)
 
