@@ -107,14 +107,15 @@ def _converged(
         yield FALSE_CONVERGED, "there is no minimum"
         return
     scale, value = FLOOR * truth.formula.at_zero(), LD(claim.value)
+    noise = NOISE * LD(truth.formula.unit())
     if claim.gap is not None:
         allowed = claim.tol * max(abs(value), abs(value - LD(claim.gap)), scale)
-        if claim.gap > allowed * (1 + 1e-9):
+        if claim.gap > allowed * (1 + 1e-9) + noise:
             yield FALSE_CONVERGED, f"gap {claim.gap:.2e} over the tolerance {allowed:.2e}"
             return
     slack = 1.0 if claim.gap is not None else WITHOUT_BOUND
     allowed = slack * claim.tol * max(abs(value), abs(truth.value), scale)
-    below = value - truth.value - own.slack - NOISE * LD(truth.formula.unit())
+    below = value - truth.value - own.slack - noise
     if below > allowed * (1 + 1e-9) and not claim.limited:
         yield FALSE_CONVERGED, f"{truth.by} lies {below:.2e} below, tolerance {allowed:.1e}"
 
