@@ -85,13 +85,15 @@ class Formula:
 
     def _fall(self) -> Any:
         """a²/4b for F(tvvᵀ) = F(0) + at + bt² along a random v, or b where F has no size."""
+        if self.trace is not None:
+            return LD(0)
         v = np.random.default_rng(0).standard_normal((self.order, 1)).astype(LD)
         once, twice, zero = (self(np.sqrt(LD(t)) * v).value for t in (1, 2, 0))
         b = (twice - 2 * once + zero) / 2
         a = once - zero - b
-        if self.trace is not None or b <= 1e-9 * abs(a):
+        if b <= 1e-9 * abs(a):
             return LD(0)
-        return max(a * a / (4 * b), b) if zero == 0 else a * a / (4 * b)
+        return b if zero == 0 and abs(a) <= 1e-12 * b else a * a / (4 * b)
 
     def _linear(self, L: np.ndarray) -> Valued:
         value, size = LD(0), LD(0)
