@@ -1,0 +1,1 @@
+"""The parts of `benchmarks.attack`, one file for each concern."""
