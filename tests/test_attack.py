@@ -270,17 +270,8 @@ def uneven_samples() -> gm.Problem:
 
 CONVERGENT = {make.__name__: make for make in (small_samples, uneven_samples)}
 
-OPEN = frozenset({*PLANTED, *BOUNDED, *CONVERGENT})
-"""Known to be false today; a name goes when its defect does."""
 
-
-def open_cases(names):
-    reason = "a known false claim"
-    marks = {name: [pytest.mark.xfail(reason=reason)] if name in OPEN else [] for name in names}
-    return [pytest.param(name, marks=marks[name]) for name in names]
-
-
-@pytest.mark.parametrize("name", open_cases(PLANTED))
+@pytest.mark.parametrize("name", PLANTED)
 def test_no_gap_above_a_better_point(name):
     problem, point, better = PLANTED[name]()
     found = gm.certify(problem, point)
@@ -288,12 +279,12 @@ def test_no_gap_above_a_better_point(name):
     assert found.gap is None or found.value - found.gap <= least + 1e-9 * abs(least)
 
 
-@pytest.mark.parametrize("name", open_cases(BOUNDED))
+@pytest.mark.parametrize("name", BOUNDED)
 def test_bounded_problems_are_not_called_unbounded(name):
     assert gm.minimize(BOUNDED[name]()).status is not gm.Status.UNBOUNDED
 
 
-@pytest.mark.parametrize("name", open_cases(CONVERGENT))
+@pytest.mark.parametrize("name", CONVERGENT)
 def test_converged_means_the_gap_is_within_the_tolerance(name):
     problem = CONVERGENT[name]()
     result = gm.minimize(problem, tol=1e-6)

@@ -208,9 +208,7 @@ def test_a_limit_of_time_reaches_inside_eigenvalues():
 
 @pytest.mark.parametrize("proof", ["auto", "proved", "estimated"])
 def test_the_user_says_what_may_end_a_run(proof):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 1600))
-    problem = problems.triplets(X, np.arange(60).reshape(20, 3), 1.0, 0.1)
+    problem = loud_triplets()
     result = gm.minimize(problem, tol=1e-4, proof=proof)
     assert result.status is Status.CONVERGED
     assert result.certificate.proved or proof != "proved"

@@ -53,9 +53,20 @@ class GramImage:
         return right if self.signs is None else self.signs[:, None] * right
 
 
+def lowered(eigenvalues: Array) -> Array:
+    """Eigenvalues of a matrix that is below A for certain: less their rounding, none below 0."""
+    reach = float(np.max(np.abs(eigenvalues), initial=0.0))
+    lost = 4 * np.finfo(float).eps * np.sqrt(eigenvalues.size) * reach
+    return np.maximum(eigenvalues - lost, 0.0)
+
+
 @dataclass(frozen=True)
 class Eigenbasis:
-    """A = V diag(a) Vᵀ and B = V diag(b) Vᵀ: where 𝓗M = AMA + ½(BM + MB) is a division away."""
+    """A ⪰ V diag(a) Vᵀ and B ⪰ V diag(b) Vᵀ: where 𝓗M = AMA + ½(BM + MB) is a division away.
+
+    Equal but for rounding, which is taken off (`lowered`): so ⟨M, 𝓗M⟩ is never less than it is
+    in this basis, and neither is F.
+    """
 
     V: Array
     a: Array
@@ -394,17 +405,17 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     clock.check(2 * eigen_seconds(order))
     if _is_multiple_of_identity(B):
         a, V = np.linalg.eigh(A.dense())
-        return Eigenbasis(V, a, np.full(order, B.scale))
+        return Eigenbasis(V, lowered(a), np.full(order, B.scale))
     b, V = np.linalg.eigh(B.dense())
     if _is_multiple_of_identity(A):
-        return Eigenbasis(V, np.full(order, A.scale), b)
+        return Eigenbasis(V, np.full(order, A.scale), lowered(b))
     # Within an eigenspace of B any basis will do for B: the sum with A picks the one A needs.
     A_dense, B_dense = A.dense(), B.dense()
     if not A_dense.any():
-        return Eigenbasis(V, np.zeros(order), b)
+        return Eigenbasis(V, np.zeros(order), lowered(b))
     if not B_dense.any():
         a, V = np.linalg.eigh(A_dense)
-        return Eigenbasis(V, a, np.zeros(order))
+        return Eigenbasis(V, lowered(a), np.zeros(order))
     size = np.linalg.norm(A_dense) * np.linalg.norm(B_dense)
     if np.linalg.norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
         return None
@@ -414,7 +425,12 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     a, b = np.diag(rotated_A).copy(), np.diag(rotated_B).copy()
     off = np.linalg.norm(rotated_A - np.diag(a)) * np.linalg.norm(B_dense)
     off += np.linalg.norm(rotated_B - np.diag(b)) * np.linalg.norm(A_dense)
-    return Eigenbasis(V, a, b) if off <= 1e-11 * size else None
+    if off > 1e-11 * size:
+        return None
+    # What V leaves off the diagonal counts as rounding of both.
+    left_A = np.linalg.norm(rotated_A - np.diag(a))
+    left_B = np.linalg.norm(rotated_B - np.diag(b))
+    return Eigenbasis(V, lowered(a - left_A), lowered(b - left_B))
 
 
 def _is_multiple_of_identity(matrix: Any) -> TypeGuard[LowRankPlusIdentity]:

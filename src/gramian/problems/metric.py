@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 from gramian._samples import checked_samples, class_indices, near_origin
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.base import Growth
+from gramian.objectives.gram_quadratic import lowered
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
 from gramian.problem import Problem
 from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
@@ -51,7 +52,7 @@ def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity"
     if isinstance(data.gram, Dense):
         A = Dense(root * data.gram.array, lower=0.0)
         g, V = data.spectrum
-        basis = Eigenbasis(V, root * g, np.full(data.order, b))
+        basis = Eigenbasis(V, root * lowered(g), np.full(data.order, b))
     C = LowRankPlusIdentity(data.order, c, data.sums, np.full(data.counts.size, -lam))
     constant = lam * float(np.sum(np.square(data.counts))) + _constant(regularizer, data.order)
     return Problem(

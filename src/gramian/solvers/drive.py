@@ -51,7 +51,7 @@ class Drive:
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
         run = start(factor=factor)
-        self.best = Step(factor, self.problem.value(factor))
+        self.best = self.first = Step(factor, self.problem.value(factor))
         deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
         try:
             for iteration in range(limit + 1):
@@ -171,6 +171,9 @@ class Drive:
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
         best, problem = self.best, self.problem
+        if not problem.value(best.factor) <= self.first.value:
+            # Its own value was that of other coordinates, and rounding has the better of it.
+            best, status = self.first, Status.ROUNDING if status.converged else status
         certificate = best.certificate or self._last_certificate(best)
         if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
