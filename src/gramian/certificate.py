@@ -108,6 +108,7 @@ def certify(
     problem: Problem,
     factor: ArrayLike,
     *,
+    dual: ArrayLike | None = None,
     tol: float = 1e-6,
     time_limit: float = PATIENCE,
 ) -> Certificate:
@@ -125,6 +126,8 @@ def certify(
     problem : Problem
     factor : array of shape (n, r)
         L. Over a fixed trace, tr LLᵀ must be it.
+    dual : array, optional
+        A dual vector w for the bound, as `result.dual` is; by default that of the point itself.
     tol : float
         The relative gap that is of interest: λ_min is found as exactly as this needs.
     time_limit : float
@@ -133,12 +136,36 @@ def certify(
     L = as_factor(factor, problem.order).astype(float, copy=False)
     _check_trace(problem, L)
     image = problem.objective.image(L)
-    costly = [*problem.objective.costly_bounds(image, time_limit)]
-    known = max(costly, key=lambda bound: bound.value, default=None)
+    w = None if dual is None else np.asarray(dual, dtype=float)
+    return proved_certificate(problem, image, w, tol=tol, seconds=time_limit)[0]
+
+
+def proved_certificate(
+    problem: Problem, image: Any, dual: Any = None, *, tol: float, seconds: float
+) -> tuple[Certificate, Bottom]:
+    """The certificate of a point by a proof, where one fits, and the λ_min that it stands on.
+
+    `dual` is a dual vector that need not be the point's own: the mean of those on the way to it,
+    say, which is often nearer to the best.
+    """
+    objective = problem.objective
+    w = objective.dual(image) if dual is None else dual
+    known = max(objective.costly_bounds(w, seconds), key=lambda b: b.value, default=None)
     # Where another bound decides, λ_min is told for information and need not be proved.
     prove = known is None or not np.isfinite(known.value)
-    bottom = proved_bottom(problem, image, tol=tol, seconds=time_limit, prove=prove)
-    return certify_image(problem, image, bottom=bottom, known=known)
+    if dual is None or not prove:
+        bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
+        return certify_image(problem, image, bottom=bottom, known=known), bottom
+    wanted = _wanted(problem, image, objective.value(image), tol)
+    bottom = lowest(objective.dual_operator(dual), wanted=wanted, seconds=seconds)
+    known = known_bound(problem, dual, bottom)
+    return certify_image(problem, image, known=known, tol=tol), bottom
+
+
+def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:
+    """The best bound of a dual vector with λ_min of its operator, over the cone."""
+    bounds = problem.objective.dual_bounds(dual, bottom.value)
+    return max((_with_proof(b, bottom) for b in bounds), key=lambda b: b.value, default=None)
 
 
 def certify_image(

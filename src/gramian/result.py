@@ -90,6 +90,9 @@ class Result:
     seconds: float
     formula: str = ""
     """The problem as it is written down."""
+    dual: Array | None = None
+    """w of the dual point behind the certificate, where it is not that of the factor itself:
+    `certify(problem, factor, dual=w)` finds the same gap."""
     ray: Array | None = None
     """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED."""
 

@@ -215,8 +215,20 @@ class Objective(ABC):
         """F of other coordinates, in which its curvature is more even, where some are known."""
         return None
 
-    def costly_bounds(self, image: Any, seconds: float) -> Iterator[LowerBound]:
-        """Lower bounds on F* that may take these seconds, for a last certificate."""
+    def dual(self, image: Any) -> Array | None:
+        """The dual vector that belongs to a point, where the objective has such."""
+        return None
+
+    def dual_operator(self, w: Array) -> SymmetricOperator:
+        """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
+        raise NotImplementedError
+
+    def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
+        """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
+        return iter(())
+
+    def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
+        """Lower bounds by w that may take these seconds, for a last certificate."""
         return iter(())
 
     def rank_bound(self) -> int:

@@ -88,7 +88,14 @@ class Composite(Objective):
         return self.loss.value(image.z) + image.linear + self.constant
 
     def gradient(self, image: CompositeImage) -> SymmetricOperator:
-        w = self.loss.gradient(image.z)
+        return self.dual_operator(self.loss.gradient(image.z))
+
+    def dual(self, image: CompositeImage) -> Array:
+        """w = ∇g(z)."""
+        return self.loss.gradient(image.z)
+
+    def dual_operator(self, w: Array) -> SymmetricOperator:
+        """𝒜*(w) + C."""
         fused: list[Any] = []
 
         def product(V: Array) -> Array:
@@ -251,22 +258,21 @@ class Composite(Objective):
         usual = self.C @ np.random.default_rng(0).standard_normal((self.order, 1))
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
 
-    def costly_bounds(self, image: CompositeImage, seconds: float) -> Iterator[LowerBound]:
+    def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.
 
-        Where `lower_bounds` does not find that shift itself.
+        Where `dual_bounds` does not find that shift itself.
         """
         white = self.whitened() if self.order > PENCIL_ORDER else None
-        if white is None:
+        if white is None or w is None:
             return
         inner = white.objective
         assert isinstance(inner, Composite) and isinstance(inner.map, WhitenedDistances)
-        gradient = inner.gradient(inner.image(white.coordinates(image.factor)))
-        bottom = lowest(gradient, seconds=seconds)
+        bottom = lowest(inner.dual_operator(w), seconds=seconds)
         shift = max(0.0, -bottom.value)
         if bottom.how == "eigenvalues":  # of coordinates that are white to rounding only
-            shift = shift * (1 + 1e-9) + 1e-14 * float(np.abs(image.z).max())
-        found = self._dual_point(self.loss.gradient(image.z) + shift * inner.map.kept)
+            shift = shift * (1 + 1e-9) + 1e-14 * float(np.abs(w).max())
+        found = self._dual_point(w + shift * inner.map.kept)
         yield replace(found, how=bottom.how, miss=bottom.miss)
 
     def rank_bound(self) -> int:
@@ -284,14 +290,16 @@ class Composite(Objective):
         return Growth(self.constant + self.loss.infimum, self.C.lower)
 
     def lower_bounds(self, image: CompositeImage, bottom: float) -> Iterator[LowerBound]:
+        return self.dual_bounds(self.dual(image), bottom)
+
+    def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
         """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
 
-        w = ∇g(z) needs no change where `bottom` ≥ 0. Otherwise it is moved by one scalar: scaled
-        by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose adjoint is I, or
+        w needs no change where its λ_min, `bottom`, is at least 0. Otherwise it is moved by one
+        scalar: scaled by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose adjoint is I, or
         shifted along equal weights where their adjoint P is a Laplacian: by −λ_min of the pencil
-        (∇F, P).
+        (𝒜*(w) + C, P).
         """
-        w = self.loss.gradient(image.z)
         c = self.C.lower
         if bottom >= 0:
             yield self._dual_point(w, by_bottom=True)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 Array = NDArray[np.floating]
 
@@ -22,6 +23,11 @@ SPREAD = 8.0
 below 2 exp(−λ²/2), 3e-14 for each sum."""
 
 PROVED = 0.0
+
+INVERSE_STEPS = 30
+
+Solve = Callable[[Array], Array]
+"""b ↦ A⁻¹b."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ class Factor:
 
     definite: bool
     """Whether it proves that G − tI is positive semidefinite."""
-    solve: Callable[[Array], Array] | None = None
+    solve: Solve | None = None
     """b ↦ (G − tI)⁻¹b, to find the eigenvalue next to t."""
 
 
@@ -62,6 +68,9 @@ class Form(Protocol):
 
     def above(self, t: float) -> Factor:
         """Try to prove G ⪰ tI."""
+
+    def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
+        """The eigenvalue next to a t below all of them, and its vector."""
 
     def resolution(self, vector: Array, t: float) -> float:
         """What a proof near t costs at least, for the eigenvector given."""
@@ -88,3 +97,20 @@ def rounded_sum(terms: float) -> float:
     """What a sum of so many rounded terms is off by, in units of the sum of their sizes."""
     terms = max(terms, 1.0)
     return float(min(SPREAD * np.sqrt(terms), terms) + 2) * UNIT
+
+
+def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:
+    """The vector of the least eigenvalue of A, or of the pencil (A, P), by products with A⁻¹."""
+    inverse = LinearOperator((order, order), matvec=lambda b: solve(np.ravel(b)), dtype=float)
+    start: Array = np.random.default_rng().standard_normal(order)
+    least = min(INVERSE_STEPS, order - 1)
+    try:
+        _, vectors = eigsh(
+            inverse, k=1, M=unit, sigma=0.0, OPinv=inverse, v0=start, ncv=least, tol=1e-6
+        )
+        return np.ascontiguousarray(vectors[:, 0])
+    except ArpackError:  # a few steps of inverse iteration are as good a guess
+        for _ in range(INVERSE_STEPS):
+            start = solve(start if unit is None else unit @ start)
+            start /= np.linalg.norm(start)
+        return start

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gramian import clock
-from gramian.proofs.base import UNIT, Bottom, Factor
+from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
 
@@ -38,6 +38,10 @@ class DenseForm:
     def resolution(self, vector: Array, t: float) -> float:
         lost = self.order * self.slack + self._share * np.abs(np.diagonal(self.G) - t)
         return 2 * float(np.square(vector) @ lost)
+
+    def next_to(self, t: float, solve: Solve) -> tuple[float, Array]:
+        vector = inverse_lanczos(self.order, solve)
+        return float(vector @ (self.G @ vector)), vector
 
     @property
     def seconds(self) -> float:

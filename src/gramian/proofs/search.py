@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
 from gramian import clock
 from gramian.memory import memory
@@ -30,8 +29,6 @@ WIDER = 16.0
 
 ENOUGH = 4.0
 """A bound this many times as far down as is wanted need not be sharpened."""
-
-INVERSE_STEPS = 30
 
 
 def lowest(
@@ -102,8 +99,8 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     top, vector = float(guess.value), guess.vector
     assert vector is not None
     seen = float(vector @ (matrix @ vector))
-    wanted = max(wanted, COARSE * max(0.0, -top), form.resolution(vector, top))
-    step, shift, proof = wanted, top, None
+    wanted = max(wanted, form.resolution(vector, top))
+    step, shift, proof = max(wanted, COARSE * max(0.0, -top)), top, None
     for _ in range(TRIALS):
         shift = top - step
         proof = form.above(shift)
@@ -113,30 +110,14 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     if proof is None or not proof.definite:
         return Bottom(top, "Lanczos", 1.0, guess.vector)
     first = Bottom(shift, form.how, vector=vector)
-    near = seen - shift <= ENOUGH * wanted
+    near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
     if near or proof.solve is None or time.perf_counter() >= deadline:
         return first
-    value, vector = _next_to(shift, proof.solve, matrix)
-    sharper = value - wanted
+    value, vector = form.next_to(shift, proof.solve)
+    sharper = value - max(wanted, COARSE * max(0.0, -value))
     if sharper > shift and form.above(sharper).definite:
-        return Bottom(sharper, form.how, vector=vector)
+        shift = sharper
     return Bottom(shift, form.how, vector=vector)
-
-
-def _next_to(shift: float, solve: Any, matrix: Any) -> tuple[float, Array]:
-    """The eigenvalue next above a shift that lies below all of them, by inverse Lanczos."""
-    n = matrix.order
-    inverse = LinearOperator((n, n), matvec=lambda b: solve(np.ravel(b)), dtype=float)
-    start = np.random.default_rng(1).standard_normal(n)
-    try:
-        _, vectors = eigsh(inverse, k=1, which="LA", v0=start, ncv=INVERSE_STEPS, tol=1e-6)
-        vector = np.ascontiguousarray(vectors[:, 0])
-    except Exception:  # no convergence: a few steps of inverse iteration are as good a guess
-        vector = start
-        for _ in range(INVERSE_STEPS):
-            vector = solve(vector)
-            vector /= np.linalg.norm(vector)
-    return float(vector @ (matrix @ vector)), vector
 
 
 def _dense_fits(order: int, seconds: float) -> bool:

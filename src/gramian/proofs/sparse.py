@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from scipy.sparse.linalg import splu
 
 from gramian import clock
-from gramian.proofs.base import UNIT, Factor
+from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
 
@@ -72,6 +72,13 @@ class SparseForm:
         size = min(size, near.size) if taken == 0 else size // GROWTH
         return 0.1 if taken == 0 else taken * (self.order / size) ** FILLED
 
+    def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
+        """By the Rayleigh quotient of the pencil; a vector only where P = I."""
+        v = inverse_lanczos(self.order, solve, None if self.plain else self.unit)
+        along = self.U.T @ v
+        value = float(v @ (self.S @ v) + self.weights @ (along * along))
+        return value / float(v @ (self.unit @ v)), v if self.plain else None
+
     def resolution(self, vector: Array, t: float) -> float:
         if not self.plain:  # the vector is one of other coordinates
             return 8 * SHRINK * abs(t)
@@ -118,7 +125,7 @@ class SparseForm:
             found: Array = (power * lu.solve(power * padded))[:n]
             return found
 
-        return Factor(True, solve if self.plain else None)
+        return Factor(True, solve)
 
     def _bordered(self, A: Any, sign: float) -> Any:
         """[A, U; Uᵀ, ±1/ω], with the sizes of all of them for the upper sign."""

@@ -54,6 +54,8 @@ class Step:
     certificate: Certificate | None = None
     trace: dict[str, float] = field(default_factory=dict)
     """What the solver tells of itself: rank (if not the factor's), lambda_max, alpha, beta, …"""
+    dual: Array | None = None
+    """The dual vector behind the certificate, where it is not that of the factor."""
 
     @cached_property
     def factor(self) -> Array:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.callbacks import State
-from gramian.certificate import Certificate, certify, certify_image, proved_bottom
+from gramian.certificate import Certificate, certify, certify_image, proved_certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import History, Status
@@ -159,14 +159,16 @@ class Drive:
 
     def _prove(self, step: Step) -> Certificate:
         """The certificate of the step with λ_min proved, where a proof fits."""
-        problem, seconds = self.problem, self.settings.proof_seconds()
-        image = problem.objective.image(step.factor)
-        costly = [*problem.objective.costly_bounds(image, seconds)]
-        known = max(costly, key=lambda bound: bound.value, default=None)
-        prove = known is None or not np.isfinite(known.value)
-        bottom = proved_bottom(problem, image, tol=self.settings.tol, seconds=seconds, prove=prove)
+        image = self.problem.objective.image(step.factor)
+        certificate, bottom = proved_certificate(
+            self.problem,
+            image,
+            step.dual,
+            tol=self.settings.tol,
+            seconds=self.settings.proof_seconds(),
+        )
         self.settings.hint.vector = bottom.vector
-        return certify_image(problem, image, bottom=bottom, known=known)
+        return certificate
 
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
@@ -210,7 +212,7 @@ class Drive:
             size = max(abs(certificate.value), abs(certificate.lower_bound))
             blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
             return Status.ROUNDING if blurred else Status.STALLED
-        finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL)
+        finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status
 

@@ -78,11 +78,11 @@ def descent(
         if doubling and np.isfinite(last):
             Y = with_falling(problem, Y, settings, int(np.clip(Y.shape[1] // 2, *DIRECTIONS)))
         wide = _with_spare(problem, Y, settings, full)
-        Y = _kept(descend(objective, wide, settings, iterations=count, memory=PAIRS))
+        Y = without_weak(descend(objective, wide, settings, iterations=count, memory=PAIRS))
         full = doubling and Y.shape[1] == wide.shape[1] < problem.order
         image = objective.image(Y)
         value = objective.value(image)
-        bottom, vector = _bottom(objective.gradient(image), vector, _needed(value, Y, settings))
+        bottom, vector = _bottom(objective.gradient(image), vector, needed(value, Y, settings))
         certificate = certify_image(problem, image, bottom=bottom, known=known)
         known = _better(known, certificate)
         yield Step(Y, value, certificate, {"rank": Y.shape[1]})
@@ -125,7 +125,7 @@ def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> A
     return np.ascontiguousarray(np.hstack([Y, size * noise]))
 
 
-def _kept(Y: Array) -> Array:
+def without_weak(Y: Array) -> Array:
     """Y without columns that carry nothing."""
     values, turn = np.linalg.eigh(Y.T @ Y)
     return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
@@ -144,7 +144,7 @@ def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, V
     return replace(found, value=found.value - ROUNDING * abs(found.value)), vector
 
 
-def _needed(value: float, Y: Array, settings: Settings) -> float:
+def needed(value: float, Y: Array, settings: Settings) -> float:
     """The residual of λ_min that does not show in the gap, as a part of ‖∇F‖."""
     allowed = 0.1 * settings.tol * abs(value) / max(float(np.sum(Y * Y)), 1e-300)
     return float(np.clip(allowed, 1e-10, 1e-4))

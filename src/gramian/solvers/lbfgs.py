@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,29 +37,34 @@ def descend(
     tol: float = 0.0,
     trace: float | None = None,
     memory: int = MEMORY,
+    watch: Callable[[Any], None] | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
     Stops where the gradient is `tol` of its first size. With a `trace` τ the factor is
-    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free.
+    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
+    iterate.
     """
     if factor.shape[1] == 0:
         return factor
-    shape = factor.shape
+    shape, last = factor.shape, None
 
     def placed(x: Array) -> tuple[Array, float]:
         scale = 1.0 if trace is None else float(np.sqrt(trace) / np.linalg.norm(x))
         return scale * x.reshape(shape), scale
 
     def value_and_gradient(x: Array) -> tuple[float, Array]:
+        nonlocal last
         L, scale = placed(x)
-        image = objective.image(L)
+        image = last = objective.image(L)
         slope = objective.gradient_factor(image)
         if trace is not None:
             slope = scale * (slope - (np.sum(slope * L) / trace) * L)
         return objective.value(image), slope.ravel()
 
-    def stop_when_late(intermediate_result: Any) -> None:
+    def after(intermediate_result: Any) -> None:
+        if watch is not None:  # the line search ends with the point it takes
+            watch(last)
         if settings.expired():
             raise StopIteration
 
@@ -68,7 +74,7 @@ def descend(
         factor.ravel(),
         jac=True,
         method="L-BFGS-B",
-        callback=stop_when_late,
+        callback=after,
         options={
             "maxiter": iterations,
             "maxfun": 4 * iterations,

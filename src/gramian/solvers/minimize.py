@@ -135,6 +135,7 @@ def minimize(
         problem=problem.name,
         formula=problem.displayed,
         seconds=time.perf_counter() - started,
+        dual=best.dual,
         ray=drive.ray,
     )
 
