@@ -85,7 +85,10 @@ class SquaredWithOffsets:
         return self._bend
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        return np.column_stack([directions.T @ self._bend(d) for d in directions.T])
+        bent = np.empty_like(directions, order="F")
+        for k, d in enumerate(directions.T):
+            bent[:, k] = self._bend(d)
+        return directions.T @ bent
 
     def smoothed(self, mu: float) -> None:
         return None
@@ -121,7 +124,7 @@ class SquaredWithOffsets:
 
     def _bend(self, d: Array) -> Array:
         e = self.scale * d
-        b, c = self._fitted(e)
+        b, c = self._system.solve(*self._sums(e))
         e -= b[self.rows]
         e -= c[self.cols]
         e *= self.scale

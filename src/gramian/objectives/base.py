@@ -93,6 +93,16 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the image it leads to."""
+
+    hessian: Array
+    gradient: Array
+    image: Callable[[Array], Any]
+    """svec(S) ↦ the image of M + V S Vᵀ, without a factor."""
+
+
+@dataclass(frozen=True)
 class LowerBound:
     """A number that F never goes below on the domain, and the theorem that says so."""
 
@@ -217,6 +227,10 @@ class Objective(ABC):
 
     def dual(self, image: Any) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
+        return None
+
+    def beside(self, image: Any, V: Array) -> Beside | None:
+        """F near M along a few columns V, where the objective has dual vectors."""
         return None
 
     def dual_operator(self, w: Array) -> SymmetricOperator:

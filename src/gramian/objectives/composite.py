@@ -25,6 +25,7 @@ from gramian.maps import (
 )
 from gramian.maps.triangle import svec, triangle_size
 from gramian.objectives.base import (
+    Beside,
     Blend,
     Growth,
     Line,
@@ -93,6 +94,15 @@ class Composite(Objective):
     def dual(self, image: CompositeImage) -> Array:
         """w = ∇g(z)."""
         return self.loss.gradient(image.z)
+
+    def beside(self, image: CompositeImage, V: Array) -> Beside:
+        """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map."""
+        Z, z, linear = self.map.columns(V), image.z, svec(V.T @ (self.C @ V))
+
+        def taken(s: Array) -> CompositeImage:
+            return CompositeImage(V[:, :0], z + Z @ s, image.linear + float(linear @ s), V[:, :0])
+
+        return Beside(self.loss.curvature(z, Z), Z.T @ self.loss.gradient(z) + linear, taken)
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """𝒜*(w) + C."""
@@ -296,9 +306,9 @@ class Composite(Objective):
         """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
 
         w needs no change where its λ_min, `bottom`, is at least 0. Otherwise it is moved by one
-        scalar: scaled by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose adjoint is I, or
-        shifted along equal weights where their adjoint P is a Laplacian: by −λ_min of the pencil
-        (𝒜*(w) + C, P).
+        scalar: scaled by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose
+        adjoint is I, or shifted along equal weights where their adjoint P is a Laplacian: by
+        −λ_min of the pencil (𝒜*(w) + C, P).
         """
         c = self.C.lower
         if bottom >= 0:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.certificate import Certificate, certify_image, known_bound
 from gramian.eigen import leading_eigenpair, ritz_pairs
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
@@ -17,6 +17,7 @@ from gramian.proofs import EXACT_ORDER, Bottom, lowest
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
 from gramian.solvers.lbfgs import descend
+from gramian.solvers.repair import repaired
 from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
@@ -38,6 +39,9 @@ taken: half the rank, within these."""
 
 FAST = 0.7
 """The part of its last gap that a certificate must be within to go on where F is flat."""
+
+REPAIRED, REPAIRS = 10.0, 1
+"""Gaps of so many times the tolerance at most are worth the repair of their dual vector, twice."""
 
 ROUNDING = 1e-9
 """What a matrix that should be the identity can be off by, relatively."""
@@ -84,13 +88,34 @@ def descent(
         value = objective.value(image)
         bottom, vector = _bottom(objective.gradient(image), vector, needed(value, Y, settings))
         certificate = certify_image(problem, image, bottom=bottom, known=known)
+        certificate, dual = _repaired(problem, image, certificate, bottom, settings)
         known = _better(known, certificate)
-        yield Step(Y, value, certificate, {"rank": Y.shape[1]})
+        yield Step(Y, value, certificate, {"rank": Y.shape[1]}, dual)
         gap = np.inf if certificate.gap is None else certificate.gap
         still = last - value <= 1e-2 * settings.tol * abs(value)
         if still and not full and not gap < FAST * last_gap:
             return
         last, last_gap, count = value, gap, count if full else min(2 * count, most)
+
+
+def _repaired(
+    problem: Problem, image: Any, certificate: Certificate, bottom: Bottom, settings: Settings
+) -> tuple[Certificate, Array | None]:
+    """The certificate by a repaired dual vector, and that vector, where the gap is near enough."""
+    objective, dual, moved = problem.objective, None, image
+    for _ in range(REPAIRS):
+        gap = certificate.relative_gap
+        if gap is None or not settings.tol < gap <= REPAIRED * settings.tol:
+            break
+        moved = repaired(objective, moved, settings.rng)
+        if moved is None:
+            break
+        w: Any = objective.dual(moved)
+        below, _ = _bottom(objective.dual_operator(w), None, 1e-8)
+        found = certify_image(problem, image, bottom=bottom, known=known_bound(problem, w, below))
+        if found.lower_bound > certificate.lower_bound:
+            certificate, dual = found, w
+    return certificate, dual
 
 
 def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> Array:

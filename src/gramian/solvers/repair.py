@@ -1,0 +1,46 @@
+"""A dual vector repaired: the smallest change that makes it feasible where it is worst.
+
+One scalar that scales or shifts the whole of w pays for its worst eigenvector everywhere. Instead,
+with V the lowest eigenvectors of 𝒜*(w) + C, the small convex problem
+
+    min over S ⪰ 0 of F(M + V S Vᵀ)
+
+has a solution at which Vᵀ(𝒜*(w') + C)V ⪰ 0 for its own w' = ∇g (a spectral bundle); the scalar
+then pays for what is left beside V.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.eigen import ritz_pairs
+from gramian.maps.triangle import svec
+from gramian.objectives import Objective
+from gramian.search.cone_quadratic import cone_quadratic
+
+Array = NDArray[np.floating]
+
+COLUMNS, STEPS = 16, 100
+"""Eigenvectors of the repair, and the products that look for them. MovieLens 100K, gap before and
+after at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19 → 7, 18 → 1.4."""
+
+ROOM = 60_000_000
+"""Numbers that the columns of the map may hold."""
+
+
+def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
+    """The image of M + V S Vᵀ, whose dual vector is repaired; None where there is no such."""
+    w = objective.dual(image)
+    if w is None or w.size * COLUMNS * (COLUMNS + 1) // 2 > ROOM:
+        return None
+    operator = objective.dual_operator(w)
+    count = min(COLUMNS, operator.order)
+    V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
+    model = objective.beside(image, np.ascontiguousarray(V))
+    if model is None or not np.any(np.diag(model.hessian) > 0):
+        return None
+    best = cone_quadratic(model.hessian, model.gradient, np.zeros(model.gradient.size), None)
+    return model.image(svec(best.S))
