@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 
+ROUNDED = 1e-14
+"""The part of how far F could fall that is rounding."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -34,8 +37,8 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """|F(0)|, or what stands for the size of F: what an optimum of 0 is measured by."""
-        return max(abs(self.value(np.zeros((self.order, 0)))), self.objective.unit)
+        """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, rounding is all."""
+        return max(abs(self.value(np.zeros((self.order, 0)))), ROUNDED * self.objective.unit)
 
     @property
     def displayed(self) -> str:

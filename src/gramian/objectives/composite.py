@@ -34,7 +34,14 @@ from gramian.objectives.base import (
     SymmetricOperator,
     Whitening,
 )
-from gramian.objectives.matrices import Dense, Rooted, Sparse, as_symmetric, size_of
+from gramian.objectives.matrices import (
+    Dense,
+    Rooted,
+    Sparse,
+    absolute_product,
+    as_symmetric,
+    size_of,
+)
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form
 from gramian.proofs import lowest, rounded_sum
@@ -44,6 +51,9 @@ Array = NDArray[np.floating]
 PENCIL_ORDER = 500
 """Up to this order a generalised eigenvalue is cheap beside the solve."""
 
+
+SMALL_ROUNDING = 1e-10
+"""Rounding that need not be told more exactly."""
 
 ROUNDED_IMAGE = 1e-13
 """A value of 𝒜(D), in units of tr D, that counts as 0 along a ray."""
@@ -130,14 +140,18 @@ class Composite(Objective):
         w = self.loss.gradient(image.z)
         along = float(np.sum(np.abs(w * image.z)))
         terms = abs(self.loss.value(image.z)) + abs(image.linear) + abs(self.constant) + along
-        linear = float(np.linalg.norm(image.factor) * np.linalg.norm(image.CL))
         longest = rounded_sum(max(image.factor.shape))
-        return float(
+        found = float(
             4 * rounded_sum(1) * terms
-            + longest * (linear + along)
+            + longest * along
             + error_of(self.loss, image.z)
             + float(np.abs(w) @ self.map.error(image.factor, image.z))
         )
+        linear = longest * size_of(self.C) * float(np.sum(image.factor * image.factor))
+        if linear > SMALL_ROUNDING * terms:  # entries tell more than norms
+            sizes = np.abs(image.factor)
+            linear = min(linear, longest * _inner(sizes, absolute_product(self.C, sizes)))
+        return found + linear
 
     def gradient_factor(self, image: CompositeImage) -> Array:
         """2(𝒜*(w)L + CL) with the CL at hand."""

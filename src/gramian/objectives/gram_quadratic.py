@@ -24,7 +24,7 @@ from gramian.objectives.matrices import (
 )
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import quadratic_parts
-from gramian.proofs import eigen_seconds, rounded_sum
+from gramian.proofs import EXACT_ORDER, eigen_seconds, rounded_sum
 
 Array = NDArray[np.floating]
 
@@ -314,7 +314,10 @@ class GramQuadratic(Objective):
         M = image.factor @ image.factor.T
         size = float(np.linalg.norm(M))
         ratio = float(np.linalg.norm(G)) / size if size > 0 else 0.0
-        gaps = [self._dual_gap(G, M, kappa) for kappa in {0.0, 2 * self.modulus, ratio}]
+        kappas = {0.0, 2 * self.modulus, ratio}
+        if self.order > EXACT_ORDER:  # a second each: the one that is best as a rule
+            kappas = {2 * self.modulus or ratio}
+        gaps = [self._dual_gap(G, M, kappa) for kappa in kappas]
         gaps.append(self._flat_gap(G, M))
         method = "strong convexity" if self.eigenbasis is None else "Fenchel dual point"
         return LowerBound(self.value(image) - min(gaps), method)

@@ -19,7 +19,14 @@ from scipy.sparse.linalg import LinearOperator
 
 from gramian import clock
 from gramian.backends import cpu
-from gramian.proofs import DenseForm, SparseForm, eigen_seconds, gershgorin, lowest
+from gramian.proofs import (
+    EXACT_ORDER,
+    DenseForm,
+    SparseForm,
+    eigen_seconds,
+    gershgorin,
+    lowest,
+)
 
 Array = NDArray[np.floating]
 
@@ -81,7 +88,7 @@ class Sparse:
     def lower(self) -> float:
         """Gershgorin's bound where it is enough, as for D − W and for what dominates its rows."""
         discs = gershgorin(self.matrix)
-        if discs > 0 or self.order > DENSE_ORDER:
+        if discs > 0 or self.order > min(DENSE_ORDER, EXACT_ORDER):
             return discs if discs > 0 else _proved_lower(self.matrix, SparseForm(self.matrix))
         return max(discs, Dense(self.dense()).lower)
 

@@ -89,7 +89,9 @@ def two_directions(X: Any) -> Array:
     """Samples by their two leading principal directions."""
     if X.shape[1] <= 2:
         return flat(np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float))
-    centred = X if sp.issparse(X) else np.asarray(X, dtype=float) - np.mean(X, axis=0)
+    centred = X if sp.issparse(X) else np.asarray(X, dtype=float)
+    if not sp.issparse(X):
+        centred = centred - centred.mean(axis=0)
     return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
 
 
