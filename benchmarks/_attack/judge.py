@@ -21,6 +21,8 @@ FLOOR = 1e-6
 """`minimize` measures a gap by |F|, or by this much of |F(0)| where the optimum is near 0."""
 NOISE = 1e-15
 """Of the size of F: differences below it prove nothing."""
+NORMWISE = 1e-13
+"""Of F at a matrix of the same trace, all directions alike: what float64 resolves of it."""
 WITHOUT_BOUND = 100.0
 """Where no bound is known, convergence is a statement on residuals: F may be off by more."""
 
@@ -84,8 +86,7 @@ def _flaws(
         return
     floor = NOISE * LD(truth.formula.unit())
     off = abs(LD(claim.value) - own.value)
-    # What float64 cannot resolve has to be in the gap: F of a matrix far out, say.
-    if off > own.slack + floor and (claim.gap is None or off > claim.gap):
+    if off > own.slack + floor and off > _of_its_size(claim.factor, truth):
         yield FALSE_VALUE, f"off by {off:.2e}, rounding explains {own.slack + floor:.1e}"
     if claim.gap is not None:
         lower = LD(claim.value) - LD(claim.gap)
@@ -99,6 +100,13 @@ def _flaws(
         yield FALSE_UNBOUNDED, "bounded below by construction"
     if claim.status == "CONVERGED":
         yield from _converged(claim, own, truth, bounded)
+
+
+def _of_its_size(factor: np.ndarray, truth: Truth) -> Any:
+    """Rounding of F at the multiple of I of the same trace: what cancels far out is lost."""
+    n = factor.shape[0]
+    even = np.sqrt(float(np.sum(factor * factor)) / n) * np.eye(n)
+    return NORMWISE * abs(truth.formula(even).value)
 
 
 def _converged(

@@ -177,8 +177,10 @@ def test_rows_are_folded_in_by_the_names_of_the_fit():
 
 def test_ratings_with_more_columns_are_not_taken_for_a_matrix():
     frame = pd.DataFrame({"userId": ROWS, "movieId": COLS, "rating": VALUES, "timestamp": ROWS})
-    with pytest.raises(ValueError, match=r"pass X\[\['userId', 'movieId', 'rating'\]\]"):
-        NuclearCompletion().fit(frame)
+    model = NuclearCompletion(lam=2.0).fit(frame)
+    assert model.columns_ == ("userId", "movieId", "rating")
+    expected = NuclearCompletion(lam=2.0).fit((ROWS, COLS, VALUES))
+    np.testing.assert_array_equal(model.predict(frame), expected.predict((ROWS, COLS)))
 
 
 def test_recommendations_are_the_largest_predictions_not_yet_seen():

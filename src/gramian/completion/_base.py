@@ -17,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._random import generator
 from gramian.completion._path import falling
-from gramian.completion._ratings import Ratings, gather, is_frame, refuse_text
+from gramian.completion._ratings import (
+    Ratings,
+    gather,
+    is_frame,
+    rating_columns,
+    refuse_text,
+)
 from gramian.constraints import whole_number
 from gramian.fitting import settle, solve
 from gramian.persistence import Kept
@@ -116,11 +122,10 @@ class Completion(Kept, BaseEstimator, ABC):
         return self
 
     def _ratings(self, X: Any) -> Ratings:
-        self.columns_ = _names(X) if is_frame(X) else None
+        self.columns_ = _names(X)
         if isinstance(X, tuple) or is_frame(X):
             return gather(X, duplicates=self.duplicates)
         refuse_text(X)
-        _refuse_wider(X)
         X = validate_data(
             self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan",
@@ -303,18 +308,12 @@ def by_role(names: Sequence[str]) -> dict[int, str]:
     return alone if len(set(alone.values())) == len(alone) else {}
 
 
-def _refuse_wider(X: Any) -> None:
-    """A frame with users, items, ratings and more is not meant as a matrix with gaps."""
-    if hasattr(X, "iloc") and are_names(X.columns) and len(by_role(X.columns)) == len(ROLES):
-        raise ValueError(
-            f"a frame of ratings has three columns, row, column and value, and this one has "
-            f"{X.shape[1]}: pass X[{list(by_role(X.columns).values())}]"
-        )
-
-
 def _names(X: Any) -> tuple[str, ...] | None:
-    """What the columns of a frame are called; None unless each has a name of its own."""
-    names = tuple(X.columns)
+    """What row, column and value of a frame are called; None unless each has a name of its own."""
+    places = rating_columns(X) if hasattr(X, "iloc") else None
+    if places is None:
+        return None
+    names = tuple(X.columns[k] for k in places)
     return names if are_names(names) and len(set(names)) == len(names) else None
 
 

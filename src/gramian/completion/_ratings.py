@@ -109,7 +109,7 @@ def gather(X: Any, *, duplicates: str = "error") -> Ratings:
     if isinstance(X, np.ma.MaskedArray):
         return _from_matrix(matrix_of(_with_gaps(X)), duplicates)
     if is_frame(X):
-        places = _rating_columns(X)
+        places = rating_columns(X)
         assert places is not None
         return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates)
     if isinstance(X, tuple):
@@ -125,7 +125,7 @@ def is_frame(X: Any) -> bool:
     """Whether `gather` takes X as it is: a data frame of ratings, or a masked array."""
     if isinstance(X, np.ma.MaskedArray):
         return True
-    return _is_table(X) and _rating_columns(X) is not None
+    return _is_table(X) and rating_columns(X) is not None
 
 
 def _is_table(X: Any) -> bool:
@@ -141,7 +141,7 @@ def _with_gaps(X: np.ma.MaskedArray[Any, Any]) -> Array:
     return gaps
 
 
-def _rating_columns(X: Any) -> tuple[int, int, int] | None:
+def rating_columns(X: Any) -> tuple[int, int, int] | None:
     """Where a frame has row, column and value of each rating; None where it is the matrix itself.
 
     Three columns are a list of ratings, and of more those that are called so. A narrow frame with

@@ -53,22 +53,26 @@ class SymmetricMatrix(Protocol):
 
 
 class Dense:
-    """A symmetric ndarray; `lower` saves the eigenvalues where a bound is known already."""
+    """A symmetric ndarray; `lower` saves the eigenvalues where a bound is known already.
 
-    def __init__(self, array: Array, *, lower: float | None = None) -> None:
+    `floor` is a bound that is known, too, where a better one is of use.
+    """
+
+    def __init__(self, array: Array, *, lower: float | None = None, floor: float = -np.inf) -> None:
         self.array = array
         self.order = array.shape[0]
-        self._lower = lower
+        self._lower, self._floor = lower, floor
 
     @cached_property
     def lower(self) -> float:
         if self._lower is not None:
             return self._lower
         if self.order > DENSE_ORDER:
-            return _proved_lower(self.array, DenseForm(self.array, np.zeros(self.order)))
+            form = DenseForm(self.array, np.zeros(self.order))
+            return max(self._floor, _proved_lower(self.array, form))
         clock.check(eigen_seconds(self.order))
         bottom = scipy.linalg.eigvalsh(self.array, subset_by_index=[0, 0])[0]
-        return float(bottom - _roundoff(self.array))
+        return max(self._floor, float(bottom - _roundoff(self.array)))
 
     def __matmul__(self, V: Array) -> Array:
         return self.array @ V

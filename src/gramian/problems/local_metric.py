@@ -70,7 +70,7 @@ def lmnn_of_triplets(
 ) -> Problem:
     """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
     # A sum of squares, whatever sign rounding gives to an eigenvalue that is 0.
-    C = Dense(pair_scatter(X, similar), lower=0.0) if pull is None else pull
+    C = Dense(pair_scatter(X, similar), floor=0.0) if pull is None else pull
     loss = SquaredHinge(margin=1.0, weight=positive(lam, "lam"))
     margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(

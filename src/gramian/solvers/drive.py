@@ -173,9 +173,9 @@ class Drive:
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
         best, problem = self.best, self.problem
-        if not problem.value(best.factor) <= self.first.value:
-            # Its own value was that of other coordinates, and rounding has the better of it.
-            best, status = self.first, Status.ROUNDING if status.converged else status
+        # A value of other coordinates than these can be better than it is here.
+        drifted = not problem.value(best.factor) <= self.first.value
+        best = self.first if drifted else best
         certificate = best.certificate or self._last_certificate(best)
         if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
@@ -184,7 +184,7 @@ class Drive:
         value, trace = problem.objective.value(image), float(np.sum(best.factor**2))
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, problem.objective.rounding(image))
-        status = self._last_status(status, certificate, image)
+        status = self._last_status(status, certificate, image, drifted)
         if certificate.gap is None and status in ASK_FOR_RAY:
             status = self._fallen() or status
         return best, certificate, status
@@ -204,14 +204,16 @@ class Drive:
         except (FloatingPointError, np.linalg.LinAlgError):
             return nothing
 
-    def _last_status(self, status: Status, certificate: Certificate, image: Any) -> Status:
+    def _last_status(
+        self, status: Status, certificate: Certificate, image: Any, drifted: bool
+    ) -> Status:
         """CONVERGED where the last certificate is within the tolerance, and only there."""
         tol = self.settings.tol
         optimal = is_optimal(certificate, tol)
         if status is Status.CONVERGED and not optimal:
             size = max(abs(certificate.value), abs(certificate.lower_bound))
             blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
-            return Status.ROUNDING if blurred else Status.STALLED
+            return Status.ROUNDING if blurred or drifted else Status.STALLED
         finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status
