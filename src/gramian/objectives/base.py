@@ -99,7 +99,7 @@ class Beside:
     hessian: Array
     gradient: Array
     image: Callable[[Array], Any]
-    """svec(S) ↦ the image of M + V S Vᵀ, without a factor."""
+    """S ↦ the image of M + V S Vᵀ, without a factor."""
 
 
 @dataclass(frozen=True)

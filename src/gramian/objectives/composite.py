@@ -109,7 +109,8 @@ class Composite(Objective):
         """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map."""
         Z, z, linear = self.map.columns(V), image.z, svec(V.T @ (self.C @ V))
 
-        def taken(s: Array) -> CompositeImage:
+        def taken(S: Array) -> CompositeImage:
+            s = svec(S)
             return CompositeImage(V[:, :0], z + Z @ s, image.linear + float(linear @ s), V[:, :0])
 
         return Beside(self.loss.curvature(z, Z), Z.T @ self.loss.gradient(z) + linear, taken)

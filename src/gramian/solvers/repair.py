@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.eigen import ritz_pairs
-from gramian.maps.triangle import svec
 from gramian.objectives import Objective
 from gramian.search.cone_quadratic import cone_quadratic
 
@@ -43,4 +42,4 @@ def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
     if model is None or not np.any(np.diag(model.hessian) > 0):
         return None
     best = cone_quadratic(model.hessian, model.gradient, np.zeros(model.gradient.size), None)
-    return model.image(svec(best.S))
+    return model.image(best.S)
