@@ -216,6 +216,18 @@ def test_the_user_says_what_may_end_a_run(proof):
         gm.minimize(problem, proof="hoped")
 
 
+@pytest.mark.parametrize("proof", ["auto", "proved"])
+def test_an_estimate_ends_a_run_only_where_no_proof_fits_and_the_user_lets_it(proof, monkeypatch):
+    for module in ("proofs.search", "certificate", "solvers.drive", "solvers.staircase"):
+        monkeypatch.setattr(f"gramian.{module}.EXACT_ORDER", 10)
+    monkeypatch.setattr("gramian.proofs.search._dense_fits", lambda order, seconds: False)
+    X = np.random.default_rng(0).normal(size=(60, 20))
+    problem = problems.triplets(X, np.arange(60).reshape(20, 3), 1.0, 0.1)
+    result = gm.minimize(problem, tol=1e-3, proof=proof, max_iter=60)
+    assert not result.certificate.proved
+    assert (result.status is Status.CONVERGED) == (proof == "auto")
+
+
 def test_an_estimated_certificate_says_so():
     sure = gm.certify(problems.nearest(np.eye(3)), np.eye(3))
     guessed = replace(sure, proof="Lanczos", miss=1e-5, gap=0.1, relative_gap=0.1)

@@ -136,8 +136,17 @@ def certify(
     L = as_factor(factor, problem.order).astype(float, copy=False)
     _check_trace(problem, L)
     image = problem.objective.image(L)
-    w = None if dual is None else np.asarray(dual, dtype=float)
+    w = None if dual is None else _checked_dual(problem, image, dual)
     return proved_certificate(problem, image, w, tol=tol, seconds=time_limit)[0]
+
+
+def _checked_dual(problem: Problem, image: Any, dual: ArrayLike) -> Any:
+    own, w = problem.objective.dual(image), np.asarray(dual, dtype=float)
+    if own is None:
+        raise ValueError(f"{problem.name!r} has no dual vectors; leave dual out")
+    if w.shape != own.shape or not np.all(np.isfinite(w)):
+        raise ValueError(f"dual must hold {own.size} finite numbers, got shape {w.shape}")
+    return w
 
 
 def proved_certificate(
@@ -158,8 +167,10 @@ def proved_certificate(
         return certify_image(problem, image, bottom=bottom, known=known), bottom
     wanted = _wanted(problem, image, objective.value(image), tol)
     bottom = lowest(objective.dual_operator(dual), wanted=wanted, seconds=seconds)
+    # The point's own λ_min would only be estimated, and must not stand in for what is proved.
+    own = None if problem.order <= EXACT_ORDER else Bottom(-np.inf, "")
     known = known_bound(problem, dual, bottom)
-    return certify_image(problem, image, known=known, tol=tol), bottom
+    return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
 
 
 def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:

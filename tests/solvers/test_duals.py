@@ -37,6 +37,15 @@ def test_the_dual_vector_of_an_unfolding_certifies_it_again():
     problem = problems.mvu(edges, D, 60, 0.1)
     result = gm.minimize(problem, "whitened", tol=1e-4)
     assert result.status is gm.Status.CONVERGED
-    if result.dual is not None:
-        again = gm.certify(problem, result.factor, dual=result.dual)
-        assert again.relative_gap <= 2e-4
+    assert result.dual is not None
+    again = gm.certify(problem, result.factor, dual=result.dual)
+    assert again.relative_gap <= 2e-4
+
+
+def test_a_dual_vector_that_makes_no_sense_is_refused():
+    problem = completion(0)
+    with pytest.raises(ValueError, match="finite numbers, got shape"):
+        gm.certify(problem, np.zeros((50, 1)), dual=[1.0, 2.0])
+    quadratic = problems.quadratic(np.eye(3), None, np.eye(3))
+    with pytest.raises(ValueError, match="has no dual vectors"):
+        gm.certify(quadratic, np.eye(3), dual=np.ones(3))

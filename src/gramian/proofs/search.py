@@ -107,8 +107,8 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         if proof.definite or time.perf_counter() >= deadline:
             break
         step = max(WIDER * step, 1e-13 * _size(matrix))
-    if proof is None or not proof.definite:
-        return Bottom(top, "Lanczos", 1.0, guess.vector)
+    if proof is None or not proof.definite:  # the guess is refuted, and no bound is left
+        return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
     if near or proof.solve is None or time.perf_counter() >= deadline:
