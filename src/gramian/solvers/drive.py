@@ -173,8 +173,10 @@ class Drive:
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
         best, problem = self.best, self.problem
-        # A value of other coordinates than these can be better than it is here.
-        drifted = not problem.value(best.factor) <= self.first.value
+        # A value of other coordinates than these can be better than it is here, by more than
+        # what rounding hides.
+        slack = problem.objective.rounding(problem.objective.image(best.factor))
+        drifted = not problem.value(best.factor) <= self.first.value + slack
         best = self.first if drifted else best
         certificate = best.certificate or self._last_certificate(best)
         if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
