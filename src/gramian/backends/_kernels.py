@@ -281,3 +281,98 @@ def solve_upper(indptr: Any, indices: Any, data: Any, B: Any) -> None:
                 B[j, c] -= weight * B[i, c]
         for c in range(rank):
             B[j, c] /= data[first]
+
+
+@compiled
+def _add_gram(B: Any, count: int, v: Any, offset: float, out: Any) -> float:
+    """out += Bᵀ(Bv + offset), four rows at a time, and the sum of Bv + offset."""
+    rank, whole, total = B.shape[1], count - count % 4, 0.0
+    for e in range(0, whole, 4):
+        s0, s1, s2, s3 = offset, offset, offset, offset
+        for c in range(rank):
+            s0 += B[e, c] * v[c]
+            s1 += B[e + 1, c] * v[c]
+            s2 += B[e + 2, c] * v[c]
+            s3 += B[e + 3, c] * v[c]
+        for c in range(rank):
+            out[c] += s0 * B[e, c] + s1 * B[e + 1, c] + s2 * B[e + 2, c] + s3 * B[e + 3, c]
+        total += s0 + s1 + s2 + s3
+    for e in range(whole, count):
+        s0 = offset
+        for c in range(rank):
+            s0 += B[e, c] * v[c]
+        for c in range(rank):
+            out[c] += s0 * B[e, c]
+        total += s0
+    return total
+
+
+@compiled
+def refit_rows(
+    start: int,
+    stop: int,
+    blocks: Any,
+    indptr: Any,
+    neighbour: Any,
+    scale: Any,
+    targets: Any,
+    penalty: Any,
+    free: bool,
+    steps: int,
+    Q: Any,
+    P: Any,
+    lost: Any,
+) -> None:
+    """Conjugate gradients on each row of P, from where it is; see `cpu.refit_rows`.
+
+    The rows of Q that a row of P meets are collected once, and all steps run on that copy.
+    """
+    last = P.shape[1] - 1  # the column of the offsets
+    longest = 0
+    for i in range(blocks[start], blocks[stop]):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    B = np.empty((longest, last))
+    residual, slope, step = np.empty(last + 1), np.empty(last + 1), np.empty(last + 1)
+    mass, bent = np.empty(last + 1), np.empty(last + 1)
+    one = 1.0 if free else 0.0
+    for i in range(blocks[start], blocks[stop]):
+        first, count = indptr[i], indptr[i + 1] - indptr[i]
+        for c in range(last + 1):
+            mass[c] = penalty[c]
+            residual[c] = -penalty[c] * P[i, c]
+        mass[last] += one * count
+        lost[i] = 0.0
+        for e in range(count):
+            j, s = np.uint32(neighbour[first + e]), scale[first + e]
+            left = targets[first + e] - one * (P[i, last] + Q[j, last])
+            for c in range(last):
+                b = s * Q[j, c]
+                B[e, c] = b
+                left -= b * P[i, c]
+            for c in range(last):
+                residual[c] += left * B[e, c]
+                mass[c] += B[e, c] * B[e, c]
+            residual[last] += one * left
+            lost[i] += 0.5 * left * left
+        rho = 0.0
+        for c in range(last + 1):
+            step[c] = residual[c] / mass[c]
+            rho += residual[c] * step[c]
+        for _ in range(steps):
+            for c in range(last + 1):
+                bent[c] = penalty[c] * step[c]
+            bent[last] += one * _add_gram(B, count, step, one * step[last], bent)
+            curvature = 0.0
+            for c in range(last + 1):
+                curvature += step[c] * bent[c]
+            if not (rho > 0.0 and curvature > 0.0):
+                break
+            length, after = rho / curvature, 0.0
+            for c in range(last + 1):
+                P[i, c] += length * step[c]
+                residual[c] -= length * bent[c]
+                slope[c] = residual[c] / mass[c]
+                after += residual[c] * slope[c]
+            for c in range(last + 1):
+                step[c] = slope[c] + (after / rho) * step[c]
+            rho = after

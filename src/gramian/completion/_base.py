@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._random import generator
@@ -28,9 +26,10 @@ from gramian.constraints import whole_number
 from gramian.fitting import settle, solve
 from gramian.persistence import Kept
 from gramian.problem import Problem
+from gramian.problems.completion import trace_weighted
 from gramian.problems.manifold import positive
 from gramian.result import Result
-from gramian.solvers import minimize
+from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
 
@@ -40,7 +39,7 @@ HELD_OUT, LEAST = 0.1, 50
 LAST = 1e-3
 """Seconds of a solve that has none left."""
 
-PATH_RANK, PATH_STEPS, PATH_SHARE = 24, 12, 0.5
+PATH_RANK, PATH_SHARE = 24, 0.5
 """The path is solved roughly, at a rank that tells one λ from another, within a share of the time
 that there is."""
 
@@ -144,25 +143,16 @@ class Completion(Kept, BaseEstimator, ABC):
         rng = generator(self.random_state)
         held = rng.random(ratings.values.size) < HELD_OUT
         train, test = ratings.part(~held), ratings.part(held)
+        problem = self._problem(train, self._guess(train))
+        rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
         found: dict[float, Array] = {}
-        last: list[Array] = []
+        last: Array | None = None
 
         def error_of(lam: float) -> float:
-            problem = self._problem(train, lam)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                result = minimize(
-                    problem,
-                    "lbfgs",
-                    init=last[-1] if last else None,
-                    rank=min(PATH_RANK, problem.order, self.rank or PATH_RANK),
-                    max_iter=1,
-                    chunk=PATH_STEPS,
-                    random_state=self.random_state,
-                )
-            last.append(result.factor)
-            found[lam] = result.factor
-            self._unpack(train, problem, result)
+            nonlocal last
+            of_lam = trace_weighted(problem, lam)
+            found[lam] = last = rough(of_lam, last, rank=rank, random_state=self.random_state)
+            self._unpack(train, of_lam, last)
             return self._error(test)
 
         self._set_bounds(ratings.values)
@@ -181,17 +171,17 @@ class Completion(Kept, BaseEstimator, ABC):
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
         settle(self, self.result_)
         self._set_bounds(ratings.values)
-        self._unpack(ratings, problem, self.result_)
+        self._unpack(ratings, problem, self.result_.factor)
         self._rows, self._cols = ratings.row_ids, ratings.col_ids
         self.row_ids_, self.col_ids_ = ratings.row_ids.names, ratings.col_ids.names
         self._known = ratings.matrix
         self._n_features_out = self.col_factors_.shape[1]
 
-    def _unpack(self, ratings: Ratings, problem: Problem, result: Result) -> None:
+    def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
         """Factors and offsets from M, in the units of the entries."""
         m, n = ratings.shape
         rows, cols = self._scales(ratings)
-        L = balanced(result.factor, m)
+        L = balanced(factor, m)
         self.row_factors_ = L[:m] / np.sqrt(rows)[:, None]
         self.col_factors_ = L[m:] / np.sqrt(cols)[:, None]
         self.row_biases_: Array = np.zeros(m)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -59,6 +60,23 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     if told is not None:
         return float(told(z, noise))
     return 0.0 if loss.quadratic and not np.any(np.abs(z) > noise) else np.inf
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """g(z) = min over β of ½ Σ_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², β = (b, c)."""
+
+    scale: Array
+    targets: Array
+    ridge: float | None
+    """κ of the offsets of the rows and columns of a block; without it there are none."""
+
+
+def least_squares_of(loss: Loss) -> LeastSquares | None:
+    """The loss as a sum of squares, where it is one."""
+    told = getattr(loss, "least_squares", None)
+    found: LeastSquares | None = None if told is None else told()
+    return found
 
 
 class Separable(ABC):

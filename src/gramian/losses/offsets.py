@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, cg
 
+from gramian.losses.base import LeastSquares
+
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
@@ -106,6 +108,9 @@ class SquaredWithOffsets:
         by_row, by_col = self._sums(v)
         offsets = (by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
         return float(0.5 * (v @ v) + v @ self.targets + offsets)
+
+    def least_squares(self) -> LeastSquares:
+        return LeastSquares(self.scale, self.targets, self.ridge)
 
     def _residuals(self, z: Array) -> tuple[Array, Array, Array]:
         """b, c, and the targets less all that is fitted; kept for the z it was asked for last.

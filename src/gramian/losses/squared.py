@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramian.losses.base import Array, Separable
+from gramian.losses.base import Array, LeastSquares, Separable
 
 
 class Squared(Separable):
@@ -24,3 +24,8 @@ class Squared(Separable):
 
     def _conjugate_phi(self, u: Array) -> Array:
         return 0.25 * u * u
+
+    def least_squares(self) -> LeastSquares:
+        """½(s z − t)² with s = √(2ω) and t = s c."""
+        scale = np.broadcast_to(np.sqrt(2.0 * self.weight), np.shape(self.centre))
+        return LeastSquares(scale, scale * self.centre, None)

@@ -82,6 +82,15 @@ class BlockEntries(LinearMap):
         check_matrix(self.order, M)
         return M[self.rows, self.shape[0] + self.cols].astype(np.float64, copy=False)
 
+    def by_row(self) -> tuple[Any, Any, Any]:
+        """Where the entries of each row start, their columns, and which entry each is."""
+        return self._starts, self.cols, slice(None)
+
+    def by_column(self) -> tuple[Any, Any, Any]:
+        """The same for each column, and rows."""
+        starts, indices, entry = self._pattern
+        return cpu.index_array(starts), cpu.index_array(indices), entry
+
     @cached_property
     def _starts(self) -> cpu.Indices:
         counts = np.bincount(self.rows, minlength=self.shape[0])

@@ -225,6 +225,10 @@ class Objective(ABC):
         """F of other coordinates, in which its curvature is more even, where some are known."""
         return None
 
+    def halves(self) -> Any:
+        """F as least squares in each half of the factor's rows (`Halves`), where it is that."""
+        return None
+
     def dual(self, image: Any) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
         return None

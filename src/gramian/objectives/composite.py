@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.losses import Loss
-from gramian.losses.base import error_of, recession_of
+from gramian.losses.base import error_of, least_squares_of, recession_of
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -34,8 +34,10 @@ from gramian.objectives.base import (
     SymmetricOperator,
     Whitening,
 )
+from gramian.objectives.halves import Halves
 from gramian.objectives.matrices import (
     Dense,
+    LowRankPlusIdentity,
     Rooted,
     Sparse,
     absolute_product,
@@ -282,6 +284,19 @@ class Composite(Objective):
         ones = np.ones((self.order, 1))
         usual = self.C @ np.random.default_rng(0).standard_normal((self.order, 1))
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
+
+    def halves(self) -> Halves | None:
+        """Squares of some entries of a block, beside a multiple of the trace."""
+        return self._halves
+
+    @cached_property
+    def _halves(self) -> Halves | None:
+        squares = least_squares_of(self.loss)
+        C = self.C
+        even = isinstance(C, LowRankPlusIdentity) and not C.weights.size and C.scale > 0
+        if squares is None or not even or not isinstance(self.map, BlockEntries):
+            return None
+        return Halves.of(self.map, self.loss, squares, 2.0 * C.lower)
 
     def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -62,6 +63,14 @@ def nuclear_completion(
         formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
         variable="[P U; Uᵀ Q]",
     )
+
+
+def trace_weighted(problem: Problem, lam: float) -> Problem:
+    """The same completion with another λ, sharing all that does not depend on it."""
+    objective = problem.objective
+    assert isinstance(objective, Composite)
+    C = 0.5 * positive(lam, "lam")
+    return replace(problem, objective=Composite(objective.map, objective.loss, C))
 
 
 def mmmf(

@@ -27,21 +27,23 @@ class Bipartite:
         """That of the smaller of BᵀB and BBᵀ."""
         return min(self.B.shape)
 
-    def smaller(self) -> _NegativeGram:
-        """−BᵀB or −BBᵀ, whose λ_min is −‖B‖²."""
+    def smaller(self) -> _LiftedGram:
+        """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
         B = sp.csr_array(self.B)
-        return _NegativeGram(B if B.shape[1] <= B.shape[0] else sp.csr_array(B.T))
+        return _LiftedGram(B if B.shape[1] <= B.shape[0] else sp.csr_array(B.T), self.scale)
 
     def from_smaller(self, bottom: float) -> float:
         """The bound on λ_min that one on that of the smaller matrix gives."""
-        return self.scale - float(np.sqrt(max(-bottom, 0.0))) * (1 + 4 * UNIT)
+        square = self.scale**2 * (1 + 2 * UNIT) - bottom
+        return self.scale - float(np.sqrt(max(square, 0.0))) * (1 + 4 * UNIT)
 
 
 @dataclass(frozen=True)
-class _NegativeGram:
-    """−BᵀB, formed where it is asked for."""
+class _LiftedGram:
+    """a²I − BᵀB, formed where it is asked for."""
 
     B: Any
+    a: float
 
     @property
     def order(self) -> int:
@@ -52,7 +54,7 @@ class _NegativeGram:
         return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
-        return -(self.B.T @ (self.B @ V))
+        return self.a**2 * V - self.B.T @ (self.B @ V)
 
     @cached_property
     def _gram(self) -> Array:
@@ -60,12 +62,15 @@ class _NegativeGram:
         return gram
 
     def dense(self) -> Array:
-        return -self._gram
+        lifted = -self._gram
+        lifted[np.diag_indices_from(lifted)] += self.a**2
+        return lifted
 
     def form(self) -> None:
         return None
 
     def slack(self) -> Array:
-        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB."""
+        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
         counts = np.bincount(self.B.indices, minlength=self.order)
-        return rounded_sum(float(np.max(counts, initial=1))) * np.diagonal(self._gram)
+        k = np.diagonal(self._gram)
+        return rounded_sum(float(np.max(counts, initial=1))) * k + 4 * UNIT * (self.a**2 + k)

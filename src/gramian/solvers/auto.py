@@ -14,6 +14,7 @@ from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import whitened as white
+from gramian.solvers.alternating import alternating
 from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS, scaled
@@ -22,6 +23,7 @@ from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.projected_gradient import projected_gradient
 from gramian.solvers.staircase import staircase
+from gramian.solvers.sweeping import sweeping
 
 Array = NDArray[np.floating]
 
@@ -64,7 +66,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return white.whitened(problem, factor, settings)
     if problem.objective.wide and problem.order > WIDE and problem.domain.trace is None:
-        return growing(problem, factor, settings)
+        swept = problem.objective.halves() is not None
+        return (sweeping if swept else growing)(problem, factor, settings)
     if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
     return staircase(problem, factor, settings)
@@ -84,10 +87,12 @@ def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> R
 
 
 def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:
-    """L-BFGS with all the columns allowed, those that are missing along −∇F."""
+    """Sweeps or L-BFGS with all the columns allowed, those that are missing along −∇F."""
     start = compress(factor, rank)
     if start.shape[1] < rank:
         start = with_falling(problem, start, settings, rank - start.shape[1])
+    if problem.objective.halves() is not None:
+        return (yield from alternating(problem, start, settings))
     return (yield from lbfgs(problem, start, settings, memory=PAIRS))
 
 

@@ -172,20 +172,21 @@ class Drive:
 
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
-        best, problem = self.best, self.problem
-        # A value of other coordinates than these can be better than it is here, by more than
-        # what rounding hides.
-        slack = problem.objective.rounding(problem.objective.image(best.factor))
-        drifted = not problem.value(best.factor) <= self.first.value + slack
-        best = self.first if drifted else best
+        best, objective = self.best, self.problem.objective
+        image = objective.image(best.factor)
+        value, noise = objective.value(image), objective.rounding(image)
+        # A value of other coordinates than these can be better than it is here.
+        drifted = not value <= self.first.value + noise
+        if drifted:
+            best, image = self.first, objective.image(self.first.factor)
+            value, noise = objective.value(image), objective.rounding(image)
         certificate = best.certificate or self._last_certificate(best)
         if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
                 certificate = self._prove(best)
-        image = problem.objective.image(best.factor)
-        value, trace = problem.objective.value(image), float(np.sum(best.factor**2))
+        trace = float(np.sum(best.factor**2))
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
-            certificate = certificate.at(value, trace, problem.objective.rounding(image))
+            certificate = certificate.at(value, trace, noise)
         status = self._last_status(status, certificate, image, drifted)
         if certificate.gap is None and status in ASK_FOR_RAY:
             status = self._fallen() or status

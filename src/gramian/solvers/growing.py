@@ -27,6 +27,9 @@ RANK, SPARE = 12, 2
 """Columns at the start, and beyond those that carry something: more than the optimum has, so that
 there is always one free to turn to where ∇F still falls."""
 
+NOISE = 1e-3
+"""The size of the columns to spare beside the others."""
+
 STEPS = (10, 80)
 """Steps of L-BFGS between the first certificates, and between the last."""
 
@@ -34,7 +37,7 @@ PAIRS = 6
 """Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
 
 LANCZOS, DIRECTIONS = 60, (24, 96)
-"""Products to find directions in which F falls, two for each at least, and how many of them are
+"""Products to find directions in which F falls, three for each at least, and how many of them are
 taken: half the rank, within these."""
 
 FAST = 0.7
@@ -86,7 +89,7 @@ def descent(
         full = doubling and Y.shape[1] == wide.shape[1] < problem.order
         image = objective.image(Y)
         value = objective.value(image)
-        bottom, vector = _bottom(objective.gradient(image), vector, needed(value, Y, settings))
+        bottom, vector = bottom_of(objective.gradient(image), vector, needed(value, Y, settings))
         certificate = certify_image(problem, image, bottom=bottom, known=known)
         certificate, dual = _repaired(problem, image, certificate, bottom, settings)
         known = _better(known, certificate)
@@ -111,7 +114,7 @@ def _repaired(
         if moved is None:
             break
         w: Any = objective.dual(moved)
-        below, _ = _bottom(objective.dual_operator(w), None, 1e-8)
+        below, _ = bottom_of(objective.dual_operator(w), None, 1e-8)
         found = certify_image(problem, image, bottom=bottom, known=known_bound(problem, w, below))
         if found.lower_bound > certificate.lower_bound:
             certificate, dual = found, w
@@ -127,7 +130,7 @@ def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> A
     objective = problem.objective
     image = objective.image(Y)
     most = min(most, problem.order - Y.shape[1])
-    steps = max(LANCZOS, 2 * most)
+    steps = max(LANCZOS, 3 * most)
     found = ritz_pairs(-objective.gradient(image), most, steps=steps, random_state=settings.rng)
     steep = found.values > 0
     if not steep.any():
@@ -144,10 +147,14 @@ def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> A
     if Y.shape[1] == 0:
         return starting_factor(problem, replace(settings, rank=min(RANK, problem.order)))
     spare = max(SPARE, RANK - Y.shape[1], Y.shape[1] if full else 0)
-    spare = min(spare, problem.order - Y.shape[1])
-    noise = settings.rng.standard_normal((Y.shape[0], spare))
-    size = 1e-3 * np.linalg.norm(Y) / max(float(np.linalg.norm(noise)), 1e-300)
-    return np.ascontiguousarray(np.hstack([Y, size * noise]))
+    return with_noise(Y, min(spare, problem.order - Y.shape[1]), NOISE, settings)
+
+
+def with_noise(Y: Array, count: int, size: float, settings: Settings) -> Array:
+    """Y and columns in random directions, of that size beside it."""
+    noise = settings.rng.standard_normal((Y.shape[0], count))
+    length = size * np.linalg.norm(Y) / max(float(np.linalg.norm(noise)), 1e-300)
+    return np.ascontiguousarray(np.hstack([Y, length * noise]))
 
 
 def without_weak(Y: Array) -> Array:
@@ -156,7 +163,7 @@ def without_weak(Y: Array) -> Array:
     return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
 
 
-def _bottom(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, Vector | None]:
+def bottom_of(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, Vector | None]:
     """A lower bound on λ_min, computed in full where the order allows it, else by Lanczos.
 
     A little below it, since 𝒜*(1) = I holds to rounding only.

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 
 from gramian.problem import Problem
+from gramian.solvers import alternating as halved
 from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
@@ -51,6 +52,13 @@ SOLVERS = {
             fw.refusal,
         ),
         Solver("lbfgs", lbfgs, "L-BFGS on the factor", CONE, needs_cone),
+        Solver(
+            "alternating",
+            halved.alternating,
+            "least squares row by row, either half of the factor held, mixed",
+            "squares of some entries of a block beside its trace (completion)",
+            halved.refusal,
+        ),
         Solver(
             "eigenbasis",
             split.eigenbasis,

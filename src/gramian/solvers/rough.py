@@ -1,0 +1,36 @@
+"""A factor that tells one weight from another: a few steps at a fixed rank, no certificate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian._random import generator
+from gramian.problem import Problem
+from gramian.solvers.alternating import SPARE, Sweeps
+from gramian.solvers.base import Settings, starting_factor
+from gramian.solvers.growing import PAIRS, with_falling, with_noise
+from gramian.solvers.lbfgs import descend
+
+Array = NDArray[np.floating]
+
+SWEEPS, STEPS = 3, 24
+"""Sweeps where rows can be solved one by one, and steps of L-BFGS elsewhere."""
+
+
+def rough(problem: Problem, factor: Array | None, *, rank: int, random_state: Any = None) -> Array:
+    """A factor of that rank a few steps on from `factor`, or from the steepest directions at 0.
+
+    Columns that are missing are random ones: another weight may have use for them.
+    """
+    settings = Settings(rank=rank, tol=1e-3, rng=generator(random_state))
+    if factor is None:
+        factor = with_falling(problem, np.zeros((problem.order, 0)), settings, rank)
+    if factor.shape[1] == 0:
+        factor = starting_factor(problem, settings)
+    factor = with_noise(factor, max(rank - factor.shape[1], 0), SPARE, settings)
+    if problem.objective.halves() is not None:
+        return Sweeps(problem, factor, settings).take(SWEEPS)
+    return descend(problem.objective, factor, settings, iterations=STEPS, memory=PAIRS)

@@ -1,0 +1,174 @@
+"""Least squares row by row: the kernel, the halves, the sweeps, and what `auto` makes of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramian as gm
+from gramian import problems
+from gramian.backends import cpu
+from gramian.solvers.alternating import Sweeps
+from gramian.solvers.base import Settings
+from gramian.solvers.rough import rough
+
+BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+OFFSETS = pytest.mark.parametrize("ridge", [None, 2.0], ids=["plain", "offsets"])
+
+
+def entries(m, n, share, seed=0):
+    """Some entries of an m × n matrix, the first row and the last column without any."""
+    known = np.random.default_rng(seed).random((m, n)) < share
+    known[0], known[:, -1] = False, False
+    return np.nonzero(known)
+
+
+def completion(m=30, n=20, *, share=0.6, lam=1.5, ridge=None, seed=0):
+    rng = np.random.default_rng(seed)
+    rows, cols = entries(m, n, share, seed)
+    values = np.sum(rng.normal(size=(m, 3))[rows] * rng.normal(size=(n, 3))[cols], axis=1)
+    scales = rng.uniform(0.5, 2.0, m), rng.uniform(0.5, 2.0, n)
+    return problems.nuclear_completion(
+        rows, cols, values, (m, n), lam, row_scale=scales[0], col_scale=scales[1], ridge=ridge
+    )
+
+
+def row_fits(m, n, free, seed=0):
+    rng = np.random.default_rng(seed)
+    rows, cols = entries(m, n, 0.5, seed)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m))])
+    fits = cpu.RowFits(
+        cpu.index_array(starts),
+        cpu.index_array(cols),
+        rng.uniform(0.5, 2.0, rows.size),
+        rng.normal(size=rows.size),
+        free,
+    )
+    return rows, cols, fits
+
+
+@BOTH
+@pytest.mark.parametrize("free", [False, True])
+def test_enough_steps_solve_every_row(compiled, free):
+    m, n, r = 25, 18, 5
+    rows, cols, fits = row_fits(m, n, free)
+    rng = np.random.default_rng(1)
+    P, Q = rng.normal(size=(m, r + 1)), rng.normal(size=(n, r + 1))
+    if not free:
+        P[:, -1] = Q[:, -1] = 0.0
+    penalty = np.append(np.full(r, 0.7), 1.3)
+    left = fits.targets - fits.scale * np.sum(P[rows, :-1] * Q[cols, :-1], axis=1)
+    left -= free * (P[rows, -1] + Q[cols, -1])
+    lost = fits.refit(P, Q, penalty, 40, compiled=compiled)
+    assert lost == pytest.approx(0.5 * left @ left)
+    for i in range(m):
+        own = rows == i
+        B = np.column_stack([fits.scale[own, None] * Q[cols[own], :-1], np.full(own.sum(), free)])
+        right = fits.targets[own] - free * Q[cols[own], -1]
+        best = np.linalg.solve(B.T @ B + np.diag(penalty), B.T @ right)
+        np.testing.assert_allclose(P[i], best, atol=1e-9)
+
+
+def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
+    from gramian.backends import _kernels
+
+    _, _, fits = row_fits(400, 300, True)
+    rng = np.random.default_rng(1)
+    start, Q = rng.normal(size=(400, 9)), rng.normal(size=(300, 9))
+    answers = []
+    for threads in (1, 2, 5):
+        monkeypatch.setattr(_kernels, "THREADS", threads)
+        P = start.copy()
+        fits.refit(P, Q, np.ones(9), 3, compiled=True)
+        answers.append(P)
+    for P in answers[1:]:
+        np.testing.assert_array_equal(P, answers[0])
+
+
+@OFFSETS
+def test_a_state_has_the_value_of_its_factor(ridge):
+    problem = completion(ridge=ridge)
+    halves = problem.objective.halves()
+    L = np.random.default_rng(2).normal(size=(problem.order, 4))
+    state = halves.state(L)
+    assert halves.refit_upper(state, 0) == pytest.approx(problem.value(L))
+    assert halves.refit_lower(state, 0) == pytest.approx(problem.value(L))
+    np.testing.assert_array_equal(state[:, :-1], L)
+
+
+@OFFSETS
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), rank=st.integers(1, 8))
+def test_sweeps_never_raise_F(ridge, seed, rank):
+    problem = completion(14, 11, ridge=ridge, seed=seed % 7)
+    L = np.random.default_rng(seed).normal(size=(problem.order, rank))
+    sweeps = Sweeps(problem, L, Settings(rank=None, tol=1e-6, rng=np.random.default_rng(0)))
+    values = np.array([problem.value(L)] + [problem.value(sweeps.take(1)) for _ in range(15)])
+    assert np.all(values <= values[0] * (1 + 1e-9))
+    if ridge is None:  # with offsets it is F at the state's own ones that falls
+        assert np.all(np.diff(values) <= 1e-9 * values[:-1])
+
+
+@OFFSETS
+@pytest.mark.parametrize("solver", ["alternating", "auto"])
+def test_the_optimum_of_another_solver_is_reached(ridge, solver, monkeypatch):
+    monkeypatch.setattr("gramian.solvers.auto.WIDE", 10)
+    problem = completion(ridge=ridge)
+    known = gm.minimize(problem, "staircase", tol=1e-9)
+    found = gm.minimize(problem, solver, tol=1e-7)
+    assert found.status is gm.Status.CONVERGED
+    assert found.value == pytest.approx(known.value, rel=1e-6)
+    assert found.certificate.lower_bound <= known.value * (1 + 1e-9)
+
+
+def soft_threshold(R, lam):
+    """min ½‖U − R‖² + λ‖U‖_*, from the singular values of R, and the rank of its solution."""
+    s = np.linalg.svd(R, compute_uv=False)
+    kept = np.maximum(s - lam, 0)
+    return 0.5 * np.sum((kept - s) ** 2) + lam * kept.sum(), int(np.sum(kept > 0))
+
+
+@pytest.mark.parametrize("first", [4, 120])
+def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
+    monkeypatch.setattr("gramian.solvers.auto.WIDE", 10)
+    monkeypatch.setattr("gramian.solvers.sweeping.FIRST", first)
+    R = np.random.default_rng(0).normal(size=(60, 50))
+    best, rank = soft_threshold(R, 2.0)
+    rows, cols = np.indices(R.shape).reshape(2, -1)
+    problem = problems.nuclear_completion(rows, cols, R.ravel(), R.shape, 2.0)
+    result = gm.minimize(problem, tol=1e-6, random_state=0)
+    assert result.certificate.relative_gap <= 1e-6 and result.rank >= rank > 4
+    assert result.value == pytest.approx(best, rel=1e-6)
+    assert result.certificate.lower_bound <= best
+
+
+def test_nothing_above_the_weight_leaves_0(monkeypatch):
+    """No direction falls at 0: the answer is 0, and proved."""
+    monkeypatch.setattr("gramian.solvers.auto.WIDE", 10)
+    result = gm.minimize(completion(lam=1e3), tol=1e-6)
+    assert result.status is gm.Status.CONVERGED
+    assert np.sum(result.factor**2) <= 1e-12 and result.certificate.proved
+
+
+def test_other_objectives_are_refused():
+    problem = problems.top_eigen(np.eye(4))
+    with pytest.raises(ValueError, match="squares of some entries of a block"):
+        gm.minimize(problem, "alternating")
+
+
+@pytest.mark.parametrize("start", [None, 3])
+def test_a_rough_factor_has_the_rank_asked_for_and_a_lower_F(start):
+    problem = completion()
+    rng = np.random.default_rng(0)
+    factor = None if start is None else rng.normal(size=(problem.order, start))
+    found = rough(problem, factor, rank=3, random_state=0)
+    assert found.shape[1] == 3
+    assert problem.value(found) < problem.value(np.zeros((problem.order, 1)))
+
+
+def test_a_problem_with_another_weight_is_that_problem():
+    problem, other = completion(lam=1.5), completion(lam=0.4)
+    L = np.random.default_rng(0).normal(size=(problem.order, 3))
+    changed = problems.completion.trace_weighted(problem, 0.4)
+    assert changed.value(L) == pytest.approx(other.value(L))
+    assert changed.objective.loss is problem.objective.loss
