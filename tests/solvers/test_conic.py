@@ -12,7 +12,7 @@ from gramian.losses import Squared
 from gramian.maps import Congruence, Entries, PairDistances
 from gramian.objectives import Composite
 from gramian.result import Status
-from gramian.solvers import conic
+from gramian.solvers import conic, conic_call
 from gramian.solvers.base import Settings
 from tests.cases import (
     A2,
@@ -256,3 +256,33 @@ def test_a_missing_backend_says_how_to_get_it(monkeypatch, backend):
 def test_an_unknown_backend_is_named():
     with pytest.raises(ValueError, match="backend must be one of clarabel, scs, got 'mosek'"):
         steps("sqlp", BY_NAME["top-eigen"].problem, backend="mosek")
+
+
+# --- limits of time ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "scs"])
+def test_a_call_with_a_limit_gives_the_answer_of_one_without(backend):
+    pytest.importorskip(backend)
+    case = BY_NAME["squared-entries"]
+    free = gm.minimize(case.problem, "conic", backend=backend)
+    limited = gm.minimize(case.problem, "conic", backend=backend, time_limit=60.0)
+    assert limited.value == pytest.approx(free.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [48, 90])
+def test_a_limit_ends_a_call_that_takes_far_longer(n):
+    """One iteration of Clarabel, or the rows of n = 90, take tens of seconds here."""
+    pytest.importorskip("clarabel")
+    A = np.random.default_rng(0).normal(size=(n, n))
+    problem = gm.problems.quadratic(A @ A.T, np.eye(n), A + A.T)
+    started = time.perf_counter()
+    result = gm.minimize(problem, "conic", time_limit=1.0)
+    assert result.status is gm.Status.TIME_LIMIT
+    assert time.perf_counter() - started < 15.0
+    assert result.certificate.value == pytest.approx(problem.value(result.factor))
+
+
+def test_what_a_solver_apart_complains_of_is_told():
+    with pytest.raises(RuntimeError, match=r"clarabel ended without an answer: .*KeyError"):
+        conic_call.call("clarabel", {}, 30.0)

@@ -14,6 +14,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances
 from gramian.maps.triangle import smat as smat
@@ -25,6 +26,9 @@ from gramian.objectives.matrices import LowRankPlusIdentity, SymmetricMatrix
 from gramian.objectives.total import Sum
 
 Array = NDArray[np.floating]
+
+FLOPS = 2e10
+"""Floating-point operations a second of a dense factorisation, about."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ def compress(form: QuadraticForm) -> QuadraticForm:
     rows, size = form.B.shape
     if rows <= size or (sp.issparse(form.B) and form.B.nnz <= triangle_size(size)):
         return form
+    clock.check(2.0 * rows * size**2 / FLOPS)
     dense = form.B.toarray() if sp.issparse(form.B) else form.B
     R = scipy.linalg.qr(np.column_stack([dense, form.t]), mode="r", check_finite=False)[0]
     rest = float(np.sum(R[size : size + 1, size] ** 2))
@@ -166,6 +171,7 @@ def _congruence_rows(A: SymmetricMatrix) -> Any:
     i, j, scale = triangle(A.order)
     columns = np.empty((i.size, i.size))
     for k in range(i.size):
+        clock.check()
         left, right = root[:, i[k]], root[:, j[k]]
         columns[:, k] = 0.5 * scale[k] * scale * (left[i] * right[j] + left[j] * right[i])
     return columns

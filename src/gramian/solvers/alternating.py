@@ -47,9 +47,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return needs_cone(problem, settings)
 
 
-def alternating(
-    problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK
-) -> Run:
+def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK) -> Run:
     """Sweeps at the rank allowed, certified every `chunk` of them.
 
     They begin along directions in which F falls, where no start is given.
@@ -78,7 +76,9 @@ class Sweeps:
         self.mixed = self.state[self.halves.split :]
         self.plain = self.mixed.copy()
         """The last g(x), from which the mixture goes on."""
-        self._forget()
+        self.points: list[Array] = []
+        self.changes: list[Array] = []
+        self.value = np.inf
 
     def take(self, count: int) -> Array:
         """The factor after `count` sweeps more."""
@@ -94,7 +94,7 @@ class Sweeps:
         before = self.mixed.copy()
         value = self.halves.refit_lower(self.state, STEPS)
         if value > self.value:
-            self._forget()
+            self.points, self.changes, self.value = [], [], np.inf
             self.mixed[:] = self.plain
             self.halves.refit_upper(self.state, STEPS)
             return
@@ -102,11 +102,6 @@ class Sweeps:
         self.points = [*self.points[-DEPTH:], self.plain]
         self.changes = [*self.changes[-DEPTH:], self.plain - before]
         self.mixed[:] = self._mixture()
-
-    def _forget(self) -> None:
-        self.points: list[Array] = []
-        self.changes: list[Array] = []
-        self.value = np.inf
 
     def _mixture(self) -> Array:
         """Σ_k α_k g(x_k), by the differences of one sweep from the last."""

@@ -19,8 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.certificate import certify_image
 from gramian.objectives.quadratic_form import (
+    FLOPS,
     QuadraticForm,
     quadratic_form,
     row_bound,
@@ -158,6 +160,8 @@ def _run(
     tolerance = ACCURACY[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
     seconds = time.perf_counter() - started
+    if answer is None:
+        return Status.TIME_LIMIT
     if not np.all(np.isfinite(answer.x)):
         return Status.UNBOUNDED if answer.unbounded else Status.STALLED
     s = answer.x[: triangle_size(problem.order)]
@@ -256,6 +260,8 @@ def direct(form: QuadraticForm) -> Model:
 
 def folded(form: QuadraticForm) -> Model:
     """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B hold fewer numbers than P."""
+    if not sp.issparse(form.B):
+        clock.check(2.0 * form.B.shape[0] * form.B.shape[1] ** 2 / FLOPS)
     P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))
     if sp.csr_array(form.B).nnz < P.nnz:
         return direct(form)

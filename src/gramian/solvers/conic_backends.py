@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.objectives.quadratic_form import svec, triangle
+from gramian.solvers.conic_call import Answer, call
 
 Array = NDArray[np.floating]
 
@@ -42,86 +42,49 @@ class Model:
         return Model(self.P, self.q, (*self.blocks, Block("zero", row, np.array([-trace]))))
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a backend found, and whether it says that this is an optimum or a ray."""
-
-    x: Array
-    iterations: int
-    solved: bool
-    unbounded: bool
-
-
-Backend = Callable[[Model, float, float, bool], Answer]
+Backend = Callable[[Model, float, float, bool], Answer | None]
 
 
 def load_backend(name: str) -> Backend:
-    """The backend of that name with its module loaded, or an error that says how to get it."""
-    if name not in _BACKENDS:
-        raise ValueError(f"backend must be one of {', '.join(_BACKENDS)}, got {name!r}")
+    """The backend of that name, or an error that says how to get it."""
+    if name not in _DATA:
+        raise ValueError(f"backend must be one of {', '.join(_DATA)}, got {name!r}")
     try:
-        module = import_module(name)
+        import_module(name)
     except ImportError as error:
         raise ImportError(
             f"backend {name!r} needs the package {name}: pip install 'gramian[conic]'"
         ) from error
-    return partial(_BACKENDS[name], module)
+
+    def solve(model: Model, accuracy: float, seconds: float, decompose: bool) -> Answer | None:
+        told = {"accuracy": accuracy, "decompose": decompose}
+        found = call(name, _DATA[name](model) | told, seconds)
+        return None if found is None else found._replace(x=np.asarray(found.x, dtype=float))
+
+    return solve
 
 
-def _clarabel(
-    clarabel: Any, model: Model, accuracy: float, seconds: float, decompose: bool
-) -> Answer:
+def _for_clarabel(model: Model) -> dict[str, Any]:
     """Clarabel reads the upper triangle of a semidefinite block by columns, as svec does."""
-    cones = {
-        "zero": lambda block: clarabel.ZeroConeT(block.h.size),
-        "second-order": lambda block: clarabel.SecondOrderConeT(block.h.size),
-        "semidefinite": lambda block: clarabel.PSDTriangleConeT(block.order),
-    }
-    options = clarabel.DefaultSettings()
-    options.verbose = False
-    options.time_limit = max(seconds, 0.0)
-    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = accuracy
-    options.chordal_decomposition_enable = decompose
     G, h = _joined(model.blocks)
-    found = clarabel.DefaultSolver(
-        sp.csc_matrix(model.P), model.q, -G, h, [cones[b.kind](b) for b in model.blocks], options
-    ).solve()
-    status = clarabel.SolverStatus
-    return Answer(
-        np.asarray(found.x),
-        found.iterations,
-        found.status == status.Solved,
-        found.status == status.DualInfeasible,
-    )
+    cones = [(b.kind, b.order if b.kind == "semidefinite" else b.h.size) for b in model.blocks]
+    return {"P": sp.csc_matrix(model.P), "q": model.q, "A": -G, "b": h, "cones": cones}
 
 
-def _scs(scs: Any, model: Model, accuracy: float, seconds: float, decompose: bool) -> Answer:
+def _for_scs(model: Model) -> dict[str, Any]:
     """SCS takes the cones in a fixed order, and the lower triangle by columns."""
     kinds = ("zero", "second-order", "semidefinite")
     blocks = [_lower(b) for kind in kinds for b in model.blocks if b.kind == kind]
     G, h = _joined(tuple(blocks))
-    cone = {
+    cones = {
         "z": sum(b.h.size for b in blocks if b.kind == "zero"),
         "q": [b.h.size for b in blocks if b.kind == "second-order"],
         "s": [b.order for b in blocks if b.kind == "semidefinite"],
     }
-    found = scs.SCS(
-        {"P": sp.csc_matrix(model.P), "A": -G, "b": h, "c": model.q},
-        cone,
-        verbose=False,
-        eps_abs=accuracy,
-        eps_rel=accuracy,
-        adaptive_scale=False,  # it has been scaled, and changes late in a run undo its progress
-        time_limit_secs=0.0 if np.isinf(seconds) else max(seconds, 1e-3),
-    ).solve()
-    info = found["info"]
-    status = info["status_val"]
-    return Answer(
-        np.asarray(found["x"]), info["iter"], status == scs.SOLVED, status == scs.UNBOUNDED
-    )
+    return {"P": sp.csc_matrix(model.P), "q": model.q, "A": -G, "b": h, "cones": cones}
 
 
-_BACKENDS: dict[str, Callable[..., Answer]] = {"clarabel": _clarabel, "scs": _scs}
+_DATA: dict[str, Callable[[Model], dict[str, Any]]] = {"clarabel": _for_clarabel, "scs": _for_scs}
 
 
 def _joined(blocks: tuple[Block, ...]) -> tuple[sp.csc_matrix, Array]:

@@ -1,0 +1,114 @@
+"""One call of Clarabel or SCS from plain arrays: here, or in a process that can be ended.
+
+Both look at their clock between iterations only, and one iteration can take minutes. Where there
+is a limit of time the call is made by this file run as a program, which imports nothing of the
+package: it reads the call from its standard input and answers on its standard output.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any, NamedTuple
+
+GRACE = 0.5
+"""Seconds after its limit that a call is given to answer: what it takes to begin."""
+
+
+class Answer(NamedTuple):
+    """What a solver found, and whether it says that this is an optimum or a ray."""
+
+    x: Any
+    iterations: int
+    solved: bool
+    unbounded: bool
+
+
+def call(name: str, data: dict[str, Any], seconds: float) -> Answer | None:
+    """The answer of the solver of that name, None where the time was up before it came."""
+    if seconds == float("inf"):
+        return _CALLS[name](import_module(name), data, seconds)
+    found = _apart((name, data, max(seconds, 0.0)), max(seconds, 0.0) + GRACE)
+    return None if found is None else Answer(*found)
+
+
+def _apart(request: Any, seconds: float) -> Any:
+    """What the program answers to a request, None where it takes longer."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    process = subprocess.Popen(
+        [sys.executable, "-P", __file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    try:
+        answer, complaint = process.communicate(pickle.dumps(request), timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+    if process.returncode != 0:
+        last = complaint.decode(errors="replace").strip().splitlines()[-1:]
+        raise RuntimeError(f"{request[0]} ended without an answer: {' '.join(last) or 'no word'}")
+    return pickle.loads(answer)  # of a process of our own
+
+
+def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
+    cones = {
+        "zero": clarabel.ZeroConeT,
+        "second-order": clarabel.SecondOrderConeT,
+        "semidefinite": clarabel.PSDTriangleConeT,
+    }
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    options.time_limit = seconds
+    accuracy = data["accuracy"]
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = accuracy
+    options.chordal_decomposition_enable = data["decompose"]
+    blocks = [cones[kind](size) for kind, size in data["cones"]]
+    arrays = (data["P"], data["q"], data["A"], data["b"])
+    found = clarabel.DefaultSolver(*arrays, blocks, options).solve()
+    status = clarabel.SolverStatus
+    return Answer(
+        [float(number) for number in found.x],
+        int(found.iterations),
+        found.status == status.Solved,
+        found.status == status.DualInfeasible,
+    )
+
+
+def _scs(scs: Any, data: dict[str, Any], seconds: float) -> Answer:
+    found = scs.SCS(
+        {"P": data["P"], "A": data["A"], "b": data["b"], "c": data["q"]},
+        data["cones"],
+        verbose=False,
+        eps_abs=data["accuracy"],
+        eps_rel=data["accuracy"],
+        adaptive_scale=False,  # it has been scaled, and changes late in a run undo its progress
+        time_limit_secs=0.0 if seconds == float("inf") else max(seconds, 1e-3),
+    ).solve()
+    info = found["info"]
+    status = info["status_val"]
+    return Answer(found["x"], int(info["iter"]), status == scs.SOLVED, status == scs.UNBOUNDED)
+
+
+_CALLS = {"clarabel": _clarabel, "scs": _scs}
+
+
+def main() -> None:
+    """Answer the one call that comes on the standard input."""
+    name, data, seconds = pickle.load(sys.stdin.buffer)
+    found = _CALLS[name](import_module(name), data, seconds)
+    sys.stdout.buffer.write(pickle.dumps(tuple(found)))
+
+
+if __name__ == "__main__":
+    main()
