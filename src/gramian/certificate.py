@@ -150,7 +150,13 @@ def _checked_dual(problem: Problem, image: Any, dual: ArrayLike) -> Any:
 
 
 def proved_certificate(
-    problem: Problem, image: Any, dual: Any = None, *, tol: float, seconds: float
+    problem: Problem,
+    image: Any,
+    dual: Any = None,
+    *,
+    tol: float,
+    seconds: float,
+    prove: bool = True,
 ) -> tuple[Certificate, Bottom]:
     """The certificate of a point by a proof, where one fits, and the λ_min that it stands on.
 
@@ -159,14 +165,16 @@ def proved_certificate(
     """
     objective = problem.objective
     w = objective.dual(image) if dual is None else dual
-    known = max(objective.costly_bounds(w, seconds), key=lambda b: b.value, default=None)
+    costly = objective.costly_bounds(w, seconds) if prove else iter(())
+    known = max(costly, key=lambda b: b.value, default=None)
     # Where another bound decides, λ_min is told for information and need not be proved.
-    prove = known is None or not np.isfinite(known.value)
-    if dual is None or not prove:
+    decided = known is not None and np.isfinite(known.value)
+    prove = prove and not decided
+    if dual is None or decided:
         bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
         return certify_image(problem, image, bottom=bottom, known=known), bottom
     wanted = _wanted(problem, image, objective.value(image), tol)
-    bottom = lowest(objective.dual_operator(dual), wanted=wanted, seconds=seconds)
+    bottom = lowest(objective.dual_operator(dual), wanted=wanted, seconds=seconds, prove=prove)
     # The point's own λ_min would only be estimated, and must not stand in for what is proved.
     own = None if problem.order <= EXACT_ORDER else Bottom(-np.inf, "")
     known = known_bound(problem, dual, bottom)

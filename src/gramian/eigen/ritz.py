@@ -1,11 +1,15 @@
 """Several leading Ritz pairs from one short Lanczos run: directions, not eigenvectors."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from gramian.eigen._base import Array, CountedOperator, Operator, RandomState
 from gramian.eigen._lanczos import LanczosBasis
+
+LOOK = 20
+"""Products after which a run is asked whether they are enough."""
 
 
 class RitzPairs(NamedTuple):
@@ -23,16 +27,23 @@ def ritz_pairs(
     steps: int,
     v0: Array | None = None,
     random_state: RandomState = None,
+    enough: Callable[[int, float, float], bool] | None = None,
 ) -> RitzPairs:
     """Return the k largest Ritz pairs of a Lanczos run of so many steps from v0, or at random.
 
-    A fixed number of products, wherever they lead. Copies of a multiple eigenvalue do not show.
+    A fixed number of products, wherever they lead, unless `enough` is given: it is shown their
+    number, the largest value and its residual every `LOOK` of them, and may end the run. Copies of
+    a multiple eigenvalue do not show.
     """
     counted = CountedOperator(operator)
     noise = np.random.default_rng(random_state).standard_normal(counted.size)
     basis = LanczosBasis(noise if v0 is None else v0, min(steps, counted.size), counted.precision)
     while not basis.full:
         basis.extend(counted(basis.last))
+        if enough is not None and basis.size % LOOK == 0:
+            values, vectors = basis.ritz()
+            if enough(basis.size, float(values[-1]), basis.residual(vectors[:, -1])):
+                break
     values, vectors = basis.ritz()
     chosen = vectors[:, ::-1][:, :k]
     residuals = np.array([basis.residual(y) for y in chosen.T])

@@ -20,7 +20,7 @@ STARTS = 2
 COARSE = 1e-3
 """The part of a negative eigenvalue that it need not be known better than."""
 
-STEPS = (60, 120, 240, 480)
+LEAST, MOST = 60, 480
 """Products of each start, until the residual is what is wanted."""
 
 
@@ -31,7 +31,7 @@ def estimated(
     deadline: float = np.inf,
     start: Any = None,
     starts: int = STARTS,
-    most: int = STEPS[-1],
+    most: int = MOST,
     chance: bool = True,
 ) -> Bottom:
     """The lowest Ritz value of several Lanczos runs, less its residual.
@@ -47,12 +47,18 @@ def estimated(
     best, residual, vector, miss = np.inf, np.inf, None, 1.0
     runs = [None] * starts if start is None else [start, *[None] * starts]
     for given in runs:
-        for steps in (count for count in STEPS if count <= most or count == STEPS[0]):
-            found = ritz_pairs(_Signed(matrix, -1.0), 2, steps=steps, v0=given, random_state=rng)
-            lowest, rest = -float(found.values[0]), float(found.residuals[0])
-            near = max(wanted, COARSE * max(0.0, -lowest))
-            if rest <= near or time.perf_counter() >= deadline:
-                break
+        steps = 0
+
+        def enough(count: int, highest: float, rest: float) -> bool:
+            nonlocal steps
+            steps = count
+            near = max(wanted, COARSE * max(0.0, highest))
+            return (rest <= near and count >= LEAST) or time.perf_counter() >= deadline
+
+        found = ritz_pairs(
+            _Signed(matrix, -1.0), 2, steps=most, v0=given, random_state=rng, enough=enough
+        )
+        lowest, rest = -float(found.values[0]), float(found.residuals[0])
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
         if given is None and chance:

@@ -13,7 +13,7 @@ from gramian.memory import memory
 from gramian.proofs.base import EXACT_ORDER, Bottom, Form
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
-from gramian.proofs.estimate import COARSE, STEPS, estimated
+from gramian.proofs.estimate import COARSE, estimated
 from gramian.proofs.low_rank import LowRank
 
 Array = NDArray[np.floating]
@@ -23,6 +23,9 @@ PATIENCE = 60.0
 
 TRIALS = 6
 """Factorisations of one proof, three of them as a rule."""
+
+GUESS = 120
+"""Products of the estimate that says where to try first."""
 
 WIDER = 16.0
 """How much further down the next one is tried where one fails."""
@@ -59,7 +62,7 @@ def lowest(
     if isinstance(form, LowRank):
         found, lost = form.lowest()
         fine = wanted is None or lost <= max(wanted, COARSE * max(0.0, -found.value))
-        if fine or not prove or not _dense_fits(matrix.order, seconds):
+        if fine or (prove and not _dense_fits(matrix.order, seconds)):
             return found
         form, start = None, found.vector  # columns of very different size: entries tell more
     if prove and form is None and _dense_fits(matrix.order, seconds):
@@ -69,7 +72,7 @@ def lowest(
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start)
     guess = estimated(
-        matrix, wanted, deadline=deadline, start=start, starts=1, most=STEPS[1], chance=False
+        matrix, wanted, deadline=deadline, start=start, starts=1, most=GUESS, chance=False
     )
     return _proved(matrix, form, guess, wanted, deadline)
 

@@ -20,8 +20,9 @@ Array = NDArray[np.floating]
 SHRINK = 1e-11
 """The part of the diagonal given up for rounding: what is measured has to stay below it."""
 
-TRIAL, GROWTH = 4000, 4
-"""Nodes of the first trial factorisation, and how many times more the next one has."""
+TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
+"""Nodes of the first trial factorisation, how many times more the next one has, and the seconds
+that none of them is to take."""
 
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
@@ -55,22 +56,22 @@ class SparseForm:
 
     @cached_property
     def seconds(self) -> float:
-        """Told by parts of the graph around its busiest node, four times larger each."""
+        """Told by parts of the graph around its busiest node, each twice as large as the last."""
         pattern = abs(self.S) + abs(self.unit)
         degree = np.diff(sp.csr_array(pattern).indptr)
         near = breadth_first_order(
             pattern, int(np.argmax(degree)), directed=False, return_predecessors=False
         )
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
-        size, taken = TRIAL, 0.0
-        while size < near.size and taken < 1.0:
-            part = shifted[near[:size]][:, near[:size]]
+        size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
+        while size < near.size and growth * taken < LONGEST:
+            part, last = shifted[near[:size]][:, near[:size]], taken
             started = time.perf_counter()
             splu(sp.csc_array(part), **_SYMMETRIC)
             taken = time.perf_counter() - started
+            growth = max(growth, taken / last if last > 0 else 0.0)
             size *= GROWTH
-        size = min(size, near.size) if taken == 0 else size // GROWTH
-        return 0.1 if taken == 0 else taken * (self.order / size) ** FILLED
+        return 0.1 if taken == 0 else taken * growth ** np.log2(GROWTH * self.order / size)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
         """By the Rayleigh quotient of the pencil; a vector only where P = I."""

@@ -45,6 +45,8 @@ class Drive:
     """Estimates within the tolerance to let pass before the next proof."""
     failed: int = 0
     escapes: int = 0
+    found: Certificate | None = None
+    """What the last attempt at a proof left."""
     residuals: int = 0
     """Certificates without a bound, whose residuals were within the tolerance."""
 
@@ -144,20 +146,20 @@ class Drive:
             return step, self.residuals >= RESIDUALS
         if certificate.proved:
             return step, True
-        if self.proof == "estimated":
-            return step, True
         if self.wait > 0:
             self.wait -= 1
             return replace(step, certificate=None), False
-        found = self._prove(step)
-        accepted = found.proved or self.proof == "auto"  # an estimate: no proof did fit
+        found = self._prove(step, prove=self.proof != "estimated")
+        if not is_optimal(found, tol) and self.proof == "estimated":  # Lanczos was not enough
+            found = self._prove(step)
+        accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
         if is_optimal(found, tol) and accepted:
             return replace(step, certificate=found), True
         self.failed += 1
         self.wait = 2**self.failed
         return replace(step, certificate=found), False
 
-    def _prove(self, step: Step) -> Certificate:
+    def _prove(self, step: Step, *, prove: bool = True) -> Certificate:
         """The certificate of the step with λ_min proved, where a proof fits."""
         image = self.problem.objective.image(step.factor)
         certificate, bottom = proved_certificate(
@@ -166,8 +168,10 @@ class Drive:
             step.dual,
             tol=self.settings.tol,
             seconds=self.settings.proof_seconds(),
+            prove=prove,
         )
         self.settings.hint.vector = bottom.vector
+        self.found = certificate
         return certificate
 
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
@@ -181,7 +185,8 @@ class Drive:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
         certificate = best.certificate or self._last_certificate(best)
-        if not certificate.proved and self.proof != "estimated" and status is not Status.TIME_LIMIT:
+        tried = certificate.proved or certificate is self.found
+        if not tried and self.proof != "estimated" and status is not Status.TIME_LIMIT:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
                 certificate = self._prove(best)
         trace = float(np.sum(best.factor**2))

@@ -49,7 +49,7 @@ from gramian.solvers.newton import Direction, best_along, newton_direction
 
 Array = NDArray[np.floating]
 
-LANCZOS_STEPS, SHARPER_STEPS = 40, (120, 360)
+LANCZOS_STEPS, SHARPER_STEPS = 40, 120
 """Products for directions, and for a λ_min that may end the run."""
 
 SPAN = 600
@@ -175,14 +175,9 @@ class _Climb:
         return ground
 
     def certify(self, image: Any, ground: Ground) -> Certificate:
-        """The gap by the best lower bound seen.
-
-        Where λ_min is only estimated, a bound that could end the run has to be found again from a
-        random start, which has not been drawn to an eigenvector that another one has passed by;
-        and no bound is kept for later points.
-        """
+        """The gap by the best lower bound seen."""
         if self.problem.order > EXACT_ORDER:
-            return self._confirmed(image, ground, self._certificate(image, _guess(ground.bound)))
+            return self._hoped(image, ground)
         certificate = self._certificate(image, ground.bound)
         if self.search.inside and (certificate.gap is None or not self._optimal(certificate)):
             self._bound_inside()
@@ -197,17 +192,21 @@ class _Climb:
                 certificate.lower_bound, certificate.method, how=certificate.proof
             )
 
-    def _confirmed(self, image: Any, ground: Ground, certificate: Certificate) -> Certificate:
-        for steps in SHARPER_STEPS:
-            if not self._optimal(self._certificate(image, _guess(ground.hope))):
-                break
+    def _hoped(self, image: Any, ground: Ground) -> Certificate:
+        """The certificate of a λ_min that is only estimated.
+
+        One that would end the run by the eigenvalue alone, without what it may be off by, is found
+        again from a random start, which has not been drawn to an eigenvector that another one has
+        passed by: `minimize` proves what is left of it. No bound is kept for later points.
+        """
+        if self._optimal(self._certificate(image, _guess(ground.hope))):
             self.vector = None
-            again = self.ground(image, steps)
-            bound = again.bound if again.hope <= ground.hope else min(again.bound, ground.hope)
-            certificate = self._certificate(image, _guess(bound))
-            if self._optimal(certificate):
-                break
-        return certificate
+            again = self.ground(image, SHARPER_STEPS)
+            hoped = self._certificate(image, _guess(min(again.hope, ground.hope)))
+            if self._optimal(hoped):
+                return hoped
+            ground = again
+        return self._certificate(image, _guess(ground.bound))
 
     def _certificate(self, image: Any, bottom: Bottom | float) -> Certificate:
         return certify_image(self.problem, image, bottom=bottom, known=self.lower)
