@@ -74,11 +74,12 @@ class Sweeps:
         self.halves, self.settings = problem.objective.halves(), settings
         self.state = self.halves.state(factor)
         self.mixed = self.state[self.halves.split :]
-        self.plain = self.mixed.copy()
-        """The last g(x), from which the mixture goes on."""
+        self.kept = self.state.copy()
+        """The last state whose lower half is g(x) itself, from which the mixture goes on."""
+        self.value = np.inf
+        """F in the middle of the sweep that led there."""
         self.points: list[Array] = []
         self.changes: list[Array] = []
-        self.value = np.inf
 
     def take(self, count: int) -> Array:
         """The factor after `count` sweeps more."""
@@ -86,21 +87,20 @@ class Sweeps:
             self._sweep()
             if self.settings.expired():
                 break
-        upper = self.state[: self.halves.split]
-        return np.ascontiguousarray(np.vstack([upper, self.plain])[:, :-1])
+        return np.ascontiguousarray(self.kept[:, :-1])
 
     def _sweep(self) -> None:
         self.halves.refit_upper(self.state, STEPS)
         before = self.mixed.copy()
         value = self.halves.refit_lower(self.state, STEPS)
-        if value > self.value:
-            self.points, self.changes, self.value = [], [], np.inf
-            self.mixed[:] = self.plain
-            self.halves.refit_upper(self.state, STEPS)
+        if value > self.value and self.points:
+            self.points, self.changes = [], []
+            self.state[:] = self.kept
             return
-        self.value, self.plain = value, self.mixed.copy()
-        self.points = [*self.points[-DEPTH:], self.plain]
-        self.changes = [*self.changes[-DEPTH:], self.plain - before]
+        self.value, self.kept = value, self.state.copy()
+        plain = self.kept[self.halves.split :]
+        self.points = [*self.points[-DEPTH:], plain]
+        self.changes = [*self.changes[-DEPTH:], plain - before]
         self.mixed[:] = self._mixture()
 
     def _mixture(self) -> Array:
@@ -108,10 +108,10 @@ class Sweeps:
         steps, moves = ([b - a for a, b in pairwise(seen)] for seen in (self.changes, self.points))
         gram = np.array([[np.vdot(a, b) for b in steps] for a in steps])
         if not gram.size:
-            return self.plain
+            return self.points[-1]
         gram[np.diag_indices_from(gram)] += DAMPING * np.trace(gram)
         weights = np.linalg.solve(gram, [np.vdot(a, self.changes[-1]) for a in steps])
-        mixture = self.plain.copy()
+        mixture = self.points[-1].copy()
         for weight, move in zip(weights, moves, strict=True):
             mixture -= weight * move
         return mixture
