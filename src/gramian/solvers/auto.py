@@ -44,13 +44,14 @@ PROJECTED_STEPS, FAST = 60, 0.2
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The eigenbasis split, projected gradient, or the staircase, by the problem's structure.
 
-    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
-    moderate order start by projected gradient, which high ranks do not slow down, and go on with
-    the staircase where that is not enough. Graphs are unfolded in whitened coordinates, and large
-    matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a doubling
-    number of columns elsewhere. Everything else climbs the staircase. Under a rank limit the split's answer is cut to that rank and refined there, and a
-    start that is given, or the leading eigenvectors of −∇F(0) where the order is large, is filled
-    up to it; otherwise it is BILGO. With a fixed trace the staircase's answer is cut.
+    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics
+    of moderate order start by projected gradient, which high ranks do not slow down, and go on
+    with the staircase where that is not enough. Graphs are unfolded in whitened coordinates, and
+    large matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a
+    doubling number of columns elsewhere. Everything else climbs the staircase. Under a rank limit
+    the split's answer is cut to that rank and refined there, and a start that is given, or the
+    leading eigenvectors of −∇F(0) where the order is large, is filled up to it; otherwise it is
+    BILGO. With a fixed trace the staircase's answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if limited and problem.domain.trace is not None:
