@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import gramian as gm
 from gramian import problems
 from gramian.backends import cpu
+from gramian.losses import Squared
 from gramian.solvers.alternating import Sweeps
 from gramian.solvers.base import Settings
 from gramian.solvers.rough import rough
@@ -67,6 +68,29 @@ def test_enough_steps_solve_every_row(compiled, free):
         right = fits.targets[own] - free * Q[cols[own], -1]
         best = np.linalg.solve(B.T @ B + np.diag(penalty), B.T @ right)
         np.testing.assert_allclose(P[i], best, atol=1e-9)
+
+
+def test_long_rows_are_taken_in_parts():
+    """More entries in a row than are collected at once."""
+    from gramian.backends import _kernels
+
+    count, rng = 2 * _kernels.ROOM + 7, np.random.default_rng(0)
+    cols = cpu.index_array(rng.integers(0, 50, count))
+    starts = cpu.index_array([0, count - 3, count])
+    fits = cpu.RowFits(starts, cols, np.ones(count), rng.normal(size=count), True)
+    start, Q = rng.normal(size=(2, 4)), rng.normal(size=(50, 4))
+    plain, parts = start.copy(), start.copy()
+    lost = fits.refit(plain, Q, np.ones(4), 3, compiled=False)
+    assert fits.refit(parts, Q, np.ones(4), 3, compiled=True) == pytest.approx(lost)
+    np.testing.assert_allclose(parts, plain, rtol=1e-9)
+
+
+def test_a_squared_loss_of_one_weight_or_target_has_its_squares():
+    for loss in (Squared(1.5), Squared(np.arange(3.0)), Squared(0.5, weight=np.arange(1.0, 4.0))):
+        squares, z = loss.least_squares(), np.array([0.3, -1.0, 2.0])
+        assert 0.5 * np.sum((squares.scale * z - squares.targets) ** 2) == pytest.approx(
+            loss.value(z)
+        )
 
 
 def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):

@@ -126,3 +126,9 @@ def test_what_is_wrong_is_said(options, data, message):
 def test_a_right_side_of_another_length():
     with pytest.raises(ValueError, match="178 samples"):
         MODELS["rbf"].fit(X).solve(np.ones(5))
+
+
+def test_masks_are_refused():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match=r"X has .* masked entries"):
+        LowRankKernel(n_components=2).fit(np.ma.masked_array(X, X > 1))

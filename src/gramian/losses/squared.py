@@ -27,5 +27,5 @@ class Squared(Separable):
 
     def least_squares(self) -> LeastSquares:
         """½(s z − t)² with s = √(2ω) and t = s c."""
-        scale = np.broadcast_to(np.sqrt(2.0 * self.weight), np.shape(self.centre))
+        scale = np.sqrt(2.0 * self.weight)
         return LeastSquares(scale, scale * self.centre, None)

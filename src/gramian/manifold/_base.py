@@ -11,6 +11,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import plotting
+from gramian._samples import ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
@@ -83,8 +84,11 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return Graph(n, self.graph_.edges, self.graph_.sq_distances / self._unit)
 
     def _samples(self, X: Any) -> Any:
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
+        refuse_masked(X, "X")
+        return ready(
+            validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
+            )
         )
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
@@ -117,7 +121,9 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         linear embedding) combine their places.
         """
         check_is_fitted(self)
+        refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        X = ready(X)
         return self._place(X) if self.graph_.n_parts == 1 else transform_parts(self, X)
 
     def _place(self, X: Any) -> Array:

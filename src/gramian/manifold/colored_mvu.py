@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 
+from gramian._samples import refuse_odd_labels
 from gramian.manifold.mvu import MVU
 
 Array = NDArray[np.floating]
@@ -63,6 +64,7 @@ class ColoredMVU(MVU):
 
 def side_information(y: ArrayLike) -> Array:
     """Y centred and at unit scale: one-hot labels, or standardised numbers."""
+    refuse_odd_labels(y)
     values = np.asarray(y)
     if values.ndim == 1 and type_of_target(values) != "continuous":
         _, classes = np.unique(values, return_inverse=True)

@@ -93,7 +93,7 @@ class Sweeps:
         self.halves.refit_upper(self.state, STEPS)
         before = self.mixed.copy()
         value = self.halves.refit_lower(self.state, STEPS)
-        if value > self.value and self.points:
+        if self.points and not value <= self.value:
             self.points, self.changes = [], []
             self.state[:] = self.kept
             return

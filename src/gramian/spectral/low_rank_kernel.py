@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from gramian._samples import refuse_masked
 from gramian.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
 
@@ -197,6 +198,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.kernel == "precomputed"
+        refuse_masked(X, "X")
         X = validate_data(
             self, X, reset=reset, accept_sparse=False if precomputed else "csr", dtype=np.float64
         )
