@@ -86,7 +86,8 @@ def minimize(
         What a run of order above 1500 may end with as CONVERGED (below it everything is proved).
         "auto" tries a proof when the gap is estimated to be within the tolerance, and takes the
         estimate only where no proof fits into the memory or into the time (as long as the run
-        took so far, and ten seconds at least); "proved" never does; "estimated" does not try.
+        took so far, and ten seconds at least); "proved" never does; "estimated" takes it, and
+        tries a proof only where the estimate is not sharp enough.
     **options
         Options of the solver itself.
 
