@@ -58,7 +58,7 @@ def _in_tree(tree: Path, case: str) -> dict[str, Any]:
     paths = os.pathsep.join([str(tree / "src"), str(HERE)])
     command = [sys.executable, "-m", "benchmarks._beside", "--one", case]
     done = subprocess.run(
-        command, cwd=tree, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
+        command, cwd=HERE, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True
     )
     if done.returncode:
         raise SystemExit(f"{case} in {tree.name}: {done.stderr.strip().splitlines()[-1]}")
