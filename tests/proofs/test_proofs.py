@@ -1,5 +1,6 @@
 """λ_min proved: every form against all eigenvalues, and against eigenvalues that hide."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,3 +212,27 @@ def test_a_matrix_that_is_not_finite_is_refused():
     A = np.full((4, 4), np.nan)
     with pytest.raises(FloatingPointError, match="not finite"):
         lowest(Matrix(A))
+
+
+def test_a_graph_of_random_links_is_proved_densely_and_a_roll_is_not(monkeypatch):
+    monkeypatch.setattr("gramian.proofs.search.EXACT_ORDER", 10)
+    rng, n = np.random.default_rng(0), 300
+    ends = {"links": rng.integers(0, n, (2, 4 * n)), "path": np.array([range(n - 1), range(1, n)])}
+    for name, (i, j) in ends.items():
+        A = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n)).tocsr()
+        A = sp.csr_array(A + A.T)
+        S = sp.csr_array(sp.diags_array(np.asarray(A.sum(axis=1)).ravel() + 1.0) - A)
+        bottom = lowest(Matrix(S.toarray(), SparseForm(S)))
+        assert bottom.how == ("Cholesky" if name == "links" else "sparse Cholesky")
+        assert bottom.value <= np.linalg.eigvalsh(S.toarray())[0] <= bottom.value + 1e-6
+
+
+def test_trial_factorisations_stop_before_they_take_long():
+    """A graph that fills in is told to take long by its small parts."""
+    rng, n = np.random.default_rng(0), 20_000
+    i, j = rng.integers(0, n, (2, 4 * n))
+    A = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n)).tocsr()
+    A = sp.csr_array(A + A.T + 40 * sp.eye_array(n))
+    started = time.perf_counter()
+    assert SparseForm(A).seconds > 10
+    assert time.perf_counter() - started < 20  # minutes once

@@ -41,11 +41,6 @@ FULL = 0.1
 """A sparse matrix with more than this share of its entries is dense."""
 
 
-DENSE, PLANAR = 2500, 12
-"""Orders up to which a dense factor takes less time than a sparse one that fills in, as it does
-where rows have more entries than this."""
-
-
 @dataclass(frozen=True)
 class Parts:
     """cI + S + U diag(ω) Uᵀ."""
@@ -89,9 +84,7 @@ class Parts:
             U = np.zeros((self.order, 0)) if self.factor is None else self.factor
             weights = np.zeros(0) if self.weights is None else self.weights
             return LowRank(self.scale, U, np.diag(weights))
-        full = self.sparse.nnz > FULL * self.order**2
-        small = self.order <= DENSE and self.sparse.nnz > PLANAR * self.order
-        if full or small or self.columns > BORDER:
+        if self.sparse.nnz > FULL * self.order**2 or self.columns > BORDER:
             return None
         diagonal = self.scale * sp.eye_array(self.order)
         return SparseForm(self.sparse + diagonal, self.factor, self.weights)

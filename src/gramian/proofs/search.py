@@ -15,6 +15,7 @@ from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
 from gramian.proofs.estimate import COARSE, estimated
 from gramian.proofs.low_rank import LowRank
+from gramian.proofs.sparse import SparseForm
 
 Array = NDArray[np.floating]
 
@@ -26,6 +27,9 @@ TRIALS = 6
 
 GUESS = 120
 """Products of the estimate that says where to try first."""
+
+DENSE = 5000
+"""Orders up to which a dense factor takes less time than a sparse one that fills in."""
 
 WIDER = 16.0
 """How much further down the next one is tried where one fails."""
@@ -65,6 +69,8 @@ def lowest(
         if fine or (prove and not _dense_fits(matrix.order, seconds)):
             return found
         form, start = None, found.vector  # columns of very different size: entries tell more
+    if isinstance(form, SparseForm) and form.plain and form.order <= DENSE and form.fills:
+        form = None
     if prove and form is None and _dense_fits(matrix.order, seconds):
         form = DenseForm(matrix.dense(), matrix.slack())
         matrix = form

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian import clock
@@ -23,6 +23,9 @@ SHRINK = 1e-11
 TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 """Nodes of the first trial factorisation, how many times more the next one has, and the seconds
 that none of them is to take."""
+
+SHALLOW = 6
+"""Edges to the farthest node, from one, of a graph whose factor fills in: random links do that."""
 
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
@@ -53,6 +56,12 @@ class SparseForm:
         live = np.zeros(0, dtype=bool) if weights is None else np.asarray(weights) != 0
         self.U = np.zeros((self.order, 0)) if U is None else np.asarray(U, dtype=float)[:, live]
         self.weights = np.zeros(0) if weights is None else np.asarray(weights, dtype=float)[live]
+
+    @cached_property
+    def fills(self) -> bool:
+        """Whether its factor is expected to fill in: all nodes lie a few edges from each other."""
+        steps = dijkstra(abs(self.S), directed=False, unweighted=True, indices=0)
+        return float(np.max(steps, where=np.isfinite(steps), initial=0.0)) <= SHALLOW
 
     @cached_property
     def seconds(self) -> float:
