@@ -223,7 +223,12 @@ def test_a_graph_of_random_links_is_proved_densely_and_a_roll_is_not(monkeypatch
         A = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n)).tocsr()
         A = sp.csr_array(A + A.T)
         S = sp.csr_array(sp.diags_array(np.asarray(A.sum(axis=1)).ravel() + 1.0) - A)
-        bottom = lowest(Matrix(S.toarray(), SparseForm(S)))
+        matrix = Matrix(S.toarray(), SparseForm(S))
+        assert lowest(matrix, seconds=0.5).proved
+        with monkeypatch.context() as cramped:
+            cramped.setattr("gramian.proofs.search._dense_fits", lambda order, seconds: False)
+            assert lowest(matrix).how == "sparse Cholesky"
+        bottom = lowest(matrix)
         assert bottom.how == ("Cholesky" if name == "links" else "sparse Cholesky")
         assert bottom.value <= np.linalg.eigvalsh(S.toarray())[0] <= bottom.value + 1e-6
 

@@ -205,7 +205,7 @@ class _Climb:
             hoped = self._certificate(image, _guess(min(again.hope, ground.hope)))
             if self._optimal(hoped):
                 return hoped
-            ground = again
+            return self._certificate(image, _guess(min(again.bound, ground.hope)))
         return self._certificate(image, _guess(ground.bound))
 
     def _certificate(self, image: Any, bottom: Bottom | float) -> Certificate:
