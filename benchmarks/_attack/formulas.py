@@ -19,9 +19,11 @@ Forms = Callable[[np.ndarray], np.ndarray]
 
 TERMS, INSIDE, SQUARES = 1e-9, 1e-12, 1e-14
 TINY = 1e-290
+WIDE, SLICED, SLICES = 100_000, 10**8, 3
 """Allowed rounding: of the terms of F, of what cancels within a term, and where it is squared.
 
-Below `TINY` numbers lose their digits.
+Below `TINY` numbers lose their digits. Above `WIDE` entries absolute values are kept in float64,
+above `SLICED` multiplications a product is made of slices.
 """
 
 
@@ -109,13 +111,14 @@ class Formula:
     def _gram(self, L: np.ndarray) -> Valued:
         """tr((AM)²) = ‖LᵀAL‖² and tr(BM²) = ⟨LᵀBL, LᵀL⟩."""
         total = Valued(LD(0), LD(0))
+        rough = np.abs(L).astype(float) if L.size > WIDE else np.abs(L)
         for name, other in (("A", "A"), ("B", None)):
             if getattr(self, name) is None:
                 continue
-            inner = L.T @ _product(self._extended(name), L)
-            right = inner if other else L.T @ L
-            size = np.abs(L).T @ _product(self._absolute(name), np.abs(L))
-            outer = size if other else np.abs(L).T @ np.abs(L)
+            inner = dense_product(L.T, _product(self._extended(name), L))
+            right = inner if other else dense_product(L.T, L)
+            size = rough.T @ _product(self._absolute(name), rough)
+            outer = size if other else rough.T @ rough
             value = np.sum(inner * right)
             inside = np.sum(np.abs(inner) * outer + size * np.abs(right))
             slack = TERMS * value + INSIDE * inside + SQUARES * np.sum(size * outer)
@@ -130,7 +133,9 @@ class Formula:
     def _absolute(self, name: str) -> Any:
         key = f"|{name}|"
         if key not in self.cache:
-            self.cache[key] = abs(self._extended(name))
+            matrix = self._extended(name)
+            large = sp.issparse(matrix) or np.size(matrix) > WIDE
+            self.cache[key] = abs(matrix).astype(float) if large else abs(matrix)
         return self.cache[key]
 
 
@@ -142,7 +147,41 @@ def extended(matrix: Any) -> Any:
 
 
 def _product(C: Any, V: np.ndarray) -> np.ndarray:
-    return C * V if np.ndim(C) == 0 and not sp.issparse(C) else C @ V
+    if sp.issparse(C):
+        return C @ V
+    return C * V if np.ndim(C) == 0 else dense_product(C, V)
+
+
+def dense_product(P: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """PQ; a large one from slices whose products are exact in float64.
+
+    Extended precision has no BLAS, and some 40 s for one product of order 1,550 would be counted
+    against the library. Slices of b bits with 2b + log₂k ≤ 53 multiply without rounding (Ozaki et
+    al. 2012); three of them hold the 63 bits below the largest entry of a row of P, a column of Q.
+    """
+    inner = P.shape[1]
+    if P.dtype != LD or P.shape[0] * inner * Q.shape[1] < SLICED:
+        return np.asarray(P @ Q)
+    bits = int((53 - np.ceil(np.log2(inner))) // 2)
+    left, rows = _slices(P, bits)
+    right, columns = _slices(Q.T, bits)
+    total = np.zeros((P.shape[0], Q.shape[1]), dtype=LD)
+    for depth in reversed(range(SLICES)):
+        for s in range(depth + 1):
+            total += np.ldexp(LD(1), -(depth + 2) * bits) * (left[s] @ right[depth - s].T)
+    return np.ldexp(total, rows[:, None] + columns)
+
+
+def _slices(P: np.ndarray, bits: int) -> tuple[list[np.ndarray], np.ndarray]:
+    """Matrices of whole numbers N_s and exponents e with rows P_i = 2^eᵢ Σ_s 2^(−s·bits) N_s,i."""
+    _, exponents = np.frexp(np.max(np.abs(P), axis=1, initial=0))
+    rest, parts = np.ldexp(P, -exponents[:, None]), []
+    for _ in range(SLICES):
+        rest = np.ldexp(rest, bits)
+        part = np.rint(rest)
+        rest = rest - part
+        parts.append(part.astype(float))
+    return parts, exponents
 
 
 def _of_term(term: Term, L: np.ndarray) -> Valued:

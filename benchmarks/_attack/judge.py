@@ -5,7 +5,7 @@ is enough to show it false, whoever found the point.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,13 @@ class Truth:
     value: Any = np.inf
     by: str = "nobody"
     factor: np.ndarray | None = None
+    seen: dict[int, tuple[np.ndarray, Valued]] = field(default_factory=dict)
+
+    def at(self, factor: np.ndarray) -> Valued:
+        """F there, evaluated once for each array."""
+        if id(factor) not in self.seen:
+            self.seen[id(factor)] = factor, self.formula(factor)
+        return self.seen[id(factor)][1]
 
     def offer(self, by: str, factor: np.ndarray) -> Valued | None:
         """Evaluate a point and keep it where it is the lowest."""
@@ -57,7 +64,7 @@ class Truth:
             return None
         if self.formula.trace is not None and not np.any(factor):
             return None
-        found = self.formula(factor)
+        found = self.at(factor)
         if np.isfinite(found.value) and found.value + found.slack < self.value:
             self.value, self.by, self.factor = found.value + found.slack, by, factor
         return found
@@ -72,7 +79,7 @@ def judge(
     proved = bounded is True
     for claim in claims:
         certified += claim.gap is not None
-        own = truth.formula(claim.factor) if np.all(np.isfinite(claim.factor)) else None
+        own = truth.at(claim.factor) if np.all(np.isfinite(claim.factor)) else None
         for kind, reason in _flaws(claim, own, truth, bounded, proved):
             alarms.append(_alarm(kind, reason, claim, truth))
     return alarms, certified
