@@ -154,6 +154,8 @@ class Objective(ABC):
     order: int
     quadratic: bool
     constant: float
+    sees: int | None = None
+    """Of how many linear functions of M it is made, beside one linear term, where it is."""
     thin: bool = False
     """Whether it multiplies factors by sparse matrices and small ones only."""
     wide: bool = False
@@ -241,6 +243,14 @@ class Objective(ABC):
         """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
         raise NotImplementedError
 
+    def support(self, image: Any) -> Any:
+        """A linear function below F that touches it at M (`Support`), None where there is none."""
+        return None
+
+    def dual_support(self, w: Array) -> Any:
+        """The linear function below F that belongs to a dual vector (`Support`)."""
+        raise NotImplementedError
+
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
         return iter(())
@@ -250,8 +260,13 @@ class Objective(ABC):
         return iter(())
 
     def rank_bound(self) -> int:
-        """A rank that some minimiser over the cone has or stays below."""
-        return self.order
+        """A rank that some minimiser over the cone has or stays below.
+
+        r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image.
+        """
+        if self.sees is None:
+            return self.order
+        return min(self.order, int((np.sqrt(8 * (self.sees + 1) + 1) - 1) / 2))
 
     def smoothed(self, mu: float) -> Objective | None:
         """The same objective with its loss smoothed by μ, None where no μ is part of it."""

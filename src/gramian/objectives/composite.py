@@ -46,6 +46,7 @@ from gramian.objectives.matrices import (
 )
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form
+from gramian.objectives.supports import Support, feasible
 from gramian.proofs import lowest, rounded_sum
 
 Array = NDArray[np.floating]
@@ -84,7 +85,7 @@ class Composite(Objective):
         self.map, self.loss, self.constant = map, loss, float(constant)
         if loss.size not in (None, map.size):
             raise ValueError(f"the loss is for {loss.size} values, but the map gives {map.size}")
-        self.order = map.order
+        self.order, self.sees = map.order, map.size
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)
         self.wide = isinstance(map, BlockEntries)
@@ -315,10 +316,6 @@ class Composite(Objective):
         found = self._dual_point(w + shift * inner.map.kept)
         yield replace(found, how=bottom.how, miss=bottom.miss)
 
-    def rank_bound(self) -> int:
-        """r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image."""
-        return min(self.order, int((np.sqrt(8 * (self.map.size + 1) + 1) - 1) / 2))
-
     def smoothed(self, mu: float) -> Composite | None:
         loss = self.loss.smoothed(mu)
         if loss is None:
@@ -340,19 +337,26 @@ class Composite(Objective):
         adjoint is I, or shifted along equal weights where their adjoint P is a Laplacian: by
         −λ_min of the pencil (𝒜*(w) + C, P).
         """
-        c = self.C.lower
-        if bottom >= 0:
-            yield self._dual_point(w, by_bottom=True)
+        support = self.dual_support(w)
+        yield from feasible(support, bottom)
+        if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
-        if c > 0 and np.isfinite(bottom):
-            yield self._dual_point(w * (c / (c - bottom)), by_bottom=True)
+        shift = None if self._image_root is None else self._pencil_shift(w)
+        if shift is not None:
+            yield self._dual_point(w + shift)
+
+    def support(self, image: CompositeImage) -> Support:
+        return self.dual_support(self.dual(image))
+
+    def dual_support(self, w: Array) -> Support:
+        """−g*(w) under the slope 𝒜*(w) + C."""
         identity = self.map.identity_weights()
-        if identity is not None and np.isfinite(bottom):
-            yield self._dual_point(w - bottom * identity, by_bottom=True)
-        elif self._image_root is not None:
-            shift = self._pencil_shift(w)
-            if shift is not None:
-                yield self._dual_point(w + shift)
+
+        def at(w: Array) -> float:
+            return self.constant - self.loss.conjugate(w)
+
+        shifted = None if identity is None else lambda t: at(w + t * identity)
+        return Support(at(w), self.C.lower, lambda s: at(s * w), shifted)
 
     def _pencil_shift(self, w: Array) -> float | None:
         """The least t with 𝒜*(w + t) + C ⪰ 0, None where P = 𝒜*(1) cannot mend it.
@@ -382,9 +386,8 @@ class Composite(Objective):
             return None
         return vectors[:, live] / np.sqrt(values[live]), vectors[:, ~live]
 
-    def _dual_point(self, w: Array, *, by_bottom: bool = False) -> LowerBound:
-        value = self.constant - self.loss.conjugate(w)
-        return LowerBound(value, "Fenchel dual point", by_bottom=by_bottom)
+    def _dual_point(self, w: Array) -> LowerBound:
+        return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")
 
     def _vector_gradient(self, w: Array) -> Callable[[Array], Array]:
         """v ↦ (𝒜*(w) + C)v, as one sparse matrix where both are sparse."""

@@ -24,6 +24,7 @@ from gramian.objectives.matrices import (
 )
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import quadratic_parts
+from gramian.objectives.supports import Support
 from gramian.proofs import EXACT_ORDER, eigen_seconds, rounded_sum
 
 Array = NDArray[np.floating]
@@ -295,6 +296,22 @@ class GramQuadratic(Objective):
         if self._growth is not None:
             return self._growth
         return Growth(self.constant, 2 * self.C.lower, self.modulus / self.order)
+
+    def support(self, image: GramImage) -> Support:
+        """−q(M) under the slope ∇q(M) + 2C, q the square part; q*(s∇q(M)) = s²q(M).
+
+        Its shift by tI costs t·tr M + t²n/4m, where q is strongly convex.
+        """
+        trace, m = _square(image.factor), self.modulus
+        q = self.value(image) - self.constant - 2 * _inner(image.factor, image.CL)
+
+        def shifted(t: float) -> float:
+            return self.constant - q - t * trace - t * t * self.order / (4 * m)
+
+        def shrunk(s: float) -> float:
+            return self.constant - s * s * q
+
+        return Support(shrunk(1.0), 2 * self.C.lower, shrunk, shifted if m > 0 else None)
 
     def lower_bounds(self, image: GramImage, bottom: float) -> Iterator[LowerBound]:
         """For every S ⪰ 0, with G = ∇F(M): F(M) − F* ≤ ⟨S, M⟩ + ¼⟨G − S, 𝓗⁻¹(G − S)⟩.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -134,6 +135,39 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
         return _span(map, w, known)
     sparse = sparse_adjoint(map, w)
     return None if sparse is None else (known + Parts(map.order, sparse=sparse)).form()
+
+
+def joined_form(order: int, forms: Sequence[Any]) -> Any:
+    """The form of a sum of matrices by those of its parts, None where one of them has none."""
+    if all(isinstance(form, Bipartite) for form in forms):
+        return Bipartite(sum(form.scale for form in forms), sum(form.B for form in forms))
+    known = [_form_parts(form) for form in forms]
+    joined = Parts(order)
+    for part in known:
+        if part is None:
+            return None
+        joined = joined + part
+    return joined.form()
+
+
+def _form_parts(form: Any) -> Parts | None:
+    if isinstance(form, SparseForm) and form.plain:
+        columns = form.weights.size > 0
+        return Parts(
+            form.order,
+            0.0,
+            form.S,
+            form.U if columns else None,
+            form.weights if columns else None,
+        )
+    if isinstance(form, Bipartite):
+        sparse = sp.block_array([[None, form.B], [form.B.T, None]], format="csr")
+        return Parts(sum(form.B.shape), form.scale, sparse)
+    if isinstance(form, LowRank):
+        diagonal = np.asarray(form.W.diagonal())
+        if abs(form.W - sp.diags_array(diagonal)).sum() == 0:
+            return Parts(form.U.shape[0], form.scale, None, form.U, diagonal)
+    return None
 
 
 def sparse_adjoint(map: LinearMap, w: Array) -> Any:

@@ -21,6 +21,8 @@ from gramian.objectives.base import (
 )
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.restriction import TotalRestriction
+from gramian.objectives.structure import joined_form
+from gramian.objectives.supports import Support, feasible, total
 
 Array = NDArray[np.floating]
 
@@ -43,6 +45,8 @@ class Sum(Objective):
             raise ValueError(f"a sum needs objectives of one order, got {sorted(orders)}")
         self.order = orders.pop()
         self.quadratic = all(part.quadratic for part in self.parts)
+        sizes = [part.sees for part in self.parts if part.sees is not None]
+        self.sees = sum(sizes) if len(sizes) == len(self.parts) else None
         self.thin = all(part.thin for part in self.parts)
         self.constant = sum(part.constant for part in self.parts)
 
@@ -56,13 +60,27 @@ class Sum(Objective):
         return sum(part.value(i) for part, i in self._with(image))
 
     def gradient(self, image: SumImage) -> SymmetricOperator:
-        gradients = [part.gradient(i) for part, i in self._with(image)]
-        return SymmetricOperator(
-            self.order,
-            lambda V: reduce(add, (G @ V for G in gradients)),
-            lambda: reduce(add, (G.dense() for G in gradients)),
-            errors=lambda: reduce(add, (G.slack() for G in gradients)),
-        )
+        return self._together([part.gradient(i) for part, i in self._with(image)])
+
+    def dual(self, image: SumImage) -> Array | None:
+        """Those of the parts, one after another, where each of them has one."""
+        duals = [part.dual(i) for part, i in self._with(image)]
+        if any(w is None for w in duals):
+            return None
+        return np.concatenate([np.ravel(w) for w in duals if w is not None])
+
+    def dual_operator(self, w: Array) -> SymmetricOperator:
+        return self._together([part.dual_operator(v) for part, v in self._split(w)])
+
+    def dual_support(self, w: Array) -> Support:
+        return total([part.dual_support(v) for part, v in self._split(w)])
+
+    def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
+        return feasible(self.dual_support(w), bottom)
+
+    def support(self, image: SumImage) -> Support | None:
+        parts = [part.support(i) for part, i in self._with(image)]
+        return None if any(part is None for part in parts) else total(parts)
 
     def rounding(self, image: SumImage) -> float:
         return sum(part.rounding(i) for part, i in self._with(image))
@@ -113,18 +131,36 @@ class Sum(Objective):
         return sum(part.modulus for part in self.parts)
 
     def lower_bounds(self, image: SumImage, bottom: float) -> Iterator[LowerBound]:
+        support = self.support(image)
+        if support is not None:
+            yield from feasible(support, bottom)
+        if self.modulus > 0 and self.order <= DENSE_ORDER:
+            yield self._convexity_bound(image)
+
+    def _convexity_bound(self, image: SumImage) -> LowerBound:
         """min over N ⪰ 0 of F(M) + ⟨∇F, N − M⟩ + m‖N − M‖², at N = P₊(M − ∇F/2m)."""
         m = self.modulus
-        if m <= 0 or self.order > DENSE_ORDER:
-            return
         G, M = self.gradient(image).dense(), image.factor @ image.factor.T
         values, vectors = np.linalg.eigh(M - G / (2 * m))
         step = (vectors * np.maximum(values, 0.0)) @ vectors.T - M
         fall = float(np.sum(G * step) + m * np.sum(step * step))
-        yield LowerBound(self.value(image) + fall, "strong convexity")
+        return LowerBound(self.value(image) + fall, "strong convexity")
 
     def growth(self) -> Growth:
         return reduce(add, (part.growth() for part in self.parts))
+
+    def _together(self, operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
+        return SymmetricOperator(
+            self.order,
+            lambda V: reduce(add, (G @ V for G in operators)),
+            lambda: reduce(add, (G.dense() for G in operators)),
+            lambda: joined_form(self.order, [G.form() for G in operators]),
+            lambda: reduce(add, (G.slack() for G in operators)),
+        )
+
+    def _split(self, w: Array) -> zip[tuple[Objective, Array]]:
+        ends = np.cumsum([part.sees for part in self.parts])[:-1]
+        return zip(self.parts, np.split(w, ends), strict=True)
 
     def _with(self, image: SumImage) -> zip[tuple[Objective, Any]]:
         return zip(self.parts, image.parts, strict=True)

@@ -1,0 +1,65 @@
+"""How a point becomes a feasible dual one: a linear function below F, moved until its slope is PSD.
+
+Where F(N) ≥ d + ⟨G, N⟩ for every N ⪰ 0 and G ⪰ 0, F is never below d. The slope ∇F(M) of a point
+is not PSD as a rule, and one scalar makes it so: it is shrunk towards the linear term of F, or
+shifted along the identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.objectives.base import LowerBound
+
+
+@dataclass(frozen=True)
+class Support:
+    """d and G with F(N) ≥ d + ⟨G, N⟩ over the cone, and what d becomes as G is moved."""
+
+    value: float
+    floor: float = -np.inf
+    """c with C ⪰ cI for the linear term C of F."""
+    shrunk: Callable[[float], float] | None = None
+    """s ↦ d for the slope sG + (1 − s)C, 0 ≤ s ≤ 1."""
+    shifted: Callable[[float], float] | None = None
+    """t ↦ d for the slope G + tI."""
+
+
+def total(parts: Sequence[Support]) -> Support:
+    """The sum of supports, one for each part of a sum; the part that pays least is shifted."""
+    value = sum(part.value for part in parts)
+    shrinks = [part.shrunk for part in parts]
+    shifts = [(part.value, part.shifted) for part in parts if part.shifted is not None]
+
+    def shrunk(s: float) -> float:
+        return sum(shrink(s) for shrink in shrinks if shrink is not None)
+
+    def shifted(t: float) -> float:
+        return max(value - own + shift(t) for own, shift in shifts)
+
+    return Support(
+        value,
+        sum(part.floor for part in parts),
+        shrunk if all(shrinks) else None,
+        shifted if shifts else None,
+    )
+
+
+def feasible(support: Support, bottom: float) -> Iterator[LowerBound]:
+    """The bounds of a support whose slope has λ_min ≥ `bottom`: s = c/(c − bottom), t = −bottom."""
+    if bottom >= 0:
+        yield _bound(support.value)
+        return
+    if not np.isfinite(bottom):
+        return
+    if support.floor > 0 and support.shrunk is not None:
+        yield _bound(support.shrunk(support.floor / (support.floor - bottom)))
+    if support.shifted is not None:
+        yield _bound(support.shifted(-bottom))
+
+
+def _bound(value: float) -> LowerBound:
+    return LowerBound(value, "Fenchel dual point", by_bottom=True)
