@@ -43,6 +43,10 @@ def _quietly(find: Any) -> np.ndarray | None:
             factor = find()
     except (ArithmeticError, ValueError, np.linalg.LinAlgError):
         return None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # Clarabel's own
+            raise
+        return None
     return factor if factor is not None and np.all(np.isfinite(factor)) else None
 
 

@@ -286,3 +286,19 @@ def test_a_limit_ends_a_call_that_takes_far_longer(n):
 def test_what_a_solver_apart_complains_of_is_told():
     with pytest.raises(RuntimeError, match=r"clarabel ended without an answer: .*KeyError"):
         conic_call.call("clarabel", {}, 30.0)
+
+
+def test_a_solver_that_breaks_down_is_one_that_stalled(monkeypatch):
+    """Clarabel's panics are no `Exception`: they would go through every handler of a user."""
+
+    class PanicException(BaseException):  # the name that Rust's bindings give it
+        pass
+
+    def broken(*arguments):
+        raise PanicException("Eigval error: Eigen(1)")
+
+    clarabel = pytest.importorskip("clarabel")
+    monkeypatch.setattr(clarabel, "DefaultSolver", broken)
+    result = gm.minimize(BY_NAME["squared-distances"].problem, "conic")
+    assert result.status is Status.STALLED
+    assert np.isfinite(result.value)

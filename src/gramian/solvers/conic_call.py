@@ -75,7 +75,12 @@ def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
     options.chordal_decomposition_enable = data["decompose"]
     blocks = [cones[kind](size) for kind, size in data["cones"]]
     arrays = (data["P"], data["q"], data["A"], data["b"])
-    found = clarabel.DefaultSolver(*arrays, blocks, options).solve()
+    try:
+        found = clarabel.DefaultSolver(*arrays, blocks, options).solve()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust: no Exception, and not to import
+            raise
+        return Answer([float("nan")], 0, False, False)
     status = clarabel.SolverStatus
     return Answer(
         [float(number) for number in found.x],
