@@ -177,23 +177,23 @@ class GramQuadratic(Objective):
 
         The norms of A, B and C come first, and the sizes of their entries where those say too much.
         """
-        trace = _square(image.factor)
-        quick = self._rounding(image, *(size * trace for size in self._sizes))
-        if quick <= SMALL_ROUNDING * abs(self.value(image)):
+        trace, value = _square(image.factor), abs(self.value(image))
+        quick = self._rounding(image, value, *(size * trace for size in self._sizes))
+        if quick <= SMALL_ROUNDING * value:
             return quick
         sizes = np.abs(image.factor)
         exact = (
             float(np.linalg.norm(sizes.T @ absolute_product(matrix, sizes)))
             for matrix in (self.A, self.B, self.C)
         )
-        return min(quick, self._rounding(image, *exact))
+        return min(quick, self._rounding(image, value, *exact))
 
-    def _rounding(self, image: GramImage, a: float, b: float, c: float) -> float:
+    def _rounding(self, image: GramImage, value: float, a: float, b: float, c: float) -> float:
         L, unit = image.factor, rounded_sum(self.order)
         plain = float(np.linalg.norm(L.T @ L))
         through_A = float(np.linalg.norm(L.T @ image.AL))
         through_B = float(np.linalg.norm(L.T @ image.BL))
-        value = abs(self.value(image)) + abs(self.constant)
+        value += abs(self.constant)
         a, b, c = unit * a, unit * b, unit * c
         terms = 2 * a * through_A + a * a + b * plain + unit * through_B * plain + 2 * c
         return 4 * rounded_sum(1) * (value + through_A**2 + through_B * plain) + 2 * terms

@@ -110,7 +110,7 @@ class Solver:
     max_iter: int = 1000
     """Iterations at most, unless told."""
 
-    @property
+    @cached_property
     def options(self) -> list[str]:
         """The keyword options of this solver."""
         parameters = inspect.signature(self.run).parameters.values()
