@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.search import Point, quasi_newton
 from gramian.solvers import biconvex
 from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
 
 Array = NDArray[np.floating]
 
 PATIENCE = 50
+MEMORY = 10
 RAISE_EVERY = 50
 RAISE = 3.0
 
@@ -68,18 +69,12 @@ def _solve(
 ) -> Array:
     """argmin over X of f(X, other) + ½ρ‖X − centre‖², roughly."""
 
-    def value_and_gradient(x: Array) -> tuple[float, Array]:
+    def evaluate(x: Array) -> Point:
         X = x.reshape(start.shape)
         image = objective.pair_image(X, other)
         away = X - centre
         value = objective.value(image) + 0.5 * rho * float(np.sum(away * away))
-        return value, (objective.gradient(image) @ other + rho * away).ravel()
+        return Point(x, value, (objective.gradient(image) @ other + rho * away).ravel())
 
-    found = scipy.optimize.minimize(
-        value_and_gradient,
-        start.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": inner, "ftol": 0.0, "gtol": 0.0},
-    )
+    found = quasi_newton(evaluate, start.ravel(), iterations=inner, memory=MEMORY)
     return found.x.reshape(start.shape)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
+from gramian.search import Point, quasi_newton
 from gramian.solvers.base import (
     Run,
     Settings,
@@ -47,41 +47,26 @@ def descend(
     """
     if factor.shape[1] == 0:
         return factor
-    shape, last = factor.shape, None
 
     def placed(x: Array) -> tuple[Array, float]:
         scale = 1.0 if trace is None else float(np.sqrt(trace) / np.linalg.norm(x))
-        return scale * x.reshape(shape), scale
+        return scale * x.reshape(factor.shape), scale
 
-    def value_and_gradient(x: Array) -> tuple[float, Array]:
-        nonlocal last
+    def evaluate(x: Array) -> Point:
         L, scale = placed(x)
-        image = last = objective.image(L)
+        image = objective.image(L)
         slope = objective.gradient_factor(image)
         if trace is not None:
             slope = scale * (slope - (np.sum(slope * L) / trace) * L)
-        return objective.value(image), slope.ravel()
+        return Point(x, objective.value(image), slope.ravel(), image)
 
-    def after(intermediate_result: Any) -> None:
-        if watch is not None:  # the line search ends with the point it takes
-            watch(last)
-        if settings.expired():
-            raise StopIteration
+    def after(point: Point) -> bool:
+        if watch is not None:
+            watch(point.image)
+        return settings.expired()
 
-    first = np.max(np.abs(value_and_gradient(factor.ravel())[1]), initial=0.0)
-    found = scipy.optimize.minimize(
-        value_and_gradient,
-        factor.ravel(),
-        jac=True,
-        method="L-BFGS-B",
-        callback=after,
-        options={
-            "maxiter": iterations,
-            "maxfun": 4 * iterations,
-            "maxcor": memory,
-            "ftol": 0.0,
-            "gtol": tol * first,
-        },
+    found = quasi_newton(
+        evaluate, factor.ravel(), iterations=iterations, memory=memory, tol=tol, after=after
     )
     return np.ascontiguousarray(placed(found.x)[0])
 

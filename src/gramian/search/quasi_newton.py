@@ -1,0 +1,186 @@
+"""L-BFGS: steps along −Hg, where H is made of the last steps and changes of the gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+Array = NDArray[np.floating]
+
+DESCENT, CURVATURE = 1e-4, 0.9
+"""Of the first slope: what a step has to gain, and what of the slope it may leave (Wolfe)."""
+
+TRIALS = 20
+"""Points that a line search looks at."""
+
+PATIENCE = 10
+"""Steps that gain nothing but rounding before the descent ends."""
+
+EXPANSION = 4.0
+"""How many times longer the next trial is where F still falls."""
+
+INSIDE = 0.1
+"""Of a bracket: how near to its ends a trial may be."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """x, F(x), ∇F(x), and whatever F has computed of x."""
+
+    x: Array
+    value: float
+    gradient: Array
+    image: Any = None
+
+
+class Pairs:
+    """H = γI + [S γY] K [S γY]ᵀ for the last steps s and changes y of the gradient.
+
+    The compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with R the upper triangle of
+    SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and changes are the rows of
+    one block, which is read once for its products with g and y, and once for Hg.
+    """
+
+    def __init__(self, size: int, memory: int, dtype: Any) -> None:
+        self.block = np.zeros((2 * memory, size), dtype=dtype)
+        self.products = np.zeros(2 * memory, dtype=dtype)
+        self.SY, self.YY = np.zeros((memory, memory)), np.zeros((memory, memory))
+        self.memory, self.taken = memory, 0
+
+    def clear(self) -> None:
+        self.taken = 0
+
+    def add(self, old: Point, new: Point) -> None:
+        """Take a step along, the oldest one dropped; not one that is flat to rounding."""
+        step, change = new.x - old.x, new.gradient - old.gradient
+        if not float(step @ change) > np.finfo(change.dtype).eps * float(change @ change):
+            self.products = self.block @ new.gradient
+            return
+        k, m = self.taken % self.memory, self.memory
+        self.block[k], self.block[m + k] = step, change
+        self.taken += 1
+        products = self.block @ np.stack([change, new.gradient], axis=1)
+        self.SY[:, k] = products[:m, 0]
+        self.YY[:, k] = self.YY[k, :] = products[m:, 0]
+        self.products = products[:, 1]
+
+    def times(self, g: Array) -> Array:
+        """Hg for the gradient g of the last point."""
+        if self.taken == 0:
+            return g.copy()
+        m, count = self.memory, min(self.taken, self.memory)
+        order = np.arange(self.taken - count, self.taken) % m
+        products = self.products
+        R = np.triu(self.SY[np.ix_(order, order)])
+        YY = self.YY[np.ix_(order, order)]
+        gamma = float(R[-1, -1] / YY[-1, -1])
+        u = solve_triangular(R, products[order], check_finite=False)
+        v = np.diag(R) * u + gamma * (YY @ u - products[m + order])
+        weights = np.zeros(2 * m, dtype=self.block.dtype)
+        weights[order] = solve_triangular(R, v, trans="T", check_finite=False)
+        weights[m + order] = -gamma * u
+        found = weights @ self.block
+        found += gamma * g
+        return found
+
+
+def quasi_newton(
+    evaluate: Callable[[Array], Point],
+    start: Array,
+    *,
+    iterations: int,
+    memory: int,
+    tol: float = 0.0,
+    after: Callable[[Point], bool] = lambda point: False,
+) -> Point:
+    """The point that L-BFGS comes to, or the last where `after` says that it is enough.
+
+    It ends where no entry of the gradient is above `tol` of the largest at the start. The exact
+    search along a line of factors takes as many steps as this one, and two products with the data
+    for each where this one needs hardly more than one.
+    """
+    point = evaluate(start)
+    enough = tol * _largest(point.gradient)
+    pairs = Pairs(start.size, memory, point.gradient.dtype)
+    quiet = 0
+    for _ in range(iterations):
+        if not _largest(point.gradient) > enough or quiet == PATIENCE:
+            break
+        found = _step(evaluate, point, pairs)
+        if found is None and pairs.taken:
+            pairs.clear()
+            found = _step(evaluate, point, pairs)
+        if found is None:
+            break
+        pairs.add(point, found)
+        quiet = quiet + 1 if found.value >= point.value - _noise(point) else 0
+        point = found
+        if after(point):
+            break
+    return point
+
+
+def _step(evaluate: Callable[[Array], Point], point: Point, pairs: Pairs) -> Point | None:
+    direction = -pairs.times(point.gradient)
+    slope = float(direction @ point.gradient)
+    if not (slope < 0 and np.isfinite(slope)):
+        return None
+    first = 1.0 if pairs.taken else min(1.0, float(1.0 / np.sqrt(-slope)))
+    return wolfe(evaluate, point, direction, slope, first)
+
+
+def wolfe(
+    evaluate: Callable[[Array], Point], point: Point, direction: Array, slope: float, first: float
+) -> Point | None:
+    """A point along the direction that gains enough and leaves less of the slope (weak Wolfe).
+
+    Where F has no digits left to show a gain, its slope tells (Hager and Zhang 2005, eq. (4)).
+    """
+    low, high = (0.0, point.value, slope), None
+    noise = _noise(point)
+    length = first
+    for _ in range(TRIALS):
+        found = evaluate(point.x + length * direction)
+        left = float(found.gradient @ direction)
+        known = bool(np.isfinite(found.value) and np.isfinite(left))
+        gains = known and found.value <= point.value + DESCENT * length * slope
+        level = known and found.value <= point.value + noise
+        if (gains or (level and left <= (2 * DESCENT - 1) * slope)) and left >= CURVATURE * slope:
+            return found
+        end = length, found.value if known else np.inf, left
+        if gains or (level and left < 0):
+            low = end
+        else:
+            high = end
+        length = _next_trial(low, high)
+    return None
+
+
+def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float] | None) -> float:
+    """The least of the cubic through both ends of the bracket, well inside it; or farther out."""
+    if high is None:
+        return EXPANSION * low[0]
+    (a, at_a, slope_a), (b, at_b, slope_b) = low, high
+    width = b - a
+    inside = 0.5
+    if np.isfinite(at_b):
+        chord = slope_a + slope_b - 3 * (at_b - at_a) / width
+        square = chord * chord - slope_a * slope_b
+        if square >= 0 and slope_b - slope_a + 2 * np.sqrt(square) != 0:
+            root = np.sqrt(square)
+            inside = 1 - (slope_b + root - chord) / (slope_b - slope_a + 2 * root)
+    return a + width * float(np.clip(inside, INSIDE, 1 - INSIDE))
+
+
+def _noise(point: Point) -> float:
+    """What F can be off by, at least."""
+    return float(np.finfo(float).eps) * abs(point.value)
+
+
+def _largest(gradient: Array) -> float:
+    return float(np.max(np.abs(gradient), initial=0.0))
