@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import pytest
 
-from gramian.backends import cpu
+from gramian.backends import cpu, threads
 
 BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 DTYPES = pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -139,15 +139,14 @@ def test_pattern_refuses_more_half_edges_than_int32_counts(monkeypatch):
 
 @SCATTERS
 def test_results_do_not_depend_on_the_number_of_threads(scatter, dense, monkeypatch):
-    from gramian.backends import _kernels
-
     rows, cols = random_pairs(500, 20_000)
     w = np.random.default_rng(2).standard_normal(20_000)
     U, V = random_factors(500, 5, np.float64)
     pattern = cpu.Pattern.from_pairs(rows, cols, 500)
     answers = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(_kernels, "THREADS", threads)
+    monkeypatch.setattr(threads, "WORK", 1000)
+    for count in (1, 2, 5):
+        monkeypatch.setattr(threads, "cores", lambda count=count: count)
         z = cpu.gather_entries(U, V, rows, cols, compiled=True)
         answers.append((z, scatter(w, V, pattern, compiled=True)))
     for z, product in answers[1:]:
@@ -213,12 +212,9 @@ def test_kernels_compile_without_a_writable_cache(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_starts_its_own_threads(monkeypatch):
-    from gramian.backends import _kernels
-
-    monkeypatch.setattr(_kernels, "THREADS", 2)
-    before = cpu._thread_pool(2)
+def test_a_forked_child_starts_its_own_threads():
+    before = threads._pool()
     child = os.fork()
     if child == 0:
-        os._exit(0 if cpu._thread_pool(2) is not before else 1)
+        os._exit(0 if threads._pool() is not before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gramian as gm
 from gramian import problems
-from gramian.backends import cpu
+from gramian.backends import cpu, threads
 from gramian.losses import Squared
 from gramian.solvers.alternating import Sweeps
 from gramian.solvers.base import Settings
@@ -94,14 +94,13 @@ def test_a_squared_loss_of_one_weight_or_target_has_its_squares():
 
 
 def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
-    from gramian.backends import _kernels
-
     _, _, fits = row_fits(400, 300, True)
     rng = np.random.default_rng(1)
     start, Q = rng.normal(size=(400, 9)), rng.normal(size=(300, 9))
     answers = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr(_kernels, "THREADS", threads)
+    monkeypatch.setattr(threads, "WORK", 1000)
+    for count in (1, 2, 5):
+        monkeypatch.setattr(threads, "cores", lambda count=count: count)
         P = start.copy()
         fits.refit(P, Q, np.ones(9), 3, compiled=True)
         answers.append(P)

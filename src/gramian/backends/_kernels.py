@@ -34,8 +34,6 @@ NARROW = 8
 CACHE_LINE = 64
 # Rows of a factor that are collected for one row of the other: 3 MB of 200 columns.
 ROOM = 2048
-# The cores this process may use, or fewer if NUMBA_NUM_THREADS says so (joblib sets it, too).
-THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

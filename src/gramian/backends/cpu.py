@@ -16,16 +16,15 @@ the maps check them once, when they are built.
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from gramian.backends.threads import in_parts
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
@@ -47,9 +46,6 @@ NEAR_BYTES = 2**18
 STEP_SAMPLE = 4_096
 
 MAX_EDGES = np.iinfo(np.int32).max // 2
-
-# Parts of a compiled call per thread: a core that others slow down then takes fewer of them.
-PARTS_PER_THREAD = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +133,7 @@ def gather_products(
     z = np.empty(rows.size)
     if _use_compiled(compiled, rows.size * U.shape[1]):
         far = _lie_far(V, cols)
-        _launch("gather_entries", rows.size, U, V, True, far, rows, cols, z)
+        _launch("gather_entries", rows.size, z.size * U.shape[1], U, V, True, far, rows, cols, z)
     else:
         for block in _blocks(rows.size, U.shape[1]):
             z[block] = _row_dots(U.take(rows[block], axis=0), V.take(cols[block], axis=0))
@@ -177,7 +173,8 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
     bounds = np.linspace(0, matrix.nnz, _n_blocks(matrix.nnz) + 1)
     blocks = index_array(np.searchsorted(matrix.indptr, bounds))
     blocks[0], blocks[-1] = 0, matrix.shape[0]
-    _launch("csr_product", blocks.size - 1, V, blocks, *_csr_arrays(matrix), out)
+    work = matrix.nnz * V.shape[1]
+    _launch("csr_product", blocks.size - 1, work, V, blocks, *_csr_arrays(matrix), out)
     return out
 
 
@@ -220,8 +217,8 @@ class RowFits:
         blocks = index_array(np.searchsorted(self.indptr, bounds))
         blocks[0], blocks[-1] = 0, P.shape[0]
         data = (self.indptr, self.neighbour, self.scale, self.targets)
-        units = blocks.size - 1
-        _launch("refit_rows", units, blocks, *data, penalty, self.free, steps, Q, P, lost)
+        units, work = blocks.size - 1, entries * P.shape[1] * (steps + 1)
+        _launch("refit_rows", units, work, blocks, *data, penalty, self.free, steps, Q, P, lost)
         return float(np.sum(lost))
 
     def _refit_plain(self, P: Floats, Q: Floats, penalty: Floats, steps: int) -> float:
@@ -304,7 +301,8 @@ def _gather(
     rows, cols = index_array(rows), index_array(cols)
     z = np.empty(rows.size)
     if _use_compiled(compiled, rows.size * U.shape[1]):
-        _launch(name, rows.size, U, V, same, _lie_far(U, rows, cols), rows, cols, z)
+        far = _lie_far(U, rows, cols)
+        _launch(name, rows.size, z.size * U.shape[1], U, V, same, far, rows, cols, z)
     else:
         for block in _blocks(rows.size, U.shape[1]):
             z[block] = of_block(U, V, rows[block], cols[block])
@@ -316,7 +314,7 @@ def _scatter_compiled(name: str, w: NDArray[np.float64], V: Floats, pattern: Pat
     blocks = pattern.row_blocks
     arrays = (pattern.indptr, pattern.neighbour, pattern.edge)
     far = _lie_far(V, pattern.neighbour)
-    _launch(name, blocks.size - 1, w, V, far, blocks, *arrays, out)
+    _launch(name, blocks.size - 1, 2 * w.size * V.shape[1], w, V, far, blocks, *arrays, out)
     return out
 
 
@@ -334,30 +332,10 @@ def _lie_far(V: Floats, *indices: Indices) -> bool:
     return bool(steps) and bool(max(steps) * V[:1].nbytes > NEAR_BYTES)
 
 
-def _launch(name: str, units: int, *arguments: Any) -> None:
-    """Run a compiled kernel over 0..units in parallel parts.
-
-    numba is imported here, by the first large problem.
-    """
+def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
+    """Run a compiled kernel; numba is imported here, by the first large problem."""
     kernels = importlib.import_module("gramian.backends._kernels")
-    kernel = getattr(kernels, name)
-    if kernels.THREADS == 1:
-        kernel(0, units, *arguments)
-        return
-    parts = min(units, PARTS_PER_THREAD * kernels.THREADS)
-    bounds = [units * part // parts for part in range(parts + 1)]
-    run = _thread_pool(kernels.THREADS).map
-    for _ in run(lambda start, stop: kernel(start, stop, *arguments), bounds[:-1], bounds[1:]):
-        pass
-
-
-@cache
-def _thread_pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="gramian")
-
-
-if hasattr(os, "register_at_fork"):  # a forked child has the pool but none of its threads
-    os.register_at_fork(after_in_child=_thread_pool.cache_clear)
+    in_parts(getattr(kernels, name), units, work, *arguments)
 
 
 def _use_compiled(asked: bool | None, work: int) -> bool:

@@ -24,6 +24,8 @@ class LinearMap(ABC):
 
     order: int  # n
     size: int  # p
+    dense_numbers: int = 0
+    """Those of the dense matrix that it multiplies factors by, where there is one."""
 
     @abstractmethod
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:

@@ -31,6 +31,7 @@ class Congruence(LinearMap):
         self.X = X
         self.order = X.shape[1]
         self.size = base.size
+        self.dense_numbers = 0 if sparse.issparse(X) else X.size
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ))."""

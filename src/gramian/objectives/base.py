@@ -156,8 +156,8 @@ class Objective(ABC):
     constant: float
     sees: int | None = None
     """Of how many linear functions of M it is made, beside one linear term, where it is."""
-    thin: bool = False
-    """Whether it multiplies factors by sparse matrices and small ones only."""
+    dense_numbers: int = 0
+    """The numbers of the largest dense matrix that it multiplies factors by."""
     wide: bool = False
     """Whether its optimum is of high rank as a rule, though the order is far higher."""
 

@@ -17,7 +17,6 @@ from gramian.losses import Loss
 from gramian.losses.base import error_of, least_squares_of, recession_of
 from gramian.maps import (
     BlockEntries,
-    Congruence,
     Entries,
     LinearMap,
     PairDistances,
@@ -36,12 +35,12 @@ from gramian.objectives.base import (
 )
 from gramian.objectives.halves import Halves
 from gramian.objectives.matrices import (
-    Dense,
     LowRankPlusIdentity,
     Rooted,
     Sparse,
     absolute_product,
     as_symmetric,
+    dense_numbers,
     size_of,
 )
 from gramian.objectives.restriction import CompositeRestriction
@@ -89,7 +88,7 @@ class Composite(Objective):
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)
         self.wide = isinstance(map, BlockEntries)
-        self.thin = not isinstance(map, Congruence) and not isinstance(self.C, Dense)
+        self.dense_numbers = max(map.dense_numbers, dense_numbers(self.C))
 
     def image(self, L: Array) -> CompositeImage:
         CL = self.C @ L

@@ -19,6 +19,7 @@ from gramian.objectives.matrices import (
     LowRankPlusIdentity,
     absolute_product,
     as_symmetric,
+    dense_numbers,
     require_psd,
     size_of,
 )
@@ -104,6 +105,7 @@ class GramQuadratic(Objective):
         self.C = as_symmetric(C, "C", self.order)
         require_psd(self.A, "A")
         require_psd(self.B, "B")
+        self.dense_numbers = max(dense_numbers(matrix) for matrix in (self.A, self.B, self.C))
         self.constant = float(constant)
         self._growth = growth
         self._eigenbasis = eigenbasis

@@ -242,6 +242,19 @@ class Operator:
         return self.operator @ np.eye(self.order)
 
 
+def dense_numbers(matrix: SymmetricMatrix) -> int:
+    """How many numbers the dense arrays hold that a product with it goes through."""
+    if isinstance(matrix, MatrixSum):
+        return max(dense_numbers(part) for part in matrix.parts)
+    if isinstance(matrix, Scaled | Rooted):
+        return dense_numbers(matrix.matrix)
+    if isinstance(matrix, LowRankPlusIdentity):
+        return matrix.factor.size
+    if isinstance(matrix, GramOperator):
+        return 0 if sp.issparse(matrix.X) else matrix.X.size
+    return 0 if isinstance(matrix, Sparse) else matrix.order**2
+
+
 def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMatrix:
     """Wrap what a user may pass for A, B or C, or say what is wrong with it.
 

@@ -47,7 +47,7 @@ class Sum(Objective):
         self.quadratic = all(part.quadratic for part in self.parts)
         sizes = [part.sees for part in self.parts if part.sees is not None]
         self.sees = sum(sizes) if len(sizes) == len(self.parts) else None
-        self.thin = all(part.thin for part in self.parts)
+        self.dense_numbers = max(part.dense_numbers for part in self.parts)
         self.constant = sum(part.constant for part in self.parts)
 
     def image(self, L: Array) -> SumImage:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gramian import clock
+from gramian.backends.threads import blas_threads_for
 from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
@@ -62,7 +63,8 @@ class DenseForm:
         clock.check(self.seconds)
         A = self.G.copy()
         np.fill_diagonal(A, diagonal)
-        factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+        with blas_threads_for(A.size):
+            factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
         if info != 0:
             return Factor(False)
         return Factor(True, lambda b: dpotrs(factor, b, lower=0)[0])
@@ -84,7 +86,8 @@ def all_eigenvalues(matrix: Any) -> Bottom:
     G = matrix.dense()
     if not np.all(np.isfinite(G)):
         raise FloatingPointError("the gradient is not finite")
-    lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
+    with blas_threads_for(G.size):
+        lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
     return Bottom(float(lowest) - rounding_of(G, matrix.slack()), "eigenvalues")
 
 

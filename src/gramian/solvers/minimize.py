@@ -115,7 +115,7 @@ def minimize(
     bar = _bar(problem, chosen, settings, max_iter) if progress else None
     watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
-        with blas_threads_for(_dense_order(problem)):
+        with blas_threads_for(_dense_numbers(problem)):
             drive = Drive(problem, settings, proof, watchers)
             start = partial(chosen.run, problem, settings=settings, **options)
             with clock.until(settings.deadline):
@@ -146,9 +146,10 @@ def _bar(problem: Problem, solver: Solver, settings: Settings, max_iter: int | N
     return ProgressBar(f"{problem.name} by {solver.name}", settings.tol, max_iter, left)
 
 
-def _dense_order(problem: Problem) -> int:
-    """The order of the dense matrices worked on: 0 where factors meet only sparse ones."""
-    return 0 if problem.objective.thin and problem.order > EXACT_ORDER else problem.order
+def _dense_numbers(problem: Problem) -> int:
+    """The size of the dense matrices worked on: data, or ∇F where all its eigenvalues are found."""
+    square = problem.order**2 if problem.order <= EXACT_ORDER else 0
+    return max(square, problem.objective.dense_numbers)
 
 
 def _settings(

@@ -78,7 +78,7 @@ def top_eigen(
     matrix = given(K)
     _check_arguments(k, matrix.order, method, tol, max_products)
     k, seed = int(k), generator(random_state)
-    with blas_threads_for(matrix.order):
+    with blas_threads_for(matrix.order**2):
         if method == "auto":
             method = "lapack" if _lapack_is_faster(matrix, k) else "lanczos"
         if method == "lapack":
