@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 SMALL, MIDDLE = 400**2, 1200**2
@@ -88,29 +88,58 @@ def dense_threads(numbers: int) -> int:
 
 @contextmanager
 def blas_threads_for(numbers: int) -> Iterator[None]:
-    """Hold BLAS at as many threads as dense matrices of so many numbers deserve.
+    """Hold BLAS at as many threads as dense matrices of so many numbers deserve, and no more.
 
     Within another such hold this one counts while it lasts: a large proof within a small problem
-    has more threads than that, and never more than there were before both.
+    has more threads than that. The number is one for the process, so fits side by side share it,
+    and the last to end leaves it as the first has found it.
     """
-    outermost = not hasattr(_held, "most")
-    if outermost:
-        blas = _controller().select(user_api="blas").lib_controllers
-        _held.most = max((library.num_threads for library in blas), default=1)
+    before = _hold.enter(dense_threads(numbers))
     try:
-        with _controller().limit(limits=min(dense_threads(numbers), _held.most), user_api="blas"):
-            yield
+        yield
     finally:
-        if outermost:
-            del _held.most
+        _hold.leave(before)
 
 
-_held = threading.local()
-"""Of each thread: how many threads BLAS had before the first hold."""
+class _Hold:
+    """The number of threads of every BLAS of the process, and how many hold it."""
+
+    def __init__(self) -> None:
+        self.lock, self.holders, self.now = threading.Lock(), 0, 0
+        self.given: list[int] = []
+
+    @cached_property
+    def libraries(self) -> list[Any]:
+        from threadpoolctl import ThreadpoolController
+
+        return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+    def enter(self, wanted: int) -> int:
+        """The number until now."""
+        with self.lock:
+            if self.holders == 0:
+                self.given = [library.num_threads for library in self.libraries]
+                self.now = max(self.given, default=1)
+            self.holders += 1
+            before = self.now
+            self._set(wanted)
+            return before
+
+    def leave(self, before: int) -> None:
+        with self.lock:
+            self.holders -= 1
+            self._set(before if self.holders else max(self.given, default=1))
+
+    def _set(self, wanted: int) -> None:
+        if wanted == self.now:
+            return
+        self.now = wanted
+        for library, most in zip(self.libraries, self.given, strict=True):
+            # Of several Python threads threadpoolctl listens to the first only, and would keep its
+            # number when another one is the last to end.
+            if hasattr(library, "clear_controlling_thread"):
+                library.clear_controlling_thread(force=True)
+            library.set_num_threads(min(wanted, most))
 
 
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
+_hold = _Hold()
