@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
 
-SMALL, MIDDLE = 400**2, 1200**2
+SMALL, MIDDLE = 400**2, 2000**2
 """Numbers of a dense matrix that one thread does best, and that a few do."""
 FEW = 4
 
