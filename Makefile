@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test docs lint format clean
+.PHONY: help demo test coverage docs lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -16,7 +16,10 @@ help:  ## list the targets
 demo: .venv/.stamp-demo  ## run the demonstration; pictures go to demo_output/
 	$(PY) examples/demo.py --out demo_output
 
-test: lint  ## lint, type-check and test with coverage
+test: lint  ## lint, type-check and test
+	$(ONE_THREAD) $(PY) -m pytest -n 2
+
+coverage: .venv/.stamp-test  ## the tests again, a third slower, with what they do not reach
 	$(ONE_THREAD) $(PY) -m pytest -n 2 --cov --cov-report=term
 
 docs: .venv/.stamp-docs  ## build the pages (docs/_build/html), gallery included, and run every doctest
