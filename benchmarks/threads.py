@@ -3,14 +3,12 @@
     python -m benchmarks.threads --data DIR [--only kta_mnist eigh_784] [--threads 1 2 4 16]
 
 Every measurement is a process of its own, with the number of threads in its environment, as a user
-would set it; nothing else should run meanwhile. A line has the seconds of each number and their
-ratio to the best of up to four threads.
+would set it; nothing else should run meanwhile. A line has the seconds of each number, and how the
+most threads compare with the best of up to four.
 """
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import time
 import warnings
@@ -20,11 +18,30 @@ from typing import Any
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parents[1]
+from benchmarks.harness.context import Context
+from benchmarks.harness.data import data_folder, load_arrays, load_set
+from benchmarks.harness.report import Report, Table
+from benchmarks.harness.timing import in_child
+
+TITLE = "Seconds by number of threads"
+PAPER = "No table of a paper"
+
+COUNTS = (1, 2, 4, 8, 16)
 FEW = 4
 """The best of up to this many threads is what more of them are compared with."""
-VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 LIMIT = 120.0
+QUICK = ("product_300x300x30", "eigh_100", "ratings_rank_16")
+
+
+def run(ctx: Context) -> Report:
+    """All cases with 1, 2, 4 … threads, as many as there are cores."""
+    cases = QUICK if ctx.quick else (*OPERATIONS, *FITS)
+    counts = [count for count in COUNTS if count <= _cores()]
+    table = Table("Seconds", ["case", *(f"{k} threads" for k in counts), "most / best of few"])
+    for case in cases:
+        seconds = _by_threads(case, counts, ctx.data_folder)
+        table.add(case, *seconds, _ratio(seconds, counts))
+    return ctx.report([table], [f"{_cores()} cores."])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -32,54 +49,40 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     parser.add_argument("--data", help="the folder of data sets; GRAMIAN_DATA otherwise")
     parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases alone")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2, 4, 16])
-    parser.add_argument("--out", type=Path, help="a file for the figures, JSON")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", nargs="+", type=int, default=list(COUNTS))
     options = parser.parse_args(argv)
-    if options.data:
-        os.environ["GRAMIAN_DATA"] = options.data
-    if options.one:
-        print(json.dumps(_measured(options.one)))
-        return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    counts = [count for count in options.threads if count <= (cores or 1)]
+    counts = [count for count in options.threads if count <= _cores()]
     print("case".ljust(24), *(f"{count:>9d}" for count in counts), "  most/best of few")
-    found = {}
-    for case in options.only or [*OPERATIONS, *FITS]:
-        found[case] = {count: _with_threads(case, count) for count in counts}
-        _tell(case, found[case])
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=1))
+    for case in options.only or (*OPERATIONS, *FITS):
+        seconds = _by_threads(case, counts, data_folder(options.data))
+        ratio = _ratio(seconds, counts)
+        print(case.ljust(24), *(f"{t:9.4f}" for t in seconds), f"{ratio:8.2f}", flush=True)
     return 0
 
 
-def _tell(case: str, seconds: dict[int, float]) -> None:
-    best = min(taken for count, taken in seconds.items() if count <= FEW)
-    ratio = seconds[max(seconds)] / best
-    print(
-        case.ljust(24),
-        *(f"{taken:9.4f}" for taken in seconds.values()),
-        f"{ratio:8.2f}",
-        flush=True,
-    )
+def _cores() -> int:
+    here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    return len(here) or os.cpu_count() or 1
 
 
-def _with_threads(case: str, count: int) -> float:
-    environment = {**os.environ, **{name: str(count) for name in VARIABLES}}
-    command = [sys.executable, "-m", "benchmarks.threads", "--one", case]
-    done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{case} with {count} threads failed:\n{done.stderr}")
-    return float(json.loads(done.stdout.splitlines()[-1]))
+def _by_threads(case: str, counts: Sequence[int], data: Path | None) -> list[float]:
+    told = {"case": case, "data": None if data is None else str(data)}
+    return [float(in_child("benchmarks.threads:seconds", told, threads=k).value) for k in counts]
 
 
-def _measured(case: str) -> float:
+def _ratio(seconds: Sequence[float], counts: Sequence[int]) -> float:
+    few = [taken for taken, count in zip(seconds, counts, strict=True) if count <= FEW]
+    return seconds[-1] / min(few)
+
+
+def seconds(case: str, data: str | None) -> float:
+    """Those of an operation, or of a fit, in this process."""
     import gramian as gm
 
     if case in OPERATIONS:
         return _repeated(OPERATIONS[case]())
     gm.minimize(gm.problems.top_eigen(np.eye(3)))  # imports are no part of a fit
-    fit = FITS[case]()
+    fit = FITS[case](data_folder(data))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         started = time.perf_counter()
@@ -164,47 +167,41 @@ OPERATIONS: dict[str, Callable[[], Callable[[], Any]]] = {
 # --- fits ----------------------------------------------------------------------------
 
 
-def _arrays(name: str) -> dict[str, np.ndarray]:
-    from benchmarks.harness.data import data_folder, load_arrays
-
-    return load_arrays(name, data_folder(None))
-
-
-def _labelled(name: str, most: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    data = _arrays(name)
-    return data["X"][:most].astype(float), data["y"][:most]
+def _labelled(name: str, folder: Path | None) -> tuple[np.ndarray, np.ndarray]:
+    data = load_arrays(name, folder)
+    return data["X"].astype(float), data["y"]
 
 
-def _kta() -> Callable[[], Any]:
+def _kta(folder: Path | None) -> Callable[[], Any]:
     from gramian.metric import KTA
 
-    X, y = _labelled("mnist")
+    X, y = _labelled("mnist", folder)
     return lambda: KTA().fit(X, y)
 
 
-def _dml_eig() -> Callable[[], Any]:
+def _dml_eig(folder: Path | None) -> Callable[[], Any]:
     from gramian.metric import DMLEig
 
-    X, y = _labelled("usps")
+    X, y = _labelled("usps", folder)
     return lambda: DMLEig(random_state=0, time_limit=LIMIT).fit(X, y)
 
 
-def _lmnn() -> Callable[[], Any]:
+def _lmnn(folder: Path | None) -> Callable[[], Any]:
     from gramian.metric import LMNN
 
-    X, y = _labelled("waveform")
+    X, y = _labelled("waveform", folder)
     return lambda: LMNN(random_state=0, time_limit=LIMIT).fit(X, y)
 
 
-def _unfolding(n: int, tol: float) -> Callable[[], Any]:
+def _unfolding(folder: Path | None, n: int, tol: float) -> Callable[[], Any]:
     from gramian.manifold import MVU
 
-    X = _arrays("mnist")["X"][:n].astype(float)
+    X = load_arrays("mnist", folder)["X"][:n].astype(float)
     return lambda: MVU(n_neighbors=6, tol=tol, time_limit=LIMIT, random_state=0).fit(X)
 
 
-def _links(name: str) -> Callable[[], Any]:
-    from benchmarks.harness.data import data_folder, load_set
+def _links(folder: Path | None, name: str) -> Callable[[], Any]:
+    from benchmarks.harness.data import data_folder
     from gramian.kernel import NPKL
 
     data = load_set(name, data_folder(None))
@@ -216,23 +213,23 @@ def _links(name: str) -> Callable[[], Any]:
     return lambda: NPKL(n_clusters=2, random_state=0, time_limit=LIMIT).fit(X, known)
 
 
-def _completion(name: str) -> Callable[[], Any]:
+def _completion(folder: Path | None, name: str) -> Callable[[], Any]:
     from gramian.completion import NuclearCompletion
 
-    data = _arrays(name)
+    data = load_arrays(name, folder)
     ratings = (data["user"], data["item"], data["rating"].astype(float))
     return lambda: NuclearCompletion(tol=1e-3, time_limit=LIMIT, random_state=0).fit(ratings)
 
 
-FITS: dict[str, Callable[[], Callable[[], Any]]] = {
+FITS: dict[str, Callable[[Path | None], Callable[[], Any]]] = {
     "kta_mnist": _kta,
     "dml_eig_usps": _dml_eig,
     "lmnn_waveform": _lmnn,
-    "mvu_1000": lambda: _unfolding(1000, 1e-3),
-    "mvu_3000": lambda: _unfolding(3000, 1e-3),
-    "npkl_a5a": lambda: _links("a5a"),
-    "completion_100k": lambda: _completion("movielens_100k"),
-    "completion_1m": lambda: _completion("movielens_1m"),
+    "mvu_1000": lambda folder: _unfolding(folder, 1000, 1e-3),
+    "mvu_3000": lambda folder: _unfolding(folder, 3000, 1e-3),
+    "npkl_a5a": lambda folder: _links(folder, "a5a"),
+    "completion_100k": lambda folder: _completion(folder, "movielens_100k"),
+    "completion_1m": lambda folder: _completion(folder, "movielens_1m"),
 }
 
 

@@ -90,6 +90,8 @@ class Result:
     seconds: float
     formula: str = ""
     """The problem as it is written down."""
+    route: tuple[str, ...] = ()
+    """The methods that ran, one after the other; `solver` is what was asked for."""
     dual: Array | None = None
     """w of the dual point behind the certificate, where it is not that of the factor itself:
     `certify(problem, factor, dual=w)` finds the same gap."""
@@ -118,6 +120,7 @@ class Result:
         return {
             "problem": self.problem,
             "solver": self.solver,
+            "route": " → ".join(self.route),
             "status": self.status.name,
             "value": self.value,
             "gap": self.certificate.gap,
@@ -133,8 +136,9 @@ class Result:
         )
 
     def __str__(self) -> str:
+        went = "" if self.route in ((), (self.solver,)) else f" ({' → '.join(self.route)})"
         return (
-            f"{self.problem} by {self.solver}: {self.status.sentence}\n"
+            f"{self.problem} by {self.solver}{went}: {self.status.sentence}\n"
             f"  {self.certificate}\n"
             f"  rank {self.rank}, {self.iterations} iterations, {self.seconds:.3g} s"
         )

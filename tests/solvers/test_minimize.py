@@ -466,3 +466,35 @@ def test_sum_over_a_slice_goes_to_the_solver_that_keeps_the_trace():
     result = gm.minimize(problem, tol=1e-6)
     assert result.status is Status.CONVERGED
     assert np.trace(result.matrix()) == pytest.approx(2.0)
+
+
+ROUTES = {
+    "kta-identity": ("eigenbasis",),
+    "quadratic-non-commuting": ("staircase",),
+    "squared-distances": ("staircase",),
+}
+
+
+@pytest.mark.parametrize("name", ROUTES)
+def test_a_result_says_which_methods_ran(name):
+    result = gm.minimize(BY_NAME[name].problem)
+    assert result.route == ROUTES[name]
+    assert f"by auto ({ROUTES[name][0]})" in str(result)
+    assert result.summary()["route"] == ROUTES[name][0]
+
+
+def test_a_solver_asked_for_by_name_is_its_own_route():
+    result = gm.minimize(BY_NAME["squared-distances"].problem, "lro")
+    assert result.route == ("lro",) and "by lro:" in str(result)
+    assert gm.minimize(BY_NAME["squared-distances"].problem, rank=2).route == ("bilgo",)
+
+
+def test_a_method_that_hands_over_is_named_before_the_next():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    i, j = np.triu_indices(40, 1)
+    near = np.linalg.norm(X[i] - X[j], axis=1) < 2.0
+    edges = np.column_stack([i, j])[near]
+    lengths = np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1)
+    result = gm.minimize(gm.problems.mvu(edges, lengths, 40, 1.0), tol=1e-11, max_iter=60)
+    assert result.route[0] == "whitened" and set(result.route[1:]) <= {"staircase"}

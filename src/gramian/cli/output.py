@@ -88,6 +88,7 @@ def outcome(
     """How a solve ended, with its certificate; the seconds of a whole fit where they are known."""
     return {
         "solver": result.solver,
+        "route": list(result.route),
         "status": result.status.name.lower().replace("_", " "),
         "certificate": {
             "value": certificate.value,

@@ -23,6 +23,7 @@ def opening(result: Result, certificate: Certificate | None = None) -> Section:
     proof = certificate or result.certificate
     told = {
         "solver": result.solver,
+        "methods that ran": " → ".join(result.route),
         "how it ended": result.status.sentence,
         "value F(M)": proof.value,
         "certified gap": proof.gap,

@@ -52,6 +52,7 @@ def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: i
 
     They begin along directions in which F falls, where no start is given.
     """
+    settings.enters("alternating")
     if factor.shape[1] == 0:
         factor = with_falling(problem, factor, settings, settings.rank or FIRST)
     if factor.shape[1] == 0:

@@ -79,6 +79,13 @@ class Settings:
     deadline: float = np.inf
     started: float = field(default_factory=time.perf_counter)
     hint: Hint = field(default_factory=Hint)
+    route: list[str] = field(default_factory=list)
+    """The methods that the run has gone through, in their order."""
+
+    def enters(self, method: str) -> None:
+        """Tell which method goes on from here."""
+        if not self.route or self.route[-1] != method:
+            self.route.append(method)
 
     def expired(self) -> bool:
         """Whether the time is up; inner loops ask too."""

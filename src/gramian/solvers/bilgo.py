@@ -37,6 +37,7 @@ def bilgo(
     refines L, which is the paper's BILGO-LS; ``local=None`` is plain BILGO. The printed stopping
     tests, small relative change, are replaced by the KKT residuals and the certified gap.
     """
+    settings.enters("bilgo")
     if local is not None and local not in LOCAL_SEARCHES:
         raise ValueError(f"local must be None or one of {sorted(LOCAL_SEARCHES)}, got {local!r}")
 

@@ -47,6 +47,7 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
     with over-relaxed M and balanced ρ needs a few projections, a few dozen at worst. S = −ρU ⪰ 0
     is dual feasible at every step, so its gap is certified for free.
     """
+    settings.enters("eigenbasis")
     objective = problem.objective
     assert isinstance(objective, GramQuadratic) and objective.eigenbasis is not None
     basis = objective.eigenbasis

@@ -58,6 +58,7 @@ def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
 
     The staircase ends what it leaves.
     """
+    settings.enters("growing")
     for step in descent(problem, factor, settings, STEPS, doubling=True):
         factor = step.factor
         yield step

@@ -85,6 +85,7 @@ def lbfgs(
     Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
     `memory` pairs of factors are kept.
     """
+    settings.enters("lbfgs")
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)

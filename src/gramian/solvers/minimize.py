@@ -133,6 +133,7 @@ def minimize(
         certificate=certificate,
         history=drive.history,
         solver=chosen.name,
+        route=tuple(settings.route) or (chosen.name,),
         problem=problem.name,
         formula=problem.displayed,
         seconds=time.perf_counter() - started,

@@ -37,6 +37,7 @@ def projected_gradient(
     P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
     fallen for `PATIENCE` steps.
     """
+    settings.enters("projected-gradient")
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
     Y, t, eta, value = M, 1.0, 1.0, objective.value_dense(M)

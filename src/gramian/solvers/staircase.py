@@ -86,6 +86,7 @@ PATIENCE = 6
 
 def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F over the cone or a slice of it, to the tolerance asked for."""
+    settings.enters("staircase")
     climb = _Climb(problem, settings)
     image, quiet = problem.objective.image(factor), 0
     while True:

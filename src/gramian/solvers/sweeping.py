@@ -32,6 +32,7 @@ out where no more than this part of them do."""
 
 def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Sweeps with more columns than the optimum has, then the staircase for what they leave."""
+    settings.enters("alternating")
     for step in _sweeps(problem, factor, settings):
         factor = step.factor
         yield step

@@ -63,6 +63,7 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     with the number of points; in the coordinates Y it is the identity. L-BFGS goes on between
     certificates while F or the gap falls, and the staircase ends what it leaves.
     """
+    settings.enters("whitened")
     white = problem.objective.whitened()
     assert white is not None
     inner = Problem(white.objective, problem.domain, name=problem.name)
