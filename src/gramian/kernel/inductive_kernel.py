@@ -20,8 +20,8 @@ from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
 from gramian.persistence import Kept
 from gramian.problem import Problem
+from gramian.problems.inductive import inductive_kernel
 from gramian.problems.manifold import positive
-from gramian.problems.spectral import quadratic
 
 Array = NDArray[np.floating]
 
@@ -131,11 +131,10 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         Phi, W = self._span(X)
         scatter = scores(Phi, labels)
         self.lam_ = self._weight(scatter)
-        tau = float(self.tau)
-        problem = quadratic(1.0, None, 0.5 * (tau * np.eye(len(scatter)) + self.lam_ * scatter))
+        problem = inductive_kernel(1.0, scatter, self.lam_, tau=float(self.tau))
         limit = None if self.solver == "auto" else self.n_components
         settle(self, solve(self, problem, rank=limit))
-        size = tau + self.lam_ * float(np.linalg.norm(scatter))
+        size = float(self.tau) + self.lam_ * float(np.linalg.norm(scatter))
         self._finish(problem, Phi, W, 1e-12 * size)
         return self
 
