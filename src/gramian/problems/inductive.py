@@ -55,7 +55,7 @@ def inductive_kernel(kernel: Any, scores: Any, lam: float, *, tau: float = 0.0) 
 def _inverse(kernel: Any, order: int) -> Array:
     """N⁻¹, refused where N is not positive definite."""
     if isinstance(kernel, Real):
-        return np.eye(order) / positive(kernel, "kernel")
+        return np.eye(order) / positive(float(kernel), "kernel")
     check_matrix(kernel, "kernel")
     N = as_symmetric(kernel, "kernel", order).dense()
     if len(N) != order:
