@@ -201,10 +201,9 @@ def _unfolding(folder: Path | None, n: int, tol: float) -> Callable[[], Any]:
 
 
 def _links(folder: Path | None, name: str) -> Callable[[], Any]:
-    from benchmarks.harness.data import data_folder
     from gramian.kernel import NPKL
 
-    data = load_set(name, data_folder(None))
+    data = load_set(name, folder)
     X, y = data.X, data.y
     rng = np.random.default_rng(0)
     known = np.full(len(y), -1)

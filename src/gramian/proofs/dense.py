@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gramian import clock
-from gramian.backends.threads import blas_threads_for
+from gramian.backends.threads import blas_threads_for, dense_threads
 from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
 
-FLOPS = 8e9
-"""Floating-point operations a second that Cholesky's factorisation has at least, on one core."""
+FLOPS, FURTHER = 8e9, 0.5
+"""Operations a second that Cholesky's factorisation has at least on one core, and the part of them
+that a further core adds (order 1500: 45 ms with one, 23 with 4, 14 with 16; larger ones more)."""
 
 
 class DenseForm:
@@ -72,7 +73,7 @@ class DenseForm:
 
 def dense_seconds(order: int) -> float:
     """About what Cholesky's factorisation of that order takes."""
-    return order**3 / 3 / FLOPS
+    return order**3 / 3 / (FLOPS * (1 + FURTHER * (dense_threads(order**2) - 1)))
 
 
 def eigen_seconds(order: int) -> float:

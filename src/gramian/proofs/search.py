@@ -29,7 +29,8 @@ GUESS = 120
 """Products of the estimate that says where to try first."""
 
 DENSE = 5000
-"""Orders up to which a dense factor takes less time than a sparse one that fills in."""
+"""Orders up to which a dense factor takes less time than a sparse one that fills in, whatever the
+machine; beyond it trial factorisations tell."""
 
 WIDER = 16.0
 """How much further down the next one is tried where one fails."""
@@ -69,7 +70,7 @@ def lowest(
         if fine or (prove and not _dense_fits(matrix.order, seconds)):
             return found
         form, start = None, found.vector  # columns of very different size: entries tell more
-    if prove and (form is None or _fills(form)) and _dense_fits(matrix.order, seconds):
+    if prove and _dense_fits(matrix.order, seconds) and _dense_is_quicker(form):
         form = DenseForm(matrix.dense(), matrix.slack())
         matrix = form
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
@@ -127,9 +128,13 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     return Bottom(shift, form.how, vector=vector)
 
 
-def _fills(form: Form) -> bool:
-    """Whether a dense factor takes less time than the sparse one of this form."""
-    return isinstance(form, SparseForm) and form.plain and form.order <= DENSE and form.fills
+def _dense_is_quicker(form: Form | None) -> bool:
+    """Whether a dense factor takes less time than the sparse one of this form, if it has one."""
+    if form is None:
+        return True
+    if not (isinstance(form, SparseForm) and form.plain):
+        return False
+    return form.fills if form.order <= DENSE else dense_seconds(form.order) < form.seconds
 
 
 def _dense_fits(order: int, seconds: float) -> bool:
