@@ -62,25 +62,25 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
     factor = large_result.factor
     if where == "far":
         factor = factor + 0.3 * rng.standard_normal(factor.shape)
-    climb = _Climb(large, Settings(rank=None, tol=1e-6, rng=rng))
+    below = _Climb(large, Settings(rank=None, tol=1e-6, rng=rng)).below
     image = large.objective.image(factor)
     truth = np.linalg.eigvalsh(large.objective.gradient(image).dense())[0]
     for steps in (20, 60, 200):
-        ground = climb.ground(image, steps)
+        ground = below.ground(image, steps)
         assert ground.bound <= truth + 1e-10
         assert ground.bound <= ground.hope
 
 
 def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(large, large_result):
     """From an eigenvector in the middle a few Lanczos steps see nothing below it."""
-    climb = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2)))
+    below = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2))).below
     image = large.objective.image(0.97 * large_result.factor)
     values, vectors = np.linalg.eigh(large.objective.gradient(image).dense())
-    climb.vector = vectors[:, values.size // 2]
-    certificate = climb.certify(image, climb.ground(image, 2))
+    below.vector = vectors[:, values.size // 2]
+    certificate = below.certify(image, below.ground(image, 2))
     assert certificate.lambda_min <= values[0] + 1e-10
     assert certificate.lower_bound <= large_result.value
-    assert climb.lower is None
+    assert below.lower is None
 
 
 def test_ranks_beyond_the_widest_search_are_reached():

@@ -1,0 +1,165 @@
+"""The local steps of the staircase: first-order ones while they pay, Newton's where they do not."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.problem import Problem
+from gramian.solvers import lbfgs
+from gramian.solvers.base import Settings, starting_factor
+from gramian.solvers.cone_search import scaled
+from gramian.solvers.ground import DENSE_ORDER, Ground
+from gramian.solvers.lro import UnboundedError, conjugate_gradient
+from gramian.solvers.newton import Direction, best_along, newton_direction
+
+Array = NDArray[np.floating]
+
+GRADIENT_STEPS, FALL = 60, 0.03
+"""Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
+
+QUASI_STEPS, QUASI_FALL = 150, 1e-3
+"""The same for L-BFGS."""
+
+DESCENT_STEPS, FAR = 100, 1e6
+"""Steps of L-BFGS on all columns that a small problem starts with, and a fall not to be trusted."""
+
+NEWTON_STEPS = 8
+PRODUCTS = (30, 400)
+"""Products with the Hessian for one direction: at first, and at most."""
+
+
+@dataclass
+class LocalSteps:
+    """Steps on the factor, and what they remember from round to round."""
+
+    problem: Problem
+    settings: Settings
+    zero: float
+    """F(0)."""
+    size: float
+    """The size of F: what is small beside it is rounding."""
+    limit: int = PRODUCTS[0]
+    products: int = 0
+    well_conditioned: bool = True
+    """Whether conjugate gradient still pays."""
+    lift: float = 1.0
+    """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    steepest: float = 0.0
+    """The largest gradient on the factor seen."""
+
+    def __post_init__(self) -> None:
+        self.objective, self.trace = self.problem.objective, self.problem.domain.trace
+
+    @property
+    def large(self) -> bool:
+        """Whether a search costs more than it finds, unless the rest has failed."""
+        return self.problem.order > DENSE_ORDER and self.trace is None
+
+    def descent(self, image: Any) -> Any:
+        """L-BFGS on a factor of every column: where the order is small it often is enough."""
+        factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
+        if image.factor.shape[1] > 1:
+            factor = np.hstack([image.factor, 1e-2 * factor])
+        start = self.objective.image(scaled(factor, self.trace))
+        usual = max(self.size, abs(self.zero - self.objective.value(start)))
+        with np.errstate(all="ignore"):
+            factor = lbfgs.descend(
+                self.objective,
+                start.factor,
+                self.settings,
+                iterations=DESCENT_STEPS,
+                tol=0.3 * self.settings.tol,
+                trace=self.trace,
+            )
+            found = self.objective.image(factor)
+            value = self.objective.value(found)
+        # Far out F may be flat to rounding, which only looks like a minimum.
+        return found if self.zero - value < FAR * usual else image
+
+    def first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
+        """First-order steps while they pay, and whether they leave nothing to Newton."""
+        if image.factor.shape[1] == 0 or not self.well_conditioned:
+            return image, False
+        first = float(np.linalg.norm(self._slope(image)))
+        target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
+        if self.trace is None and self.objective.quadratic:
+            image, least = self._conjugate_gradient(image, target)
+        else:
+            image, least = self.quasi_newton(image, enough)
+        self.well_conditioned = least <= max(0.2 * first, target)
+        return image, least <= target or (self.large and self.well_conditioned)
+
+    def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
+        """LRO's steps to a gradient of the size asked for, and the least that was met."""
+        best, least = image, np.inf
+        with suppress(UnboundedError):
+            steps = conjugate_gradient(self.objective, image.factor)
+            for step in islice(steps, GRADIENT_STEPS):
+                best, least = step[0], min(least, float(np.linalg.norm(step[1])))
+                if least <= target or self.settings.expired():
+                    break
+        return best, least
+
+    def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
+        """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
+        first = float(np.linalg.norm(self._slope(image)) * np.linalg.norm(image.factor))
+        factor = lbfgs.descend(
+            self.objective,
+            image.factor,
+            self.settings,
+            iterations=QUASI_STEPS,
+            tol=max(QUASI_FALL, min(FALL, enough / max(first, 1e-300))),
+            trace=self.trace,
+        )
+        image = self.objective.image(factor)
+        return image, float(np.linalg.norm(self._slope(image)))
+
+    def newton(
+        self, image: Any, ground: Ground, enough: float
+    ) -> tuple[Any, Any, Direction | None]:
+        """Steps of length about 1 whose gradient falls fast, then the direction that ends them.
+
+        Returns where they end, the best point along that direction, and the direction.
+        """
+        last = np.inf
+        for k in range(NEWTON_STEPS):
+            L = image.factor
+            if L.shape[1] == 0:
+                break
+            gradient = self._slope(image)
+            norm = float(np.linalg.norm(gradient))
+            if norm * np.linalg.norm(L) <= enough or norm > 0.3 * last or self.settings.expired():
+                break
+            last, self.steepest = norm, max(norm, self.steepest)
+            direction = newton_direction(
+                self.objective,
+                image,
+                gradient,
+                below=ground.below if k == 0 else None,
+                trace=self.trace,
+                tol=float(np.clip(np.sqrt(norm / self.steepest), 1e-3, 0.1)),
+                limit=self.limit,
+            )
+            self.products += direction.products
+            self.lift = max(0.3 * self.lift, 1e-4) if direction.clean else min(4 * self.lift, 1.0)
+            moved, mu = best_along(self.objective, image, direction.blocks[0], self.trace)
+            if not mu > 0.5:
+                self.limit = max(self.limit // 2, PRODUCTS[0])
+                return image, moved, direction
+            self.limit = min(2 * self.limit, PRODUCTS[1])
+            image = moved
+        return image, image, None
+
+    def _slope(self, image: Any) -> Array:
+        """∂F, on the tangent plane where the trace is fixed."""
+        gradient = self.objective.gradient_factor(image)
+        if self.trace is None:
+            return gradient
+        L = image.factor
+        return gradient - (float(np.sum(gradient * L)) / self.trace) * L
