@@ -38,9 +38,12 @@ ROOM = 2048
 THREADS: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`numba.njit` with an on-disk cache where one can be written, and without it elsewhere."""
-    options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": True}
+def compiled(function: Callable[..., Any], *flags: str) -> Callable[..., Any]:
+    """`numba.njit` with an on-disk cache where one can be written, and without it elsewhere.
+
+    `flags` are what else of ``fastmath`` a kernel may have.
+    """
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable place for its cache
