@@ -244,6 +244,34 @@ def finish(
 
 
 @compiled
+def nearest_among(
+    start: int, stop: int, candidates: Any, left: Any, right: Any, marks: Any,
+    found: Any, distances: Any,
+) -> None:  # fmt: skip
+    """The k nearest of each query's candidates, by (D, index) in order; negative ones are none."""
+    own_marks, other_marks = marks
+    k = found.shape[1]
+    for i in range(start, stop):
+        kept = 0
+        for p in range(candidates.shape[1]):
+            j = candidates[i, p]
+            if j < 0 or own_marks[i] == other_marks[j]:
+                continue
+            d = distance(left, i, right, j)
+            place = kept
+            while place > 0 and d <= distances[i, place - 1]:
+                if d == distances[i, place - 1] and j > found[i, place - 1]:
+                    break
+                place -= 1
+            if place >= k:
+                continue
+            kept = min(kept + 1, k)
+            for q in range(kept - 1, place, -1):
+                found[i, q], distances[i, q] = found[i, q - 1], distances[i, q - 1]
+            found[i, place], distances[i, place] = j, d
+
+
+@compiled
 def pack(indptr: Any, indices: Any, data: Any, local: Any, packed: Any) -> None:
     """CSR rows as the columns of `packed`; its rows are the features they have, by `local`."""
     used = 0

@@ -40,7 +40,7 @@ class Frame:
             return cls(np.zeros(X.shape[1]), 1.0, 0.0)
         origin = np.zeros(X.shape[1])
         if not sparse.issparse(X):
-            origin = np.mean(X, axis=0, dtype=np.float64)
+            origin = np.asarray(np.mean(X, axis=0, dtype=np.float64))
         size = max(_largest(rows) for rows in both) + _largest(origin)
         return cls(origin, 2.0 ** -np.ceil(np.log2(size)) if size > 0 else 1.0, float(X.shape[1]))
 
@@ -53,7 +53,6 @@ class Frame:
             rows = slice(start, start + BLOCK)
             moved[rows] = self.scale * (X[rows] - self.origin)
         return moved
-
 
     def asking(self, squares: Array) -> tuple[Array, Array, Array]:
         """What kernels know of queries: ‖x̂‖², and b and a of the room for rounding.
@@ -83,19 +82,13 @@ class Side:
     """Queries or references: the rows as they are and as they are multiplied, and their marks."""
 
     rows: tuple[Any, ...]
-    """(dense, indptr, indices, data, names), one of the two forms empty: what kernels read."""
     moved: Any
     marks: Indices
 
     @classmethod
     def of(cls, X: Any, frame: Frame, marks: Indices, names: Indices) -> Side:
         """Rows with their marks and the numbers they go by where distances are equal."""
-        moved = frame.put(X)
-        if sparse.issparse(X):
-            return cls((np.empty((0, 0)), X.indptr, X.indices, X.data, names), moved, marks)
-        none = np.empty(0, dtype=np.int32)
-        rows = (np.ascontiguousarray(X), none, none, np.empty(0), names)
-        return cls(rows, moved, marks)
+        return cls(rows_of(X, names), frame.put(X), marks)
 
     @property
     def n(self) -> int:
@@ -110,6 +103,14 @@ class Side:
         """The mark of some rows, where they have but one."""
         part = self.marks[start:stop]
         return int(part[0]) if part[0] == part[-1] and np.all(part == part[0]) else None
+
+
+def rows_of(X: Any, names: Indices) -> tuple[Any, ...]:
+    """What kernels read: (dense, indptr, indices, data, names), one of the two forms empty."""
+    if sparse.issparse(X):
+        return np.empty((0, 0)), X.indptr, X.indices, X.data, names
+    none = np.empty(0, dtype=np.int32)
+    return np.ascontiguousarray(X), none, none, np.empty(0), names
 
 
 def _whole_and_small(X: Any) -> bool:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from gramian.backends._kernels import THREADS
 from gramian.backends.neighbours import _kernels as kernels
-from gramian.backends.neighbours._sides import Array, Frame, Indices, Side
+from gramian.backends.neighbours._sides import Array, Frame, Indices, Side, rows_of
 from gramian.backends.threads import blas_threads_for
 
 SIDE = 496
@@ -52,6 +52,27 @@ def search(
         task = _Search(left, right, frame, k)
         task.beside_references(threads)
     return task.found, task.distances
+
+
+def nearest_among(
+    X: Any,
+    queries: Any,
+    candidates: Indices,
+    k: int,
+    marks: tuple[Indices, Indices],
+    *,
+    threads: int = THREADS,
+) -> tuple[Indices, Array]:
+    """The k nearest of the candidates of each query, and their squared distances.
+
+    Where a query has fewer candidates, −1 at infinity.
+    """
+    n = queries.shape[0]
+    left, right = rows_of(queries, np.arange(n)), rows_of(X, np.arange(X.shape[0]))
+    found, distances = np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf)
+    given = (candidates, left, right, (marks[1], marks[0]), found, distances)
+    _run(lambda *span: kernels.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
+    return found, distances
 
 
 class _Search:
