@@ -28,9 +28,9 @@ def go(monkeypatch):
     """Make every search go one way, in small tiles."""
 
     def choose(way):
-        monkeypatch.setattr(front, "COMPILED_PAIRS", 0 if way == "compiled" else 10**9)
+        monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
         monkeypatch.setattr(front, "FULL", 1.0)
-        monkeypatch.setattr(tree, "SAMPLES", 0 if way == "tree" else 10**9)
+        monkeypatch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
         monkeypatch.setattr(tiles, "SIDE", 48)
 
     return choose
@@ -93,8 +93,8 @@ def test_queries_and_labels(way, form, go):
 )
 def test_numbers_of_any_size_far_away_and_with_one_farther_still(way, seed, offset, scale, far):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(front, "COMPILED_PAIRS", 0 if way == "compiled" else 10**9)
-        patch.setattr(tree, "SAMPLES", 0 if way == "tree" else 10**9)
+        patch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
+        patch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
         patch.setattr(tiles, "SIDE", 32)
         X = np.random.default_rng(seed).standard_normal((90, 5)) + offset
         X[seed % 90] += far

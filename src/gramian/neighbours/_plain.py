@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-BLOCK = 2_000_000
-"""Scores held at a time: 16 MB."""
+BLOCK = 500_000
+"""Scores held at a time: 4 MB."""
+
+FOLDS = 16
+"""Scores that one is the smallest of, where the bar is looked for."""
 
 
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
@@ -30,22 +33,49 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
     origin = np.zeros(X.shape[1]) if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
     moved = _moved(X, origin)
     squares = _squares(moved)
+    peak = float(np.sqrt(squares.max()))
     for rows in _blocks(n, X.shape[0]):
         few = _moved(queries[rows], origin)
-        scores = squares - 2.0 * _dense(few @ moved.T)
-        scores[marks[1][rows][:, None] == marks[0]] = np.inf
-        bar = np.partition(scores, k - 1, axis=1)[:, k - 1]
-        own = np.sqrt(_squares(few))
-        peak = float(np.sqrt(squares.max()))
+        scores = _dense(few @ moved.T)
+        scores *= -2.0
+        scores += squares
+        _leave_out(scores, marks[1][rows], marks[0])
         # Twice the rounding of a score, and that of the distance it stands for.
-        room = 2.02 * np.finfo(float).eps * (X.shape[1] + 3) * (own + peak) ** 2
-        row, column = np.nonzero(scores <= (bar + room)[:, None])
+        room = 2.02 * np.finfo(float).eps * (X.shape[1] + 3) * (np.sqrt(_squares(few)) + peak) ** 2
+        row, column = _below(scores, _bar(scores, k) + room)
         exact = squared_distances(X, queries[rows], column, row)
         order = np.lexsort((column, exact, row))
         first = np.searchsorted(row[order], np.arange(few.shape[0]))
         chosen = order[first[:, None] + np.arange(k)]
         found[rows], distances[rows] = column[chosen], exact[chosen]
     return found, distances
+
+
+def _bar(scores: Array, k: int) -> Array:
+    """No less than the k-th smallest score of each row: the k-th smallest of smallest ones."""
+    width = scores.shape[1] // FOLDS
+    if width < 4 * k:
+        least = scores
+    else:
+        least = scores[:, :width].copy()
+        for start in range(width, scores.shape[1], width):
+            part = scores[:, start : start + width]
+            np.minimum(least[:, : part.shape[1]], part, out=least[:, : part.shape[1]])
+    return np.partition(least, k - 1, axis=1)[:, k - 1]
+
+
+def _below(scores: Array, bar: Array) -> tuple[Indices, Indices]:
+    return np.divmod(np.flatnonzero(scores <= bar[:, None]), scores.shape[1])
+
+
+def _leave_out(scores: Array, asking: Indices, offered: Indices) -> None:
+    """Put pairs of equal marks beyond all others."""
+    order = np.argsort(offered, kind="stable")
+    first = np.searchsorted(offered, asking, side="left", sorter=order)
+    count = np.searchsorted(offered, asking, side="right", sorter=order) - first
+    row = np.repeat(np.arange(asking.size), count)
+    place = np.arange(row.size) - np.repeat(np.cumsum(count) - count, count)
+    scores[row, order[np.repeat(first, count) + place]] = np.inf
 
 
 def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
@@ -61,7 +91,7 @@ def squared_distances(X: Any, Y: Any, i: Indices, j: Indices) -> Array:
 
 
 def _blocks(n: int, width: int) -> Iterator[slice]:
-    step = max(1, BLOCK // max(1, width))
+    step = max(64, BLOCK // max(1, width))
     return (slice(start, min(start + step, n)) for start in range(0, n, step))
 
 

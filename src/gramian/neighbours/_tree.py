@@ -14,11 +14,8 @@ from gramian.neighbours import _plain
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-FEATURES = 8
-"""Features up to which a tree is faster than brute force."""
-
-SAMPLES = 1000
-"""Samples from which building a tree pays."""
+FEATURES = {5: 1000, 8: 50_000}
+"""Features up to which a tree is faster than brute force, and from how many samples on."""
 
 SPARE, MORE = 3, 6
 """Neighbours looked at beyond those asked for, to see where equally near ones end, and how many
@@ -27,7 +24,8 @@ times as many where they do not end there."""
 
 def fits(X: Any) -> bool:
     """Whether a tree is the way."""
-    return not sp.issparse(X) and X.shape[1] <= FEATURES and X.shape[0] >= SAMPLES
+    n, d = X.shape
+    return not sp.issparse(X) and any(d <= most and n >= least for most, least in FEATURES.items())
 
 
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:

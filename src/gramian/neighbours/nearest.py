@@ -16,9 +16,9 @@ from gramian.neighbours import _approximate, _plain, _tree
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-COMPILED_PAIRS = 30_000_000
-"""Pairs of samples above which the compiled search pays: numba and its kernels take a second to
-load and several to compile, plain numpy about as long for so many."""
+PLAIN_WORK = 1e10
+"""Pairs of samples, times 100 more than they have features, up to which numpy searches: that takes
+about a second, as loading numba and its kernels does; compiling them takes seven."""
 
 FULL = 0.3
 """Share of entries above which CSR is searched as a dense array."""
@@ -80,7 +80,7 @@ def nearest(
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k nearest rows of X to each query, except those of equal marks, by brute force."""
-    if X.shape[0] * queries.shape[0] <= COMPILED_PAIRS:
+    if X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0) <= PLAIN_WORK:
         return _plain.search(X, queries, k, marks)
     found: tuple[Indices, Array] = import_module("gramian.backends.neighbours").search(
         X, queries, k, marks
