@@ -81,13 +81,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'gramian' has no attribute {name!r}")
-    if name not in _HOMES:
-        return import_module(f"gramian.{name}")
-    found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
-    globals()[name] = found  # the next look is an ordinary one
-    return found
+    if name in _HOMES:
+        found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
+        globals()[name] = found  # the next look is an ordinary one
+        return found
+    if not name.startswith("_"):
+        try:
+            return import_module(f"gramian.{name}")
+        except ModuleNotFoundError as missing:
+            if missing.name != f"gramian.{name}":
+                raise
+    raise AttributeError(f"module 'gramian' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -30,6 +30,7 @@ def go(monkeypatch):
     def choose(way):
         monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
         monkeypatch.setattr(front, "FULL", 1.0)
+        monkeypatch.setattr(front, "SMALL", 0)
         monkeypatch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
         monkeypatch.setattr(tiles, "SIDE", 48)
 

@@ -80,10 +80,10 @@ def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
 def _projection(X: Any) -> Any:
     """What maps rows to the leading principal directions of a sample of X, in float32."""
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 10_000)).astype(np.intp)
-    few = np.asarray(X[rows].toarray() if sp.issparse(X) else X[rows], dtype=np.float64)
-    mean = few.mean(axis=0)
-    few -= mean
-    basis = np.linalg.eigh(few.T @ few)[1][:, ::-1][:, :DIRECTIONS]
+    few = np.asarray(X[rows].toarray() if sp.issparse(X) else X[rows])
+    mean = few.mean(axis=0, dtype=np.float64).astype(X.dtype)
+    few = few - mean
+    basis = np.ascontiguousarray(np.linalg.eigh(few.T @ few)[1][:, ::-1][:, :DIRECTIONS])
     offset = mean @ basis
 
     def project(rows: Any) -> NDArray[np.float32]:

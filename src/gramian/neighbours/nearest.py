@@ -20,8 +20,9 @@ PLAIN_WORK = 1e10
 """Pairs of samples, times 100 more than they have features, up to which numpy searches: that takes
 about a second, as loading numba and its kernels does; compiling them takes seven."""
 
-FULL = 0.3
-"""Share of entries above which CSR is searched as a dense array."""
+FULL, SMALL = 0.3, 20_000_000
+"""Share of entries above which CSR is searched as a dense array; with few samples, as many as
+these in all are."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def nearest(
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k nearest rows of X to each query, except those of equal marks, by brute force."""
-    if X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0) <= PLAIN_WORK:
+    if _is_plain(X, queries):
         return _plain.search(X, queries, k, marks)
     found: tuple[Indices, Array] = import_module("gramian.backends.neighbours").search(
         X, queries, k, marks
@@ -92,7 +93,7 @@ def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
     """Both dense or both CSR in order, of one dtype; the very same where they are the same."""
     same = queries is X
     forms = (X,) if same else (X, queries)
-    if not all(sp.issparse(rows) for rows in forms) or _density(X) > FULL:
+    if not all(sp.issparse(rows) for rows in forms) or _as_dense(X, queries):
         forms = tuple(_dense(rows) for rows in forms)
     else:
         shift = far_means(X)  # products of what lies far from the origin cancel
@@ -128,8 +129,14 @@ def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
         raise ValueError(f"there are {most} other samples at least, which have not {k} nearest")
 
 
-def _density(X: Any) -> float:
-    return float(X.nnz / max(1, X.shape[0] * X.shape[1])) if sp.issparse(X) else 1.0
+def _is_plain(X: Any, queries: Any) -> bool:
+    return bool(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0) <= PLAIN_WORK)
+
+
+def _as_dense(X: Any, queries: Any) -> bool:
+    """Whether CSR is so full, or so small, that it is searched as a dense array."""
+    entries = X.shape[0] * X.shape[1]
+    return X.nnz > FULL * entries or (_is_plain(X, queries) and entries <= SMALL)
 
 
 def _dense(X: Any) -> Any:
