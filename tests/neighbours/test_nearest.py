@@ -85,6 +85,15 @@ def test_queries_and_labels(way, form, go):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_query_that_is_among_the_samples_finds_itself(way, go):
+    go(way)
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    found = nearest(X, 3, queries=X)
+    np.testing.assert_array_equal(found.indices[:, 0], np.arange(60))
+    np.testing.assert_array_equal(found.indices[:, 1:], nearest(X, 2).indices)
+
+
+@pytest.mark.parametrize("way", WAYS)
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

@@ -108,8 +108,10 @@ def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
 def _marks(X: Any, queries: Any, alone: bool, apart: Any) -> tuple[Indices, Indices]:
     """Two numbers for each pair, which is left out where they are equal."""
     if apart is not None:
-        sides = apart if isinstance(apart, tuple) else (apart, apart)
-        return np.asarray(sides[0], dtype=np.int32), np.asarray(sides[1], dtype=np.int32)
+        if isinstance(apart, tuple):
+            return np.asarray(apart[0], dtype=np.int32), np.asarray(apart[1], dtype=np.int32)
+        labels = np.asarray(apart, dtype=np.int32)
+        return labels, labels
     own = np.arange(X.shape[0], dtype=np.int32)
     return own, own if alone else np.full(queries.shape[0], -1, dtype=np.int32)
 

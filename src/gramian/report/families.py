@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import confusion_matrix
 
+from gramian._samples import checked_samples
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
@@ -79,7 +80,7 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
 def voted(X: Any, y: NDArray[Any], k: int) -> NDArray[Any]:
     """The commonest class among the k nearest others of each sample."""
     classes, codes = np.unique(y, return_inverse=True)
-    near = nearest(X, min(k, len(y) - 1)).indices
+    near = nearest(checked_samples(X), min(k, len(y) - 1)).indices
     votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
     called: NDArray[Any] = classes[votes.argmax(axis=1)]
     return called

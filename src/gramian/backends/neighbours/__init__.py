@@ -2,7 +2,7 @@
 
 The samples are moved and scaled so that float32 loses little and multiplied tile by tile; the
 kernels keep for every query what may be among its k nearest and compute those distances again in
-float64, from the differences (`_kernels` says why that is exact).
+float64, from the differences (`_pools` says why that is exact).
 """
 
 from gramian.backends.neighbours.search import nearest_among, search

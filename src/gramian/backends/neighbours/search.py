@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from gramian.backends._kernels import THREADS
-from gramian.backends.neighbours import _kernels as kernels
+from gramian.backends.neighbours import _pools, _tiles
 from gramian.backends.neighbours._sides import Array, Frame, Indices, Side, rows_of
 from gramian.backends.threads import blas_threads_for
 
@@ -32,11 +32,12 @@ def search(
 ) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    X and the queries are both dense or both CSR with sorted indices. Queries that are X itself
-    need each product once. Pairs of equal marks are left out; there must be k others.
+    X and the queries are both dense or both CSR with sorted indices. Queries that are X itself,
+    with the marks of X, need each product once. Pairs of equal marks are left out; there must be k
+    others.
     """
     frame = Frame.of(X, queries)
-    if queries is X:
+    if queries is X and marks[0] is marks[1]:
         order = np.argsort(marks[0], kind="stable")  # so that whole tiles can be left out
         inverse = np.empty_like(order)
         inverse[order] = np.arange(order.size)
@@ -71,7 +72,7 @@ def nearest_among(
     left, right = rows_of(queries, np.arange(n)), rows_of(X, np.arange(X.shape[0]))
     found, distances = np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf)
     given = (candidates, left, right, (marks[1], marks[0]), found, distances)
-    _run(lambda *span: kernels.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
+    _run(lambda *span: _pools.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
     return found, distances
 
 
@@ -126,21 +127,21 @@ class _Search:
         """Hand to the kernels the tiles whose columns are some queries."""
         mark = self.left.only_mark(*query)
         products: Tiles | None = None
-        hits = np.empty((SIDE * -(-SIDE // kernels.CHUNK), 2), dtype=np.int32)
+        hits = np.empty((SIDE * -(-SIDE // _pools.CHUNK), 2), dtype=np.int32)
         for first, stop in tiles:
             if mark is not None and mark == self.right.only_mark(first, stop):
                 continue
             products = products or _products(self.right.moved, self.left.moved, query)
             scores = products(first, stop)
             for rows_ask in (False, True)[: 1 + both]:
-                below = kernels.rows_below if rows_ask else kernels.columns_below
+                below = _tiles.rows_below if rows_ask else _tiles.columns_below
                 at = (scores, first, query[0])
                 count = below(*at, self.heaps, *self.known, hits)
                 rest = (*self.sides, self.square, self.states, *self.known, self.marks)
-                kernels.offer(*at, rows_ask, hits, count, *rest)
+                _pools.offer(*at, rows_ask, hits, count, *rest)
 
     def _finish(self, block: Span) -> None:
-        kernels.finish(*block, *self.sides, self.square, self.states, self.found, self.distances)
+        _pools.finish(*block, *self.sides, self.square, self.states, self.found, self.distances)
 
 
 def _products(references: Any, queries: Any, span: Span) -> Tiles:
@@ -159,12 +160,12 @@ def _products(references: Any, queries: Any, span: Span) -> Tiles:
     local = np.full(queries.shape[1], -1, dtype=np.int32)
     few = queries[start:stop]
     packed = np.empty((np.unique(few.indices).size, stop - start), dtype=np.float32)
-    kernels.pack(few.indptr, few.indices, few.data, local, packed)
+    _tiles.pack(few.indptr, few.indices, few.data, local, packed)
     rows = (references.indptr, references.indices, references.data)
 
     def sparse_tile(first: int, last: int) -> Array:
         scores = shaped(first, last)
-        kernels.sparse_scores(first, *rows, local, packed, scores)
+        _tiles.sparse_scores(first, *rows, local, packed, scores)
         return scores
 
     return sparse_tile
