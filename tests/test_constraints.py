@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian import constraints
 from gramian.constraints import (
     all_pairs,
     as_pairs,
@@ -116,30 +115,19 @@ def test_fewer_changes_nothing_where_classes_are_large():
 
 @EVERY_FINDER
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_approximate_neighbours_are_mostly_the_exact_ones(name, form):
-    """600 samples of 40 features that vary in a few directions most."""
+def test_approximate_neighbours_are_mostly_the_exact_ones(name, form, monkeypatch):
+    """900 samples of 40 features that vary in a few directions most."""
+    pytest.importorskip("faiss")
+    monkeypatch.setattr("gramian.neighbours._approximate.APPROXIMATE_FROM", 200)
     rng = np.random.default_rng(5)
-    X = rng.standard_normal((600, 40)) * 0.7 ** np.arange(40)
-    y = rng.integers(0, 3, 600)
+    X = rng.standard_normal((900, 40)) * 0.7 ** np.arange(40)
+    y = rng.integers(0, 3, 900)
     exact = FINDERS[name](X, y, 3)
     near = FINDERS[name](form(X), y, 3, approximate=True)
     shared = np.mean([len(set(a) & set(b)) / 3 for a, b in zip(exact, near, strict=True)])
     assert shared >= 0.95
     assert np.all((y[near] == y[:, None]) == (name == "same"))
-    assert not np.any(near == np.arange(600)[:, None])
-
-
-def test_approximate_neighbours_come_from_candidates_of_a_projection(monkeypatch):
-    """Nearest first by the full distances, whatever the block; not exact with few candidates."""
-    X, y = np.random.default_rng(6).standard_normal((400, 60)), np.arange(400) % 2
-    monkeypatch.setattr(constraints, "CANDIDATES", 2)
-    near = same_class_neighbors(X, y, 4, approximate=True)
-    gaps = np.sum((X[:, None] - X[near]) ** 2, axis=2)
-    assert np.all(np.diff(gaps, axis=1) >= 0)
-    exact = same_class_neighbors(X, y, 4)
-    best = np.sum((X[:, None] - X[exact]) ** 2, axis=2)
-    assert np.all(gaps >= best - 1e-12)
-    assert gaps.sum() > best.sum()
+    assert not np.any(near == np.arange(900)[:, None])
 
 
 # --- pairs and triplets of the nearest -----------------------------------------------
@@ -173,7 +161,8 @@ def test_local_constraints_pass_their_options_on(make, monkeypatch):
         make(X, y, 3)
     found = make(X, y, 2, fewer=True, approximate=True)
     assert len(found) == (2 if make is local_pairs else 80)
-    monkeypatch.setattr(constraints, "_nearest_of_candidates", lambda *a: 1 / 0)
+    monkeypatch.setattr("gramian.neighbours._approximate.APPROXIMATE_FROM", 20)
+    monkeypatch.setattr("gramian.neighbours._approximate.search", lambda *a: 1 / 0)
     wide, labels = samples(9, n=60, d=30, classes=2)
     with pytest.raises(ZeroDivisionError):
         make(wide, labels, 2, approximate=True)

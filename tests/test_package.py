@@ -8,6 +8,8 @@ import pytest
 import gramian as gm
 
 HEAVY = ["numba", "torch", "matplotlib", "pandas", "tqdm", "clarabel", "scs"]
+SLOW = [*HEAVY, "numpy", "scipy", "sklearn", "rich", "importlib.metadata"]
+"""What a name may bring along, but not a bare import nor a look at the help."""
 
 
 def fresh(code):
@@ -17,8 +19,52 @@ def fresh(code):
 
 
 def test_import_is_light():
-    loaded = fresh(f"import sys, gramian; print(*[m for m in {HEAVY} if m in sys.modules])")
+    loaded = fresh(f"import sys, gramian; print(*[m for m in {SLOW} if m in sys.modules])")
     assert loaded == []
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_the_command_line_says_what_it_is_without_importing_what_it_does(option):
+    pytest.importorskip("click")
+    code = """
+import io, sys
+from contextlib import redirect_stdout
+from gramian.cli import main
+sys.argv = ["gramian", "%s"]
+told = io.StringIO()
+try:
+    with redirect_stdout(told):
+        main()
+except SystemExit as end:
+    assert not end.code
+assert "gramian" in told.getvalue()
+print(*[m for m in %s if m in sys.modules])
+"""
+    assert fresh(code % (option, SLOW)) == []
+
+
+def test_estimators_do_not_import_the_compiler():
+    assert fresh("import sys, gramian.metric; print('numba' in sys.modules)") == ["False"]
+
+
+@pytest.mark.parametrize("name", ["losses", "maps", "objectives", "constraints", "neighbours"])
+def test_parts_that_are_not_listed_are_found_too(name):
+    assert fresh(f"import gramian as gm; print(gm.{name}.__name__)") == [f"gramian.{name}"]
+
+
+def test_names_are_found_in_every_way_of_asking():
+    code = """
+import pickle
+from gramian import minimize, metric
+from gramian import *
+import gramian, gramian as gm
+assert minimize is gm.minimize is gm.solvers.minimize and metric is gm.metric
+assert pickle.loads(pickle.dumps(gm.Status.CONVERGED)) is gm.Status.CONVERGED
+assert pickle.loads(pickle.dumps(gm.minimize)) is minimize
+assert set(gm.__all__) <= set(globals()) and set(gm.__all__) == set(dir(gm))
+print(gm.__version__)
+"""
+    assert fresh(code) == [gm.__version__]
 
 
 def test_a_small_problem_is_solved_without_compiling():

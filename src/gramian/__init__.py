@@ -4,32 +4,52 @@ Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = L
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gramian import solvers
-from gramian.callbacks import State
-from gramian.certificate import Certificate, certify
-from gramian.domains import PSDCone, Spectrahedron
-from gramian.problem import Problem
-from gramian.result import History, Result, Status
-from gramian.solvers import checkpoints, minimize
-from gramian.storage import StoredFileError
+if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
+    from gramian import (
+        checks,
+        completion,
+        datasets,
+        graph,
+        kernel,
+        manifold,
+        metric,
+        problems,
+        report,
+        solvers,
+        spectral,
+    )
+    from gramian.callbacks import State
+    from gramian.certificate import Certificate, certify
+    from gramian.domains import PSDCone, Spectrahedron
+    from gramian.persistence import load, save
+    from gramian.problem import Problem
+    from gramian.result import History, Result, Status
+    from gramian.solvers.checkpoint import checkpoints
+    from gramian.solvers.minimize import minimize
+    from gramian.storage import StoredFileError
 
 __version__ = "0.1.0"
 
-_ON_DEMAND = (
-    "checks",
-    "completion",
-    "datasets",
-    "graph",
-    "kernel",
-    "manifold",
-    "metric",
-    "problems",
-    "report",
-    "spectral",
-)
-"""Loaded when first named: the estimators bring scikit-learn along, which takes a while."""
+_HOMES = {
+    "Certificate": "certificate",
+    "History": "result",
+    "PSDCone": "domains",
+    "Problem": "problem",
+    "Result": "result",
+    "Spectrahedron": "domains",
+    "State": "callbacks",
+    "Status": "result",
+    "StoredFileError": "storage",
+    "certify": "certificate",
+    "checkpoints": "solvers",
+    "load": "persistence",
+    "minimize": "solvers",
+    "save": "persistence",
+}
+"""The module of each public name. numpy, SciPy and scikit-learn take a second to import, so
+nothing is until a name asks for it."""
 
 __all__ = [
     "Certificate",
@@ -61,10 +81,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ON_DEMAND:
-        return import_module(f"gramian.{name}")
-    if name in ("load", "save"):
-        return getattr(import_module("gramian.persistence"), name)
+    if name in _HOMES:
+        found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
+        globals()[name] = found  # the next look is an ordinary one
+        return found
+    if not name.startswith("_"):
+        try:
+            return import_module(f"gramian.{name}")
+        except ModuleNotFoundError as missing:
+            if missing.name != f"gramian.{name}":
+                raise
     raise AttributeError(f"module 'gramian' has no attribute {name!r}")
 
 

@@ -1,8 +1,7 @@
 """Pairs and triplets from labels: the constraints that local metric learners are fitted to.
 
 Pairs are (p, 2) and triplets (t, 3) integer arrays, (anchor, same, other) in that order. The
-nearest are found class by class with scikit-learn's neighbour search, which works in blocks and
-never holds n × n distances.
+nearest are found by `gramian.neighbours`, which never holds n × n distances.
 """
 
 from __future__ import annotations
@@ -12,20 +11,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_consistent_length
 
 from gramian._random import generator
-from gramian._samples import checked_samples, class_indices, far_means, shifted
+from gramian._samples import checked_samples, class_indices
+from gramian.neighbours import nearest
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
-
-SKETCH = 16
-"""Dimensions of the projection that approximate neighbours are looked for in."""
-
-CANDIDATES = 8
-"""Approximate neighbours are the nearest among so many times as many candidates."""
 
 
 def same_class_neighbors(
@@ -42,7 +35,8 @@ def same_class_neighbors(
         Let a class of k samples or less have as many targets as it can, at least one; the
         nearest is then repeated to fill the row. Otherwise such a class is an error.
     approximate : bool
-        Look for candidates in a random projection, then take the nearest of those.
+        Allow some to be missed in classes of `gramian.neighbours.APPROXIMATE_FROM` samples or
+        more; needs the extra ``gramian[neighbours]``.
 
     Returns
     -------
@@ -54,7 +48,8 @@ def same_class_neighbors(
     check_class_sizes(classes, names, 1 if fewer else k)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
-        near = nearest_others(X[members], min(k, members.size - 1), approximate)
+        few = min(k, members.size - 1)
+        near = nearest(X[members], few, approximate=approximate).indices
         found[members, : near.shape[1]] = members[near]
         found[members, near.shape[1] :] = members[near[:, :1]]
     return found
@@ -75,10 +70,13 @@ def other_class_neighbors(
             f"only {classes.size - sizes.max()} samples are outside class "
             f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: lower k"
         )
+    if not approximate:
+        return nearest(X, k, apart=classes).indices.astype(np.intp)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
         rest = np.flatnonzero(classes != classes[members[0]])
-        found[members] = rest[_nearest(X[rest], X[members], k, approximate)]
+        near = nearest(X[rest], k, queries=X[members], approximate=True)
+        found[members] = rest[near.indices]
     return found
 
 
@@ -203,54 +201,6 @@ def whole_number(k: int, name: str) -> int:
 def _members(classes: Indices) -> Iterator[Indices]:
     for c in range(int(classes.max()) + 1):
         yield np.flatnonzero(classes == c)
-
-
-def nearest_others(X: Any, k: int, approximate: bool = False) -> Indices:
-    """The k nearest rows of X to each of its rows, itself left out wherever it comes."""
-    near = _nearest(X, X, k + 1, approximate)
-    itself = near == np.arange(X.shape[0])[:, None]
-    # Among more than k duplicates a sample may not find itself: then the last goes.
-    itself[~itself.any(axis=1), -1] = True
-    return near[~itself].reshape(X.shape[0], k)
-
-
-def _nearest(reference: Any, queries: Any, k: int, approximate: bool) -> Indices:
-    shift = far_means(reference)  # squared distances come from products, which cancel far away
-    if shift.any():
-        reference, queries = shifted(reference, shift), shifted(queries, shift)
-    if approximate and reference.shape[1] > SKETCH and reference.shape[0] > CANDIDATES * k:
-        return _nearest_of_candidates(reference, queries, k)
-    found: Indices = (
-        NearestNeighbors(n_neighbors=k).fit(reference).kneighbors(queries, return_distance=False)
-    )
-    return found
-
-
-def _nearest_of_candidates(reference: Any, queries: Any, k: int) -> Indices:
-    """The k nearest among the nearest few of a projection to the principal directions."""
-    basis = _principal(reference)
-    search = NearestNeighbors(n_neighbors=CANDIDATES * k).fit(np.asarray(reference @ basis))
-    found = search.kneighbors(np.asarray(queries @ basis), return_distance=False)
-    nearest = np.empty((queries.shape[0], k), dtype=np.intp)
-    block = max(1, 50_000_000 // (found.shape[1] * reference.shape[1]))
-    for start in range(0, queries.shape[0], block):
-        rows = slice(start, start + block)
-        gaps = _dense(reference[found[rows].ravel()]).reshape(*found[rows].shape, -1)
-        distances = np.sum((gaps - _dense(queries[rows])[:, None]) ** 2, axis=2)
-        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
-        nearest[rows] = np.take_along_axis(found[rows], order, axis=1)
-    return nearest
-
-
-def _principal(X: Any) -> Array:
-    """The leading right singular vectors of X less its mean, from a sample of the rows."""
-    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 2000)).astype(np.intp)
-    sample = _dense(X[rows])
-    return np.linalg.svd(sample - sample.mean(axis=0), full_matrices=False)[2][:SKETCH].T
-
-
-def _dense(X: Any) -> Array:
-    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
 
 
 def _drawn(rng: Any, classes: Indices, anchor: Indices, *, same: bool) -> Indices:

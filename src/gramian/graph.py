@@ -1,7 +1,7 @@
 """Neighbourhood graphs: what manifolds and kernels are learned along.
 
-A graph is its edges i < j, each once, with their squared lengths. Neighbours are found with
-scikit-learn's search, which never holds n × n distances.
+A graph is its edges i < j, each once, with their squared lengths. Neighbours are found by
+`gramian.neighbours`, which never holds n × n distances.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, lobpcg
-from sklearn.metrics import pairwise_distances_chunked
 
 from gramian._random import generator
-from gramian._samples import checked_samples, near_origin
-from gramian.constraints import nearest_others, whole_number
+from gramian._samples import checked_samples
+from gramian.constraints import whole_number
 from gramian.maps import PairDistances, sparse_root
+from gramian.neighbours import nearest
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -47,11 +47,14 @@ class Graph:
         The number of points.
     edges : array of shape (p, 2)
     sq_distances : array of shape (p,)
+    recall : float
+        The share of the nearest neighbours that were found: 1 unless the search was approximate.
     """
 
     n: int
     edges: Indices
     sq_distances: Array
+    recall: float = 1.0
 
     @cached_property
     def labels(self) -> Indices:
@@ -107,7 +110,9 @@ def neighbor_graph(
     n_neighbors : int
         An edge joins two samples where either is among the nearest of the other.
     approximate : bool
-        Look for candidates in a projection, then take the nearest of those.
+        Allow some neighbours to be missed where there are `gramian.neighbours.APPROXIMATE_FROM`
+        samples or more; needs the extra ``gramian[neighbours]``. `recall` of the graph says how
+        many were found.
     connect : {"error", "mst", "components"}
         What becomes of a graph in several parts: an error, joined by the shortest edges between
         them, or left as it is.
@@ -118,9 +123,9 @@ def neighbor_graph(
         raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
     if connect not in CONNECT:
         raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
-    near = nearest_others(X, k, approximate)
-    pairs = np.column_stack([np.repeat(np.arange(n), k), near.ravel()])
-    graph = _graph(X, pairs)
+    near = nearest(X, k, approximate=approximate)
+    pairs = np.column_stack([np.repeat(np.arange(n), k), near.indices.ravel()])
+    graph = _graph(X, pairs, near.recall)
     if connect == "components" or graph.n_parts == 1:
         return graph
     if connect == "error":
@@ -134,16 +139,17 @@ def joined(X: Any, graph: Graph) -> Graph:
     Round by round every part but the largest takes its shortest edge to another part (Borůvka),
     so only points outside the largest part ask for distances.
     """
-    X = near_origin(X)
     while graph.n_parts > 1:
         sizes = np.bincount(graph.labels)
         asking = np.flatnonzero(graph.labels != np.argmax(sizes))
-        nearest, length = _nearest_elsewhere(X, asking, graph.labels)
+        labels = (graph.labels, graph.labels[asking])
+        found = nearest(X, 1, queries=X[asking], apart=labels)
+        length = found.sq_distances[:, 0]
         order = np.lexsort((length, graph.labels[asking]))
         _, first = np.unique(graph.labels[asking][order], return_index=True)
         chosen = order[first]
-        bridges = np.column_stack([asking[chosen], nearest[chosen]])
-        graph = _graph(X, np.vstack([graph.edges, bridges]))
+        bridges = np.column_stack([asking[chosen], found.indices[chosen, 0]])
+        graph = _graph(X, np.vstack([graph.edges, bridges]), graph.recall)
     return graph
 
 
@@ -240,7 +246,7 @@ def _partial_root(laplacian: Any) -> LinearOperator:
     return LinearOperator((n, n), matvec=product, matmat=product, dtype=float)
 
 
-def _graph(X: Any, pairs: Indices) -> Graph:
+def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
     """The edges of the pairs, each once, and their squared lengths."""
     edges = np.unique(np.sort(pairs, axis=1), axis=0)
     lengths = np.empty(len(edges))
@@ -250,19 +256,7 @@ def _graph(X: Any, pairs: Indices) -> Graph:
         gap = X[i] - X[j]
         square = gap.multiply(gap).sum(axis=1) if sp.issparse(gap) else np.sum(gap * gap, axis=1)
         lengths[start : start + step] = np.ravel(np.asarray(square, dtype=float))
-    return Graph(X.shape[0], edges, lengths)
-
-
-def _nearest_elsewhere(X: Any, asking: Indices, labels: Indices) -> tuple[Indices, Array]:
-    """The nearest point of another part for each of some points, and how far it is."""
-    found, lengths, start = np.empty(asking.size, dtype=np.intp), np.empty(asking.size), 0
-    for distances in pairwise_distances_chunked(X[asking], X):
-        rows = slice(start, start + len(distances))
-        distances[labels[asking[rows]][:, None] == labels] = np.inf
-        found[rows] = np.argmin(distances, axis=1)
-        lengths[rows] = distances[np.arange(len(distances)), found[rows]]
-        start = rows.stop
-    return found, lengths
+    return Graph(X.shape[0], edges, lengths, recall)
 
 
 def _disconnected(graph: Graph, k: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.impute import SimpleImputer
@@ -25,12 +25,7 @@ FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 
 
 class Kept:
-    """A mixin for estimators: `save`, what `load` needs, and `report`.
-
-    Subclasses name in `_remade` the attributes that `_remake` makes from the others.
-    """
-
-    _remade: ClassVar[tuple[str, ...]] = ()
+    """A mixin for estimators: `save`, what `load` needs, and `report`."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -59,11 +54,8 @@ class Kept:
         written: Path = import_module("gramian.report").report_estimator(self, path, X, y)
         return written
 
-    def _remake(self) -> None:
-        """Set the attributes that are not saved."""
-
     def _to_store(self) -> dict[str, Any]:
-        return {name: part for name, part in vars(self).items() if name not in self._remade}
+        return dict(vars(self))
 
     @classmethod
     def _from_store(cls, state: dict[str, Any]) -> Any:
@@ -74,7 +66,6 @@ class Kept:
             if name not in parameters and (not name.isidentifier() or hasattr(cls, name)):
                 raise StoredFileError(f"{name!r} is not an attribute of a fitted {cls.__name__}")
             setattr(made, name, part)
-        made._remake()
         return made
 
 

@@ -36,9 +36,12 @@ CACHE_LINE = 64
 ROOM = 2048
 
 
-def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`numba.njit` with an on-disk cache where one can be written, and without it elsewhere."""
-    options: dict[str, Any] = {"fastmath": {"reassoc", "contract"}, "nogil": True}
+def compiled(function: Callable[..., Any], *flags: str) -> Callable[..., Any]:
+    """`numba.njit` with an on-disk cache where one can be written, and without it elsewhere.
+
+    `flags` are what else of ``fastmath`` a kernel may have.
+    """
+    options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba found no writable place for its cache

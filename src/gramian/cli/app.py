@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from gramian.cli.output import BAD_INPUT, INTERRUPTED, complain
+from gramian import __version__
+from gramian.cli.exits import BAD_INPUT, INTERRUPTED, complain
 
 EXITS = """\b
 Exit status:
@@ -64,7 +65,7 @@ class _OnDemand(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXITS,
 )
-@click.version_option(package_name="gramian")
+@click.version_option(__version__, prog_name="gramian")
 def gramian() -> None:
     """Learn positive semidefinite matrices from files: metrics, embeddings, clusters, completions.
 

@@ -16,16 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.certificate import Certificate
+from gramian.cli.exits import INTERRUPTED, NOT_CONVERGED
 from gramian.result import Result, Status
-
-DONE, BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 0, 2, 3, 130
-
-
-def complain(sentence: str) -> None:
-    """One sentence on standard error."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(
-        Text("gramian: ", style="bold red") + Text(sentence)
-    )
 
 
 def note(sentence: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,17 +11,17 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.cluster import KMeans
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
 
 from gramian import plotting
 from gramian._random import for_sklearn
-from gramian._samples import far_means, ready, refuse_masked, shifted
+from gramian._samples import ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
+from gramian.neighbours import nearest
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
@@ -35,8 +35,6 @@ STARTS = 10
 
 class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
-
-    _remade: ClassVar[tuple[str, ...]] = ("_neighbours", "_origin")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -134,8 +132,10 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return np.asarray(X @ self.kernel_factor_) * scale[:, None]
         if self.affinity == "precomputed_laplacian":
             raise ValueError("a Laplacian says nothing of new samples: use kernel_factor_")
-        distances, near = self._neighbours.kneighbors(self._moved(X))
-        shares = np.exp(-(distances**2 - distances[:, :1] ** 2) / self._square)
+        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+        found = nearest(self.X_fit_, k, queries=X)
+        near, squares = found.indices, found.sq_distances
+        shares = np.exp(-(squares - squares[:, :1]) / self._square)
         shares[_equal_rows(X, self.X_fit_[near[:, 0]])] = np.eye(1, near.shape[1])
         shares /= shares.sum(axis=1, keepdims=True)
         return np.einsum("ik,ikc->ic", shares, self.kernel_factor_[near])
@@ -177,18 +177,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _fit_to(self, X: Any) -> None:
         self.laplacian_ = self._laplacian(X)
         self.X_fit_ = X
-        self._remake()
         self._learn_from(None)
-
-    def _remake(self) -> None:
-        if self.affinity == "nearest_neighbors":
-            k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-            # Distances are computed from products, which keep few digits far from the origin.
-            self._origin = far_means(self.X_fit_)
-            self._neighbours = NearestNeighbors(n_neighbors=k).fit(self._moved(self.X_fit_))
-
-    def _moved(self, X: Any) -> Any:
-        return shifted(X, self._origin) if self._origin.any() else X
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
@@ -212,6 +201,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             return normalized_laplacian(sp.csr_array(X))
         k = min(whole_number(self.n_neighbors, "n_neighbors"), X.shape[0] - 1)
         graph = neighbor_graph(X, k, approximate=self.approximate, connect="components")
+        self.neighbor_recall_ = graph.recall
         affinities = graph.weights(self.bandwidth)
         self._square = graph.square_bandwidth(self.bandwidth)
         return graph.laplacian(affinities, normalized=True)

@@ -40,7 +40,8 @@ class NPKL(LinkedKernel):
     bandwidth : float or "auto"
         σ of the affinities exp(−d²/σ²); "auto" takes σ² = the median of d² over the edges.
     approximate : bool
-        Find neighbours approximately.
+        From 50,000 samples on, allow some neighbours to be missed; needs ``gramian[neighbours]``.
+        `neighbor_recall_` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
     solver, tol, max_iter, time_limit, random_state, progress :
@@ -55,6 +56,8 @@ class NPKL(LinkedKernel):
     links_ : Links
     constraint_violation_ : float
         The largest |Z_ij − T_ij| over the links and the diagonal.
+    neighbor_recall_ : float
+        The share of the nearest neighbours that the graph has; 1 unless approximate.
     laplacian_ : sparse array of shape (n_samples, n_samples)
     result_ : Result
     certificate_ : Certificate

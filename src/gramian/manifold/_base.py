@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian import plotting
@@ -16,6 +15,7 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._parts import fit_parts, transform_parts, widened
+from gramian.neighbours import nearest
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
@@ -31,8 +31,6 @@ RIDGE = 1e-3
 
 class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
-
-    _remade: ClassVar[tuple[str, ...]] = ("_neighbours",)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -108,11 +106,6 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
         self._n_features_out = self.n_components
         self.X_fit_ = X
-        self._remake()
-
-    def _remake(self) -> None:
-        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-        self._neighbours = NearestNeighbors(n_neighbors=k).fit(self.X_fit_)
 
     def transform(self, X: Any) -> Array:
         """Place new samples among the embedded ones, as they lie among their neighbours.
@@ -127,7 +120,8 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return self._place(X) if self.graph_.n_parts == 1 else transform_parts(self, X)
 
     def _place(self, X: Any) -> Array:
-        near = self._neighbours.kneighbors(X, return_distance=False)
+        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+        near = nearest(self.X_fit_, k, queries=X).indices
         weights = barycentric(_dense(X), self.X_fit_, near)
         return np.einsum("ik,ikc->ic", weights, self.embedding_[near])
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from gramian.certificate import Certificate, relative
+from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
@@ -36,8 +37,7 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
 
 def transform_parts(whole: Any, X: Any) -> Array:
     """Place each new sample in the part of its nearest one."""
-    nearest = whole._neighbours.kneighbors(X, n_neighbors=1, return_distance=False)[:, 0]
-    parts = whole.graph_.labels[nearest]
+    parts = whole.graph_.labels[nearest(whole.X_fit_, 1, queries=X).indices[:, 0]]
     placed = np.zeros((X.shape[0], whole.n_components))
     for part in np.unique(parts):
         of = parts == part

@@ -54,7 +54,8 @@ class MVU(Unfolding):
         unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
         inner products between them mean nothing.
     approximate : bool
-        Find neighbours approximately.
+        From 50,000 samples on, allow some neighbours to be missed; needs ``gramian[neighbours]``.
+        `graph_.recall` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
     solver, tol, max_iter, time_limit, random_state, progress :

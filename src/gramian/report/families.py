@@ -9,12 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import confusion_matrix
-from sklearn.neighbors import NearestNeighbors
 
+from gramian._samples import checked_samples
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
+from gramian.neighbours import nearest
 from gramian.plotting import flat
 from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
@@ -79,7 +80,7 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
 def voted(X: Any, y: NDArray[Any], k: int) -> NDArray[Any]:
     """The commonest class among the k nearest others of each sample."""
     classes, codes = np.unique(y, return_inverse=True)
-    near = NearestNeighbors(n_neighbors=min(k, len(y) - 1)).fit(X).kneighbors(return_distance=False)
+    near = nearest(checked_samples(X), min(k, len(y) - 1)).indices
     votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
     called: NDArray[Any] = classes[votes.argmax(axis=1)]
     return called

@@ -1,0 +1,73 @@
+"""Exact neighbours of samples with few features, by a k-d tree."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.neighbours import _plain
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+FEATURES = {5: 1000, 8: 50_000}
+"""Features up to which a tree is faster than brute force, and from how many samples on."""
+
+SPARE, MORE = 3, 6
+"""Neighbours looked at beyond those asked for, to see where equally near ones end, and how many
+times as many where they do not end there."""
+
+
+def fits(X: Any) -> bool:
+    """Whether a tree is the way."""
+    n, d = X.shape
+    return not sp.issparse(X) and any(d <= most and n >= least for most, least in FEATURES.items())
+
+
+def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
+    """The k rows of X nearest to each query, by (distance, index), and their squared distances.
+
+    A mark stands for one sample at most. Where more are equally near than the tree was asked for,
+    it is asked for more, and where they are very many brute force takes over.
+    """
+    from scipy.spatial import KDTree
+
+    tree, n = KDTree(X), queries.shape[0]
+    found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
+    rows, count = np.arange(n), min(k + 1 + SPARE, X.shape[0])
+    while rows.size and count <= max(X.shape[0] // 4, k + 1 + SPARE):
+        own = marks[0], marks[1][rows]
+        found[rows], distances[rows], tied = _asked(tree, X, queries[rows], k, own, count)
+        rows, count = rows[tied], MORE * count
+    if rows.size:
+        own = marks[0], marks[1][rows]
+        found[rows], distances[rows] = _plain.search(X, queries[rows], k, own)
+    return found, distances
+
+
+def _asked(
+    tree: Any, X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], count: int
+) -> tuple[Indices, Array, NDArray[np.bool_]]:
+    """The nearest k of so many that a tree finds, and where those may not be all equally near."""
+    n = queries.shape[0]
+    near = tree.query(queries, count, workers=_workers())[1].reshape(n, count)
+    rows = np.repeat(np.arange(n), count)
+    squares = _plain.squared_distances(X, queries, near.ravel(), rows).reshape(n, count)
+    farthest = squares.max(axis=1)
+    squares[marks[0][near] == marks[1][:, None]] = np.inf
+    order = np.lexsort((near, squares), axis=1)[:, :k]
+    found, distances = np.take_along_axis(near, order, 1), np.take_along_axis(squares, order, 1)
+    # The tree rounds as well: what it left out may be nearer than its last by that much.
+    tied = distances[:, -1] >= farthest * (1.0 - 8 * X.shape[1] * np.finfo(float).eps)
+    return found, distances, tied
+
+
+def _workers() -> int:
+    """The cores this process may use, or fewer if NUMBA_NUM_THREADS says so."""
+    asked = os.environ.get("NUMBA_NUM_THREADS", "")
+    mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return int(asked) if asked.isdigit() else mine or 1

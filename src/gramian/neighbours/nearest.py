@@ -1,0 +1,152 @@
+"""The front of the search: what is asked, and which way answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from gramian._samples import far_means, shifted, with_short_indices
+from gramian.neighbours import _approximate, _plain, _tree
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+PLAIN_WORK = 1e10
+"""Pairs of samples, times 100 more than they have features, up to which numpy searches: that takes
+about a second, as loading numba and its kernels does; compiling them takes seven."""
+
+FULL, SMALL = 0.3, 20_000_000
+"""Share of entries above which CSR is searched as a dense array; with few samples, as many as
+these in all are."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What a search has found.
+
+    Attributes
+    ----------
+    indices : array of shape (n_queries, k)
+        Nearest first.
+    sq_distances : array of shape (n_queries, k)
+    recall : float
+        The share of the true neighbours that is here: 1 of an exact search, otherwise estimated
+        on a sample of the queries that is searched exactly too.
+    """
+
+    indices: Indices
+    sq_distances: Array
+    recall: float = 1.0
+
+
+def nearest(
+    X: Any,
+    k: int,
+    *,
+    queries: Any = None,
+    apart: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
+    approximate: bool = False,
+) -> Neighbours:
+    """The k nearest rows of X to each query, nearest first, of equals the smaller index first.
+
+    Parameters
+    ----------
+    X : array or CSR matrix of shape (n_samples, n_features), checked before
+    k : int
+    queries : the same with other rows, optional
+        By default the rows of X, each without itself.
+    apart : integer labels of shape (n_samples,), or of both the samples and the queries, optional
+        A query has no neighbours of its own label.
+    approximate : bool
+        Allow some neighbours to be missed where there are `APPROXIMATE_FROM` samples or more, which
+        needs the extra ``gramian[neighbours]``. With `apart` the search is exact.
+    """
+    alone = queries is None
+    X, queries = _alike(X, X if alone else queries)
+    marks = _marks(X, queries, alone, apart)
+    _check_enough(marks, k, alone and apart is None)
+    labelled = apart is not None
+    if approximate and not labelled and X.shape[0] >= _approximate.APPROXIMATE_FROM:
+        found, squares, recall = _approximate.search(X, queries, k, marks)
+        return Neighbours(found, squares, recall)
+    if not labelled and _tree.fits(X):
+        return Neighbours(*_tree.search(X, queries, k, marks))
+    return Neighbours(*exact(X, queries, k, marks))
+
+
+def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
+    """The k nearest rows of X to each query, except those of equal marks, by brute force."""
+    if _is_plain(X, queries):
+        return _plain.search(X, queries, k, marks)
+    found: tuple[Indices, Array] = import_module("gramian.backends.neighbours").search(
+        X, queries, k, marks
+    )
+    return found
+
+
+def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
+    """Both dense or both CSR in order, of one dtype; the very same where they are the same."""
+    same = queries is X
+    forms = (X,) if same else (X, queries)
+    if not all(sp.issparse(rows) for rows in forms) or _as_dense(X, queries):
+        forms = tuple(_dense(rows) for rows in forms)
+    else:
+        shift = far_means(X)  # products of what lies far from the origin cancel
+        if shift.any():
+            forms = tuple(shifted(rows, shift) for rows in forms)
+        forms = tuple(_in_order(rows) for rows in forms)
+    if len({rows.dtype for rows in forms}) > 1:
+        forms = tuple(rows.astype(np.float64) for rows in forms)
+    return forms[0], forms[-1]
+
+
+def _marks(X: Any, queries: Any, alone: bool, apart: Any) -> tuple[Indices, Indices]:
+    """Two numbers for each pair, which is left out where they are equal."""
+    if apart is not None:
+        if isinstance(apart, tuple):
+            return np.asarray(apart[0], dtype=np.int32), np.asarray(apart[1], dtype=np.int32)
+        labels = np.asarray(apart, dtype=np.int32)
+        return labels, labels
+    own = np.arange(X.shape[0], dtype=np.int32)
+    return own, own if alone else np.full(queries.shape[0], -1, dtype=np.int32)
+
+
+def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
+    """Refuse more neighbours than there are."""
+    if alone:
+        most = marks[0].size - 1
+    else:
+        known, counts = np.unique(marks[0], return_counts=True)
+        of_own = np.zeros(marks[1].size, dtype=np.intp)
+        place = np.minimum(np.searchsorted(known, marks[1]), known.size - 1)
+        met = known[place] == marks[1]
+        of_own[met] = counts[place[met]]
+        most = marks[0].size - int(of_own.max(initial=0))
+    if not 1 <= k <= most:
+        raise ValueError(f"there are {most} other samples at least, which have not {k} nearest")
+
+
+def _is_plain(X: Any, queries: Any) -> bool:
+    return bool(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0) <= PLAIN_WORK)
+
+
+def _as_dense(X: Any, queries: Any) -> bool:
+    """Whether CSR is so full, or so small, that it is searched as a dense array."""
+    entries = X.shape[0] * X.shape[1]
+    return X.nnz > FULL * entries or (_is_plain(X, queries) and entries <= SMALL)
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if sp.issparse(X) else X
+
+
+def _in_order(X: Any) -> Any:
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return with_short_indices(X)
