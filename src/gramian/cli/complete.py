@@ -25,7 +25,7 @@ from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import deliver, free, listed, written
 from gramian.completion import MMMF, NuclearCompletion
-from gramian.completion._base import ROLES, are_names, by_role
+from gramian.completion._frames import ROLES, are_names, by_role
 from gramian.files import Header, read_header, read_ratings
 from gramian.report.families import rows_section
 

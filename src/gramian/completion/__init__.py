@@ -2,5 +2,6 @@
 
 from gramian.completion.mmmf import MMMF
 from gramian.completion.nuclear_completion import NuclearCompletion
+from gramian.completion.splits import leave_last_out, temporal_split
 
-__all__ = ["MMMF", "NuclearCompletion"]
+__all__ = ["MMMF", "NuclearCompletion", "leave_last_out", "temporal_split"]

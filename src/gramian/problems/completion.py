@@ -33,8 +33,9 @@ def nuclear_completion(
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
     ridge: float | None = None,
+    weights: ArrayLike | None = None,
 ) -> Problem:
-    """min ½ Σ_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
+    """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
     Through the block embedding (BiS eq. 33; ‖X‖_* = ½ min tr Z over Z = [·, X; Xᵀ, ·] ⪰ 0): M ⪰ 0
     of order m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some
@@ -46,17 +47,23 @@ def nuclear_completion(
         The diagonals of A and B: the weighted trace norm.
     ridge : float, optional
         κ of the offsets b and c; without it there are none.
+    weights : numbers above 0, one for each entry, optional
+        ω; 1 unless told.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
     map = BlockEntries(i, j, (m, n))
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[i] * b[j]) ** -0.5
+    omega = None if weights is None else _weights(weights, i.size)
     if ridge is None:
-        loss: Loss = Squared(R / scale, weight=0.5 * scale * scale)
+        share = 1.0 if omega is None else omega
+        loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
     else:
         kappa = positive(ridge, "ridge")
-        loss = SquaredWithOffsets(R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale)
+        loss = SquaredWithOffsets(
+            R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale, weight=omega
+        )
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="nuclear_completion",
@@ -84,8 +91,9 @@ def mmmf(
     mu: float = 0.1,
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
+    weights: ArrayLike | None = None,
 ) -> Problem:
-    """min Σ_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
+    """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
     come more than once, with other signs and margins. Sorted by row.
@@ -96,7 +104,9 @@ def mmmf(
         margin = _one_each(margin, i.size, "margin")
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[map.rows] * b[map.cols]) ** -0.5
-    loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale), _signs(signs, i.size))
+    omega = 1.0 if weights is None else _weights(weights, i.size)
+    hinge = _ScaledHinge(margin, mu=mu, scale=scale, weight=omega)
+    loss = Signed(hinge, _signs(signs, i.size))
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="mmmf",
@@ -134,10 +144,13 @@ def mmmf_eig(
 
 
 class _ScaledHinge(SmoothedHinge):
-    """g(z) = Σ_e h_μ(m_e − s_e z_e)."""
+    """g(z) = Σ_e ω_e h_μ(m_e − s_e z_e)."""
 
-    def __init__(self, margin: ArrayLike, *, mu: float, scale: Array) -> None:
-        super().__init__(np.broadcast_to(np.asarray(margin, dtype=float), scale.shape), mu=mu)
+    def __init__(
+        self, margin: ArrayLike, *, mu: float, scale: Array, weight: ArrayLike = 1.0
+    ) -> None:
+        margins = np.broadcast_to(np.asarray(margin, dtype=float), scale.shape)
+        super().__init__(margins, mu=mu, weight=weight)
         self.scale = scale
         self.smoothness = self.smoothness * float(scale.max()) ** 2
 
@@ -158,7 +171,7 @@ class _ScaledHinge(SmoothedHinge):
         return super().conjugate(w / self.scale)
 
     def smoothed(self, mu: float) -> _ScaledHinge:
-        return _ScaledHinge(self.centre, mu=mu, scale=self.scale)
+        return _ScaledHinge(self.centre, mu=mu, scale=self.scale, weight=self.weight)
 
 
 def _entries(
@@ -192,6 +205,12 @@ def _one_each(given: ArrayLike, count: int, name: str) -> Array:
     refuse_rows(numbers, ~np.isfinite(numbers), name, "is not finite")
     check_size(numbers, name)
     return numbers
+
+
+def _weights(given: ArrayLike, count: int) -> Array:
+    weights = _one_each(given, count, "weights")
+    refuse_rows(weights, weights <= 0, "weights", "is not above 0")
+    return weights
 
 
 def _signs(given: ArrayLike, count: int) -> Array:
