@@ -56,8 +56,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """A λ of the right size."""
 
     @abstractmethod
-    def _error(self, test: Ratings) -> float:
-        """The error of the entries held out."""
+    def _error(self, test: Ratings, train: Ratings) -> float:
+        """The error of the entries held out, by the factors of the others."""
 
     @abstractmethod
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
@@ -148,7 +148,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             of_lam = trace_weighted(problem, lam)
             found[lam] = last = rough(of_lam, last, rank=rank, random_state=self.random_state)
             self._unpack(train, of_lam, last)
-            return self._error(test)
+            return self._error(test, train)
 
         self._set_bounds(ratings.values)
         started, limit = time.perf_counter(), self.time_limit

@@ -20,10 +20,8 @@ class Ranking:
     counts among those to be found.
     """
 
-    groups: Indices
-    """Which row of the test each of its ratings is in."""
     rows: Indices
-    """The same rows by their place in the model, −1 for one that it does not know."""
+    """The row of each rating of the test by its place in the model, −1 for one it does not know."""
     cols: Indices
     good: NDArray[np.bool_]
     k: int

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.backends import cpu
 from gramian.completion._path import Path, falling
 from gramian.completion._ratings import Ratings
 from gramian.problem import Problem
@@ -45,7 +44,7 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     train, test = ratings.part(~held), ratings.part(held)
     problem = model._problem(train, model._guess(train))
     halves = problem.objective.halves(np.float32)
-    error_of = _error(model, train, test)
+    error_of = _error(model, halves, train, test)
     most = min(model.rank or RANK, *ratings.shape)
     if model.lam == "auto":
         until = started + PATH_SHARE * limit
@@ -83,18 +82,15 @@ def _path(
     return path, best[1]
 
 
-def _error(model: Any, train: Ratings, test: Ratings) -> Any:
+def _error(model: Any, halves: Any, train: Ratings, test: Ratings) -> Any:
     """The error of the ratings held out, of a state of those that are not."""
     m = train.shape[0]
-    rows, cols = (side**-0.5 for side in model._scales(train))
-    i, j = cpu.index_array(test.rows), cpu.index_array(test.cols)
-    scale = rows[i] * cols[j]
-    low, high = (-np.inf, np.inf) if model.bounds_ is None else model.bounds_
+    rows, cols = (np.sqrt(side)[:, None] for side in model._scales(train))
 
     def error(state: Array) -> float:
-        P, Q = np.ascontiguousarray(state[:m, :-1]), np.ascontiguousarray(state[m:, :-1])
-        values = scale * cpu.gather_products(P, Q, i, j)
-        values += model.mean_ + state[i, -1] + state[m + j, -1]
-        return float(np.sqrt(np.mean((np.clip(values, low, high) - test.values) ** 2)))
+        L = halves.factor(state)
+        model.row_factors_, model.col_factors_ = L[:m] / rows, L[m:] / cols
+        model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
+        return float(model._error(test, train))
 
     return error

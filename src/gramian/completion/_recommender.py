@@ -120,7 +120,7 @@ class Recommender:
         j = self._cols.find(ratings.col_ids.names)[ratings.cols]
         predicted, k = self._rated(i, j), whole_number(k, "k")
         good = ratings.values >= (self._relevant(ratings.values) if relevant is None else relevant)
-        ranking = Ranking(ratings.rows, i, j, good, k)
+        ranking = Ranking(i, j, good, k)
         for rows in _parts(ranking.asked.size, len(self.col_ids_)):
             ranking.add(rows, self._best(ranking.asked[rows], k, True)[0])
         return scores(predicted - ratings.values, ranking, len(self.col_ids_))

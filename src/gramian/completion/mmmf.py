@@ -164,7 +164,7 @@ class MMMF(Completion):
         size = ratings.values.size * (self.classes_.size - 1.0)
         return GUESS * float(np.sqrt(size / m) + np.sqrt(size / n))
 
-    def _error(self, test: Ratings) -> float:
+    def _error(self, test: Ratings, train: Ratings) -> float:
         """The mean number of levels that a prediction is off by."""
         found = self._levels(self._values(test.rows, test.cols))
         steps = np.searchsorted(self.classes_, found) - np.searchsorted(self.classes_, test.values)

@@ -1,6 +1,11 @@
 """The problems of the papers, from formula to `Problem`."""
 
-from gramian.problems.completion import mmmf, mmmf_eig, nuclear_completion
+from gramian.problems.completion import (
+    implicit_completion,
+    mmmf,
+    mmmf_eig,
+    nuclear_completion,
+)
 from gramian.problems.kernel import npkl, reg_pcp
 from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
 from gramian.problems.manifold import mvu, reg_mvu
@@ -10,6 +15,7 @@ from gramian.problems.spectral import quadratic, top_eigen
 
 __all__ = [
     "dml_eig",
+    "implicit_completion",
     "kta",
     "linear_separation",
     "lmnn",

@@ -15,7 +15,7 @@ from gramian.losses import FilledSoftMin, Signed, SmoothedHinge, Squared, Square
 from gramian.losses.base import Loss
 from gramian.maps import BlockEntries, Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
-from gramian.objectives import Composite
+from gramian.objectives import BlockSquares, Composite, Everywhere
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 
@@ -72,9 +72,53 @@ def nuclear_completion(
     )
 
 
+def implicit_completion(
+    rows: ArrayLike,
+    cols: ArrayLike,
+    confidence: ArrayLike,
+    shape: tuple[int, int],
+    lam: float,
+    *,
+    unknown: float = 1.0,
+    row_scale: Array | float = 1.0,
+    col_scale: Array | float = 1.0,
+) -> Problem:
+    """min ½ Σ_ij ω_ij (U_ij − t_ij)² + λ ‖A^½ U B^½‖_* over all entries, Hu et al. (2008) eq. (3).
+
+    t_ij is 1 with weight ω_e for the entries that are given, and 0 with one and the same weight for
+    all others. The factor [P; Q] and the scales are those of `nuclear_completion`; no sum runs over
+    all entries, which are a square of low rank. Sorted by row, each entry once.
+
+    Parameters
+    ----------
+    confidence : numbers above `unknown`, one for each entry
+        ω_e.
+    unknown : float
+        The weight of the entries that are not given.
+    """
+    (m, n), i, j = _entries(rows, cols, shape)
+    omega, rest = _one_each(confidence, i.size, "confidence"), positive(unknown, "unknown")
+    refuse_rows(omega, omega <= rest, "confidence", f"is not above that of all others, {rest:g}")
+    map = BlockEntries(i, j, (m, n))
+    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
+    root, units = np.sqrt(omega - rest), (a[i] * b[j]) ** -0.5
+    targets = omega / root
+    loss = Squared(targets / (root * units), weight=0.5 * (root * units) ** 2)
+    constant = 0.5 * float(np.sum(omega) - targets @ targets)
+    some = Composite(map, loss, 0.5 * positive(lam, "lam"), constant=constant)
+    return Problem(
+        Everywhere(some, BlockSquares(rest, a, b), root, targets),
+        name="implicit_completion",
+        formula="½ Σ ω_ij (U_ij − t_ij)² + λ ‖A^½UB^½‖_*",
+        variable="[P U; Uᵀ Q]",
+    )
+
+
 def trace_weighted(problem: Problem, lam: float) -> Problem:
     """The same completion with another λ, sharing all that does not depend on it."""
     objective = problem.objective
+    if isinstance(objective, Everywhere):
+        return replace(problem, objective=objective.trace_weighted(positive(lam, "lam")))
     assert isinstance(objective, Composite)
     C = 0.5 * positive(lam, "lam")
     return replace(problem, objective=Composite(objective.map, objective.loss, C))
