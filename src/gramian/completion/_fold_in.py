@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.backends import cpu
 from gramian.completion._frames import is_frame
 from gramian.completion._ratings import gather
+from gramian.constraints import whole_number
 
 Array = NDArray[np.floating]
 
@@ -39,6 +40,7 @@ class Folding:
     _known: Any
     _named: Any
     _cut: Any
+    _ranked: Any
 
     everywhere = 0.0
     """The weight of the squares of all entries, known or not."""
@@ -71,6 +73,29 @@ class Folding:
         check_is_fitted(self)
         return self._folded(X)[0]
 
+    def recommend_new(
+        self, X: Any, n: int = 10, *, exclude_seen: bool = True
+    ) -> tuple[NDArray[Any], NDArray[Any], Array]:
+        """The columns of the largest entries of rows that were not in the fit, folded in.
+
+        Parameters
+        ----------
+        X : as in `transform`
+        n, exclude_seen :
+            As in `recommend`.
+
+        Returns
+        -------
+        rows, columns, values
+            The rows in the order of `transform`, and what `recommend` gives for several of them.
+        """
+        check_is_fitted(self)
+        names, R = self._known_part(X)
+        best, values = self._ranked(
+            *self._beside(R), R if exclude_seen else None, whole_number(n, "n")
+        )
+        return names, self.col_ids_[best], self._cut(values)
+
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Complete the matrix; the factors of its rows."""
         fitted: Any = self
@@ -79,8 +104,11 @@ class Folding:
 
     def _folded(self, X: Any) -> tuple[Array, Array]:
         """Factors and offsets of rows: what the fit would give them, the columns being known."""
+        return self._beside(self._known_part(X)[1])
+
+    def _beside(self, R: sp.csr_array) -> tuple[Array, Array]:
         mean = max(float(np.mean(np.diff(self._known.indptr))), 1e-300)
-        return self._fitted(self._known_part(X), mean, self.col_factors_, self.col_biases_)
+        return self._fitted(R, mean, self.col_factors_, self.col_biases_)
 
     def _fitted(self, R: sp.csr_array, mean: float, Q: Array, c: Array) -> tuple[Array, Array]:
         """Factors and offsets of the rows of R beside those of its columns.
@@ -97,22 +125,23 @@ class Folding:
         found = ridge_rows(right, both, penalty, weights=weights, gram=gram)
         return found[:, :-1], found[:, -1]
 
-    def _known_part(self, X: Any) -> sp.csr_array:
-        """Entries in columns of the fit, as a matrix of their own."""
+    def _known_part(self, X: Any) -> tuple[NDArray[Any], sp.csr_array]:
+        """Entries in columns of the fit, as a matrix of their own, and what its rows are called."""
         X = self._named(X, 3)
         if isinstance(X, tuple) or is_frame(X):
             ratings = gather(X, duplicates=self.duplicates)
             place = self._cols.find(ratings.col_ids.names)[ratings.cols]
             kept = place >= 0
             entries = (ratings.values[kept], (ratings.rows[kept], place[kept]))
-            return sp.csr_array(entries, shape=(ratings.shape[0], len(self.col_ids_)))
+            known = sp.csr_array(entries, shape=(ratings.shape[0], len(self.col_ids_)))
+            return ratings.row_ids.names, known
         X = validate_data(
             self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
             ensure_all_finite="allow-nan", reset=False,
         )  # fmt: skip
         if X.shape[1] != len(self.col_ids_):
             raise ValueError(f"X has {X.shape[1]} columns, but the fit had {len(self.col_ids_)}")
-        return gather(X, duplicates=self.duplicates).matrix
+        return np.arange(X.shape[0]), gather(X, duplicates=self.duplicates).matrix
 
 
 def ridge_rows(

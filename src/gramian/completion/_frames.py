@@ -112,3 +112,20 @@ def names_of(X: Any) -> tuple[str, ...] | None:
 def are_names(columns: Any) -> bool:
     """Whether columns are called by names, not by places."""
     return columns is not None and all(isinstance(name, str) for name in columns)
+
+
+def pair_columns(pairs: Any) -> tuple[Any, Any]:
+    """Rows and columns of pairs: a frame or array of two columns, or two arrays."""
+    if hasattr(pairs, "iloc"):
+        if pairs.shape[1] != 2:
+            raise ValueError(f"pairs must have two columns, row and column, got {pairs.shape[1]}")
+        return pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy()
+    if isinstance(pairs, tuple) and len(pairs) == 2:
+        rows, cols = np.atleast_1d(np.asarray(pairs[0])), np.atleast_1d(np.asarray(pairs[1]))
+        if rows.shape != cols.shape or rows.ndim != 1:
+            raise ValueError(f"as many rows as columns are needed, got {rows.shape}, {cols.shape}")
+        return rows, cols
+    table = np.asarray(pairs)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
+    return table[:, 0], table[:, 1]

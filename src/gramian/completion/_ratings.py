@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from gramian._samples import check_size, is_missing, real_numbers, refuse_masked
+from gramian._samples import check_size, refuse_masked
+from gramian.completion._checks import checked_weights, refuse_missing, refuse_values
 from gramian.completion._frames import is_frame, rating_columns
 from gramian.storage import storable
 
@@ -134,19 +135,6 @@ def matrix_of(X: Any) -> Any:
     return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
 
-def refuse_values(values: NDArray[Any]) -> Array:
-    """Finite numbers, or an error that names the first that is not."""
-    try:
-        numbers = values.astype(float)
-    except (TypeError, ValueError):
-        raise ValueError(f"ratings must be numbers, got {values.dtype}") from None
-    bad = ~np.isfinite(numbers)
-    if bad.any():
-        first = int(bad.argmax())
-        raise ValueError(f"rating {first} is {numbers[first]}: leave out what is not known")
-    return numbers
-
-
 def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) -> Ratings:
     rows, cols, values = triples
     if not rows.ndim == cols.ndim == values.ndim == 1:
@@ -161,30 +149,8 @@ def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) ->
     refuse_missing(cols, "column")
     row_ids, i = Ids.of(rows)
     col_ids, j = Ids.of(cols)
-    omega = None if weights is None else _checked_weights(weights, rows.size)
+    omega = None if weights is None else checked_weights(weights, rows.size)
     return _sorted(i, j, refuse_values(values), row_ids, col_ids, duplicates, omega)
-
-
-def _checked_weights(given: Any, count: int) -> Array:
-    """So many weights, finite and none below 0."""
-    weights = real_numbers(given, "sample_weight")
-    if weights.shape != (count,):
-        raise ValueError(f"sample_weight must have shape ({count},), got {weights.shape}")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("sample_weight must be finite and not below 0")
-    if not np.any(weights > 0):
-        raise ValueError("every sample_weight is zero: nothing is left to fit")
-    return weights
-
-
-def refuse_missing(ids: NDArray[Any], name: str) -> None:
-    """NaN and None name nothing."""
-    if ids.dtype == object:
-        missing = np.array([is_missing(g) for g in ids.tolist()], dtype=bool)
-    else:
-        missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(ids.shape, dtype=bool)
-    if missing.any():
-        raise ValueError(f"rating {int(missing.argmax())} has no {name} id")
 
 
 def _from_matrix(X: Any, duplicates: str, weights: Any) -> Ratings:
@@ -197,7 +163,7 @@ def _from_matrix(X: Any, duplicates: str, weights: Any) -> Ratings:
         values = X[i, j].astype(float)
     if values.size == 0:
         raise ValueError("there are no ratings: every entry of the matrix is missing")
-    omega = None if weights is None else _checked_weights(weights, m)[i]
+    omega = None if weights is None else checked_weights(weights, m)[i]
     return _sorted(i, j, values, Ids.counted(m), Ids.counted(n), duplicates, omega)
 
 

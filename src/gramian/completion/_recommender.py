@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.completion._evaluation import Ranking, scores
-from gramian.completion._frames import are_names
+from gramian.completion._frames import are_names, pair_columns
 from gramian.completion._ratings import gather
 from gramian.constraints import whole_number
 
@@ -50,7 +50,7 @@ class Recommender:
             Also return whether the row and the column of each pair were both in the fit.
         """
         check_is_fitted(self)
-        rows, cols = _pair_columns(self._named(pairs, 2))
+        rows, cols = pair_columns(self._named(pairs, 2))
         i, j = self._rows.find(rows), self._cols.find(cols)
         values = self._values(i, j)
         return (values, (i >= 0) & (j >= 0)) if return_known else values
@@ -135,18 +135,22 @@ class Recommender:
 
     def _best(self, i: Indices, n: int, exclude_seen: bool) -> tuple[Indices, Array]:
         """Columns and values of the n largest entries of some rows, −inf where none is left."""
+        known = self._known[i] if exclude_seen else None
+        return self._ranked(self.row_factors_[i], self.row_biases_[i], known, n)
+
+    def _ranked(self, P: Array, b: Array, known: Any, n: int) -> tuple[Indices, Array]:
+        """The same for rows with these factors and offsets, but for entries that are known."""
         count = len(self.col_ids_)
         n = min(n, count)
-        best, values = np.empty((i.size, n), dtype=np.int64), np.empty((i.size, n))
-        for part in _parts(i.size, count):
-            own = i[part]
-            entries = self.row_factors_[own] @ self.col_factors_.T
+        best, values = np.empty((b.size, n), dtype=np.int64), np.empty((b.size, n))
+        for part in _parts(b.size, count):
+            entries = P[part] @ self.col_factors_.T
             entries += self.col_biases_
-            entries += self.mean_ + self.row_biases_[own, None]
-            if exclude_seen:
-                known = self._known[own]
+            entries += self.mean_ + b[part, None]
+            if known is not None:
+                own = known[part]
                 entries[
-                    np.repeat(np.arange(own.size), np.diff(known.indptr)), known.indices
+                    np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices
                 ] = -np.inf
             best[part], values[part] = _leading(entries, n)
         return best, values
@@ -228,19 +232,3 @@ def _alike(factors: Array, place: int, n: int) -> tuple[Indices, Array]:
         return np.empty(0, dtype=np.int64), np.empty(0)
     order, found = _leading(cosines[None], n)
     return order[0], found[0]
-
-
-def _pair_columns(pairs: Any) -> tuple[Any, Any]:
-    if hasattr(pairs, "iloc"):
-        if pairs.shape[1] != 2:
-            raise ValueError(f"pairs must have two columns, row and column, got {pairs.shape[1]}")
-        return pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy()
-    if isinstance(pairs, tuple) and len(pairs) == 2:
-        rows, cols = np.atleast_1d(np.asarray(pairs[0])), np.atleast_1d(np.asarray(pairs[1]))
-        if rows.shape != cols.shape or rows.ndim != 1:
-            raise ValueError(f"as many rows as columns are needed, got {rows.shape}, {cols.shape}")
-        return rows, cols
-    table = np.asarray(pairs)
-    if table.ndim != 2 or table.shape[1] != 2:
-        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
-    return table[:, 0], table[:, 1]
