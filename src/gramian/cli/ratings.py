@@ -206,6 +206,9 @@ def users_of(model: Any, file: Path, format: str | None) -> list[Any]:
             f"which of the columns {listed(header.names)} of {file} are the users? Leave one only"
         )
     users = [str(user) for user in read_column(file, name if header.named else "0", format)]
-    if header.named and name in {str(known) for known in model.row_ids_.tolist()}:
-        users = [name, *users]  # a list without a header
+    known = {str(one) for one in model.row_ids_.tolist()}
+    if header.named and name in known:  # a list without a header
+        users = [name, *users]
+    elif not header.named and users[0] not in known and 0 in by_role(users[:1]):
+        users = users[1:]
     return known_users(model, users)
