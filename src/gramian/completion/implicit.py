@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gramian.completion._base import Completion
 from gramian.completion._evaluation import Ranking, scores
-from gramian.completion._quick import LEAST, quick
+from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
 from gramian.completion._update import Updating
 from gramian.problem import Problem
@@ -21,8 +21,11 @@ Array = NDArray[np.floating]
 GUESS = 0.5
 """λ in units of √ω(√entries per row + √entries per column), ω the mean confidence."""
 
-FIRST, ASKED = 10, 2000
-"""The length of the lists that λ is chosen by, and the rows that are asked at most."""
+FIRST = 10
+"""The length of the lists that λ is chosen by."""
+
+ASKED, ENTRIES = (200, 2000), 20_000_000
+"""Rows that are asked for such a list, at least and at most, and the entries that they may have."""
 
 
 class ImplicitCompletion(Updating, Completion):
@@ -113,8 +116,8 @@ class ImplicitCompletion(Updating, Completion):
         return {name: value for name, value in told.items() if name not in ("rmse", "mae")}
 
     def _solved(self, ratings: Ratings) -> Problem:
-        plain = self.solver == "auto" and self.max_iter is None
-        if self.tol == "auto" and plain and ratings.values.size >= LEAST:
+        """By the lists held out where that is asked for, and the optimum not as cheap."""
+        if is_quick(self, ratings):
             self._set_bounds(ratings.values)
             problem, self.result_ = quick(self, ratings)
             return problem
@@ -153,7 +156,8 @@ class ImplicitCompletion(Updating, Completion):
     def _error(self, test: Ratings, train: Ratings) -> float:
         """1 − nDCG of the first ten columns of some rows, what was in the fit left out."""
         self._known, self.col_ids_ = train.matrix, train.col_ids.names
-        some = test.part(test.rows % -(-train.shape[0] // ASKED) == 0)
+        asked = int(np.clip(ENTRIES // train.shape[1], *ASKED))
+        some = test.part(test.rows % -(-train.shape[0] // asked) == 0)
         ranking = Ranking(some.rows, some.cols, np.ones(some.rows.size, dtype=bool), FIRST)
         ranking.add(slice(0, ranking.asked.size), self._best(ranking.asked, FIRST, True)[0])
         return 1.0 - scores(np.zeros(1), ranking, train.shape[1])["ndcg"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from gramian.completion._base import Completion
-from gramian.completion._quick import LEAST, quick
+from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
 from gramian.completion._update import Updating
 from gramian.problem import Problem
@@ -126,8 +126,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _solved(self, ratings: Ratings) -> Problem:
         """By the error held out where that is asked for, and the optimum not as cheap."""
-        plain = self.solver == "auto" and self.max_iter is None
-        if self.tol == "auto" and plain and ratings.values.size >= LEAST:
+        if is_quick(self, ratings):
             self._set_bounds(ratings.values)
             problem, self.result_ = quick(self, ratings)
             return problem

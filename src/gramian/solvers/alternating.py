@@ -114,7 +114,7 @@ class Sweeps:
         """Σ_k α_k g(x_k), by the differences of one sweep from the last."""
         steps, moves = ([b - a for a, b in pairwise(seen)] for seen in (self.changes, self.points))
         gram = np.array([[np.vdot(a, b) for b in steps] for a in steps])
-        if not gram.size:
+        if not np.any(gram):  # the first sweep, or one that changes nothing
             return self.points[-1]
         gram[np.diag_indices_from(gram)] += self.damping * np.trace(gram)
         weights = np.linalg.solve(gram, [np.vdot(a, self.changes[-1]) for a in steps])
