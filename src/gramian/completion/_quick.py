@@ -43,6 +43,19 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     rng, started = generator(model.random_state), time.perf_counter()
     limit = np.inf if model.time_limit is None else float(model.time_limit)
     sweeps = Quick(rng, started + limit, started)
+    state = _settled(model, ratings, sweeps, limit)
+    whole = model._problem(ratings, model.lam_)
+    halves = whole.objective.halves(np.float32)
+    sweeps.sweep(halves, state, LAST)
+    return whole, sweeps.result(whole, halves.factor(state))
+
+
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
+    """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
+
+    Apart from `quick`, so that what is made of a part of the ratings is gone before all of them.
+    """
+    rng, started = sweeps.rng, sweeps.started
     held = rng.random(ratings.values.size) < HELD_OUT
     train, test = ratings.part(~held), ratings.part(held)
     problem = model._problem(train, model._guess(train))
@@ -59,11 +72,7 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
     state = sweeps.widened(state, most)
     sweeps.until_still(replace(halves, lam=model.lam_), state, error_of)
-    del problem, halves
-    whole = model._problem(ratings, model.lam_)
-    halves = whole.objective.halves(np.float32)
-    sweeps.sweep(halves, state, LAST)
-    return whole, sweeps.result(whole, halves, state)
+    return state
 
 
 def _columns(ratings: Ratings) -> int:

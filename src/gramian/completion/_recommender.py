@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.backends import cpu
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._frames import are_names, pair_columns
 from gramian.completion._ratings import gather
@@ -184,12 +185,8 @@ class Recommender:
         values = np.full(len(i), self.mean_)
         values += np.where(i >= 0, self.row_biases_[i], 0.0)
         values += np.where(j >= 0, self.col_biases_[j], 0.0)
-        of = np.flatnonzero(known)
-        for place in _parts(of.size, self.col_factors_.shape[1]):
-            part = of[place]
-            values[part] += np.einsum(
-                "er,er->e", self.row_factors_[i[part]], self.col_factors_[j[part]]
-            )
+        rows, cols = cpu.index_array(i[known]), cpu.index_array(j[known])
+        values[known] += cpu.gather_products(self.row_factors_, self.col_factors_, rows, cols)
         return self._cut(values)
 
     def _cut(self, values: Array) -> Array:

@@ -95,9 +95,8 @@ class Quick:
                 break
             last = error
 
-    def result(self, problem: Problem, halves: Any, state: Array) -> Result:
-        """The point of a state, with a certificate of its own."""
-        factor = halves.factor(state)
+    def result(self, problem: Problem, factor: Array) -> Result:
+        """The point of a factor, with a certificate of its own."""
         with blas_threads_for(0):
             certificate = self._certificate(problem, factor)
         return Result(
