@@ -15,6 +15,9 @@ from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
+AUTO = 1e-4
+"""The tolerance of tol="auto" where the optimum is within reach."""
+
 
 def solve(
     estimator: Any,
@@ -30,7 +33,7 @@ def solve(
         estimator.solver,
         init=init,
         rank=rank,
-        tol=estimator.tol,
+        tol=AUTO if estimator.tol == "auto" else estimator.tol,
         max_iter=estimator.max_iter,
         time_limit=estimator.time_limit if time_limit is None else time_limit,
         random_state=estimator.random_state,

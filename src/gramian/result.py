@@ -24,6 +24,9 @@ class Status(Enum):
 
     CONVERGED = "the optimum was reached to the tolerance asked for"
     LOCAL = "no better point of this rank was found nearby; the certificate says what that costs"
+    SETTLED = (
+        "the error held out stopped moving; the certificate says what the optimum may still hold"
+    )
     STALLED = "no step makes progress any more, and the tolerance was not reached"
     MAX_ITER = "the iteration limit was reached first; raise max_iter or tol"
     TIME_LIMIT = "the time limit was reached first; this is the best point so far"
@@ -39,8 +42,10 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the solver did what was asked: the optimum, or the best of a limited rank."""
-        return self in (Status.CONVERGED, Status.LOCAL)
+        """Whether the solver did what was asked: the optimum, the best of a limited rank, or an
+        answer whose error on what was held out does not move any more.
+        """
+        return self in (Status.CONVERGED, Status.LOCAL, Status.SETTLED)
 
 
 @storable

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -225,6 +226,55 @@ def test_columns_of_ratings_go_by_their_names(run, folder):
     assert facts["columns"] == ["user", "item", "rating"] and facts["users"] == 30
 
 
+def test_users_come_from_a_file_or_are_new(run, folder):
+    assert run("complete", "ratings.csv", "--model", "m")[0] == 0
+    Path("users.csv").write_text("user\nalice\nuser 7\n")
+    rows = told(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 2)["rows"]
+    assert [row["user"] for row in rows] == ["alice", "alice", "user 7", "user 7"]
+    alone = told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
+    assert rows[:2] == alone
+    Path("bare.txt").write_text("alice\nbob\n")
+    bare = told(run, "recommend", "--users", "bare.txt", "--format", "csv", "--model", "m")["rows"]
+    assert {row["user"] for row in bare} == {"alice", "bob"}
+    Path("bare.txt").write_text("user\nalize\n")
+    wrong = run("recommend", "--users", "bare.txt", "--format", "csv", "--model", "m")
+    assert wrong[0] == 2 and "did you mean 'alice'?" in wrong[2]
+    frame = ratings()
+    own = frame[frame["user"] == "bob"].assign(user="carol")
+    own.to_csv("carol.csv", index=False)
+    rows = told(run, "recommend", "--ratings", "carol.csv", "--model", "m", "-n", 3)["rows"]
+    assert [row["user"] for row in rows] == ["carol"] * 3
+    assert not {row["item"] for row in rows} & set(own["item"])
+    like = told(run, "recommend", "bob", "--model", "m", "-n", 3)["rows"]
+    assert [row["item"] for row in rows] == [row["item"] for row in like]
+    assert "name users" in run("recommend", "--model", "m")[2]
+
+
+def test_a_model_of_ratings_is_evaluated(run, folder):
+    frame = ratings()
+    held = np.arange(len(frame)) % 5 == 0
+    frame[~held].to_csv("train.csv", index=False)
+    frame[held].to_csv("test.csv", index=False)
+    facts = told(run, "complete", "train.csv", "--tol", "auto", "--model", "m")
+    assert facts["certificate"]["relative_gap"] <= 1e-4
+    told_of = told(run, "evaluate", "test.csv", "--model", "m", "-k", 5, "--relevant", 4)
+    assert told_of["ratings"] == held.sum() and 0 < told_of["rmse"] < 1.5
+    assert all(0 <= told_of[name] <= 1 for name in ("precision", "recall", "ndcg", "coverage"))
+    assert "--tol" in run("complete", "train.csv", "--tol", "tight")[2]
+    assert (
+        told(run, "complete", "train.csv", "--tol", "1e-2")["certificate"]["relative_gap"] <= 1e-2
+    )
+
+
+def test_what_users_did_is_completed(run, folder):
+    frame = ratings()
+    frame[frame["rating"] >= 3].assign(rating=1).to_csv("done.csv", index=False)
+    facts = told(run, "complete", "done.csv", "--method", "implicit", "--model", "m")
+    assert 0 <= facts["ndcg_held_out"] <= 1 and "rmse_of_the_ratings" not in facts
+    assert len(told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]) == 2
+    assert "ndcg" in told(run, "evaluate", "done.csv", "--model", "m")
+
+
 def test_ordered_grades_are_recommended_as_grades(run, folder):
     assert run("complete", "ratings.csv", "--method", "mmmf", "--model", "m")[0] in (0, 3)
     rows = told(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
@@ -270,7 +320,7 @@ def test_examples_work_as_printed(name, line, run, folder):
         assert (
             run("metric", "flowers.csv", "--label", "species", "--model", "flowers.gramian")[0] == 0
         )
-    if name == "recommend":
+    if name in ("recommend", "evaluate"):
         assert run("complete", "ratings.csv", "--model", "ratings.gramian")[0] == 0
     status, out, err = run(*line.split())
     assert status == 0, err

@@ -60,8 +60,8 @@ def test_enough_steps_solve_every_row(compiled, free):
     penalty = np.append(np.full(r, 0.7), 1.3)
     left = fits.targets - fits.scale * np.sum(P[rows, :-1] * Q[cols, :-1], axis=1)
     left -= free * (P[rows, -1] + Q[cols, -1])
-    lost = fits.refit(P, Q, penalty, 40, compiled=compiled)
-    assert lost == pytest.approx(0.5 * left @ left)
+    before = 0.5 * left @ left + 0.5 * np.sum(penalty * P**2)
+    assert fits.refit(P, Q, penalty, 40, compiled=compiled) == pytest.approx(before)
     for i in range(m):
         own = rows == i
         B = np.column_stack([fits.scale[own, None] * Q[cols[own], :-1], np.full(own.sum(), free)])

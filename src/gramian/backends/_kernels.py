@@ -287,11 +287,11 @@ def solve_upper(indptr: Any, indices: Any, data: Any, B: Any) -> None:
 
 
 @compiled
-def _add_gram(B: Any, count: int, v: Any, offset: float, out: Any) -> float:
-    """out += Bᵀ(Bv + offset), four rows at a time, and the sum of Bv + offset."""
-    rank, whole, total = B.shape[1], count - count % 4, 0.0
+def _add_gram(B: Any, count: int, v: Any, out: Any) -> None:
+    """out += BᵀBv, four rows at a time, in the precision of B."""
+    rank, whole, zero = B.shape[1], count - count % 4, B.dtype.type(0)
     for e in range(0, whole, 4):
-        s0, s1, s2, s3 = offset, offset, offset, offset
+        s0, s1, s2, s3 = zero, zero, zero, zero
         for c in range(rank):
             s0 += B[e, c] * v[c]
             s1 += B[e + 1, c] * v[c]
@@ -299,24 +299,25 @@ def _add_gram(B: Any, count: int, v: Any, offset: float, out: Any) -> float:
             s3 += B[e + 3, c] * v[c]
         for c in range(rank):
             out[c] += s0 * B[e, c] + s1 * B[e + 1, c] + s2 * B[e + 2, c] + s3 * B[e + 3, c]
-        total += s0 + s1 + s2 + s3
     for e in range(whole, count):
-        s0 = offset
+        s0 = zero
         for c in range(rank):
             s0 += B[e, c] * v[c]
         for c in range(rank):
             out[c] += s0 * B[e, c]
-        total += s0
-    return total
 
 
 @compiled
-def _collect(B: Any, first: int, count: int, neighbour: Any, scale: Any, Q: Any) -> None:
-    """The rows s_e q_j of some entries."""
+def _collect(
+    B: Any, first: int, count: int, neighbour: Any, scale: Any, roots: Any, one: Any, Q: Any
+) -> None:
+    """The rows (s_e q_j, r_e) of some entries, r_e what their offsets count."""
+    last = B.shape[1] - 1
     for e in range(count):
         j, s = np.uint32(neighbour[first + e]), scale[first + e]
-        for c in range(B.shape[1]):
+        for c in range(last):
             B[e, c] = s * Q[j, c]
+        B[e, last] = roots[first + e] if roots.size > 0 else one
 
 
 @compiled
@@ -326,24 +327,30 @@ def _start_row(
     count: int,
     neighbour: Any,
     targets: Any,
-    one: float,
     p: Any,
     Q: Any,
     residual: Any,
     mass: Any,
 ) -> float:
     """Add Bᵀ(what p leaves of the targets) and the diagonal of BᵀB; half the square of the rest."""
-    last, lost = B.shape[1], 0.0
+    last, lost = B.shape[1] - 1, 0.0
     for e in range(count):
-        left = targets[first + e] - one * (p[last] + Q[np.uint32(neighbour[first + e]), last])
-        for c in range(last):
+        left = targets[first + e] - B[e, last] * Q[np.uint32(neighbour[first + e]), last]
+        for c in range(last + 1):
             left -= B[e, c] * p[c]
-        for c in range(last):
+        for c in range(last + 1):
             residual[c] += left * B[e, c]
             mass[c] += B[e, c] * B[e, c]
-        residual[last] += one * left
-        lost += 0.5 * left * left
+        lost += 0.5 * np.float64(left) * np.float64(left)
     return lost
+
+
+@compiled
+def _add_product(gram: Any, v: Any, out: Any) -> None:
+    """out += gram v, for the columns that it has."""
+    for k in range(gram.shape[0]):
+        for c in range(gram.shape[1]):
+            out[c] += v[k] * gram[k, c]
 
 
 @compiled
@@ -355,7 +362,10 @@ def refit_rows(
     neighbour: Any,
     scale: Any,
     targets: Any,
+    roots: Any,
     penalty: Any,
+    stiffness: Any,
+    gram: Any,
     free: bool,
     steps: int,
     Q: Any,
@@ -367,48 +377,56 @@ def refit_rows(
     The rows of Q that a row of P meets are collected once, and all steps run on that copy; where
     they are more than `ROOM`, a part at a time and for every step again.
     """
-    last = P.shape[1] - 1  # the column of the offsets
+    last, dtype = P.shape[1] - 1, P.dtype  # the last column is that of the offsets
     longest = 0
     for i in range(blocks[start], blocks[stop]):
         longest = max(longest, indptr[i + 1] - indptr[i])
-    B = np.empty((min(longest, ROOM), last))
-    residual, slope, step = np.empty(last + 1), np.empty(last + 1), np.empty(last + 1)
-    mass, bent = np.empty(last + 1), np.empty(last + 1)
-    one = 1.0 if free else 0.0
+    B = np.empty((min(longest, ROOM), last + 1), dtype)
+    work = np.empty((6, last + 1), dtype)
+    residual, slope, step, mass, bent, ridge = work[0], work[1], work[2], work[3], work[4], work[5]
+    one = dtype.type(1) if free else dtype.type(0)
     for i in range(blocks[start], blocks[stop]):
         first, end, p = indptr[i], indptr[i + 1], P[i]
         for c in range(last + 1):
-            mass[c] = penalty[c]
-            residual[c] = -penalty[c] * p[c]
-        mass[last] += one * (end - first)
+            ridge[c] = penalty[c] * stiffness[i] if c < last else penalty[c]
+            mass[c] = ridge[c]
+            bent[c] = 0
+        _add_product(gram, p, bent)
         lost[i] = 0.0
+        for c in range(last + 1):
+            lost[i] += 0.5 * np.float64(p[c]) * np.float64(bent[c] + ridge[c] * p[c])
+            residual[c] = -bent[c] - ridge[c] * p[c]
+        for c in range(gram.shape[0]):
+            mass[c] += gram[c, c]
         for low in range(first, end, ROOM):
             count = min(ROOM, end - low)
-            _collect(B, low, count, neighbour, scale, Q)
-            lost[i] += _start_row(B, low, count, neighbour, targets, one, p, Q, residual, mass)
-        rho = 0.0
+            _collect(B, low, count, neighbour, scale, roots, one, Q)
+            lost[i] += _start_row(B, low, count, neighbour, targets, p, Q, residual, mass)
+        rho = dtype.type(0)
         for c in range(last + 1):
             step[c] = residual[c] / mass[c]
             rho += residual[c] * step[c]
         for _ in range(steps):
             for c in range(last + 1):
-                bent[c] = penalty[c] * step[c]
+                bent[c] = ridge[c] * step[c]
+            _add_product(gram, step, bent)
             for low in range(first, end, ROOM):
                 count = min(ROOM, end - low)
                 if end - first > ROOM:
-                    _collect(B, low, count, neighbour, scale, Q)
-                bent[last] += one * _add_gram(B, count, step, one * step[last], bent)
-            curvature = 0.0
+                    _collect(B, low, count, neighbour, scale, roots, one, Q)
+                _add_gram(B, count, step, bent)
+            curvature = dtype.type(0)
             for c in range(last + 1):
                 curvature += step[c] * bent[c]
             if not (rho > 0.0 and curvature > 0.0):
                 break
-            length, after = rho / curvature, 0.0
+            length, after = rho / curvature, dtype.type(0)
             for c in range(last + 1):
                 p[c] += length * step[c]
                 residual[c] -= length * bent[c]
                 slope[c] = residual[c] / mass[c]
                 after += residual[c] * slope[c]
+            turn = after / rho
             for c in range(last + 1):
-                step[c] = slope[c] + (after / rho) * step[c]
+                step[c] = slope[c] + turn * step[c]
             rho = after

@@ -25,13 +25,22 @@ FILE = click.Path(path_type=Path)
 FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
 
 
+class Tolerance(click.ParamType):
+    """A number, or "auto" for models that know an end of their own."""
+
+    name = "float"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float | str:
+        return "auto" if value == "auto" else float(click.FLOAT.convert(value, param, ctx))
+
+
 @dataclass
 class Run:
     """How to solve, and what to write."""
 
     solver: str
     rank: int | None
-    tol: float | None
+    tol: float | str | None
     time_limit: float | None
     seed: int
     progress: bool
@@ -111,7 +120,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.option("--solver", default="auto", help="Solver; see gramian.solvers.available()."),
         click.option("--rank", type=int, help="The largest rank of the matrix."),
-        click.option("--tol", type=float, help="Certified relative gap to stop at."),
+        click.option("--tol", type=Tolerance(), help="Certified relative gap to stop at."),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
         click.option("--progress", is_flag=True, help="Show a progress bar."),

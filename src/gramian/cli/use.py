@@ -11,7 +11,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 import gramian as gm
-from gramian.cli.complete import pairs_of, predicted
 from gramian.cli.options import (
     FILE,
     FORMATS,
@@ -23,8 +22,9 @@ from gramian.cli.options import (
 )
 from gramian.cli.output import bad_input
 from gramian.cli.outputs import Writing
+from gramian.cli.ratings import pairs_of, predicted
 from gramian.cli.samples import deliver, for_model, free, last, refuse_one_array, written
-from gramian.completion import MMMF, NuclearCompletion
+from gramian.completion._base import Completion
 from gramian.files import read_column
 from gramian.metric._base import MetricLearner
 from gramian.report.families import mapped_section
@@ -64,7 +64,7 @@ def transform(
       gramian transform new.csv --model flowers.gramian --out mapped.csv
     """
     estimator = _without_classifier(gm.load(model))
-    if isinstance(estimator, NuclearCompletion | MMMF) or not hasattr(estimator, "transform"):
+    if isinstance(estimator, Completion) or not hasattr(estimator, "transform"):
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
     first = _ids(file, ids, format)
     refuse_one_array(out, first)
@@ -111,7 +111,7 @@ def predict(
     """
     estimator = gm.load(model)
     with bad_input():
-        if isinstance(estimator, NuclearCompletion | MMMF):
+        if isinstance(estimator, Completion):
             pairs = pairs_of(estimator, file, format, columns)
             predicted(estimator, file, pairs, out, report, _ids(file, ids, format))
             return

@@ -98,6 +98,9 @@ class MMMF(Completion):
         scores: Array = super().predict(pairs)
         return scores
 
+    def _rated(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> Array:
+        return self._levels(self._values(i, j))
+
     def _levels(self, scores: Array) -> NDArray[Any]:
         found: NDArray[Any] = self.classes_[np.searchsorted(self._thresholds(), scores)]
         return found
@@ -126,10 +129,11 @@ class MMMF(Completion):
             mu=self.mu,
             row_scale=rows,
             col_scale=cols,
+            weights=None if ratings.weights is None else np.repeat(ratings.weights, repeat),
         )
 
-    def _ratings(self, X: Any) -> Ratings:
-        ratings = super()._ratings(X)
+    def _ratings(self, X: Any, weights: Any = None) -> Ratings:
+        ratings = super()._ratings(X, weights)
         self.classes_ = np.unique(ratings.values)
         K = self.classes_.size
         if not 1 < K <= MOST_LEVELS:
@@ -145,10 +149,11 @@ class MMMF(Completion):
         self._row_offsets: Array = np.zeros(m)
         self._col_offsets: Array = np.zeros(n)
         if self.biases:
-            self.mean_ = float(np.mean(scores))
+            self.mean_ = float(np.average(scores, weights=ratings.weights))
             fit = SquaredWithOffsets(
-                scores - self.mean_, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge
-            )
+                scores - self.mean_, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge,
+                weight=ratings.weights,
+            )  # fmt: skip
             self._row_offsets, self._col_offsets = fit.offsets(0.0 * scores)
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
@@ -159,7 +164,7 @@ class MMMF(Completion):
         size = ratings.values.size * (self.classes_.size - 1.0)
         return GUESS * float(np.sqrt(size / m) + np.sqrt(size / n))
 
-    def _error(self, test: Ratings) -> float:
+    def _error(self, test: Ratings, train: Ratings) -> float:
         """The mean number of levels that a prediction is off by."""
         found = self._levels(self._values(test.rows, test.cols))
         steps = np.searchsorted(self.classes_, found) - np.searchsorted(self.classes_, test.values)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.completion._base import Completion
-from gramian.completion._fold_in import ridge_rows
-from gramian.completion._ratings import Ratings, gather, is_frame
+from gramian.completion._quick import is_quick, quick
+from gramian.completion._ratings import Ratings
+from gramian.completion._update import Updating
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 
@@ -22,7 +21,7 @@ GUESS = 0.72
 """λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
 
 
-class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
+class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
     """Predict the missing entries of a matrix from those that are known.
 
     Solves min ½ Σ (U_ij + b_i + c_j + μ − R_ij)² + λ‖A^½UB^½‖_* + κ/2 (‖b‖² + ‖c‖²) over all
@@ -47,7 +46,12 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
         Where predictions are cut off; "auto" takes the least and largest known entry.
     duplicates : {"error", "mean", "last"}
         What to do with an entry that is given more than once.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    tol : "auto" or float
+        Where the fit ends. "auto": when the error of a tenth of the entries, held out, has stopped
+        moving; the certificate, whatever it is then, is still a true bound. A number: when the
+        certified relative gap is at most that, 1e-4 say, which is the proved optimum. Below 20,000
+        entries, or with another solver or `max_iter`, "auto" is 1e-4.
+    solver, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`.
 
     Attributes
@@ -95,7 +99,7 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
         bounds: Any = "auto",
         duplicates: str = "error",
         solver: str = "auto",
-        tol: float = 1e-4,
+        tol: float | str = "auto",
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
@@ -120,8 +124,16 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    def _solved(self, ratings: Ratings) -> Problem:
+        """By the error held out where that is asked for, and the optimum not as cheap."""
+        if is_quick(self, ratings):
+            self._set_bounds(ratings.values)
+            problem, self.result_ = quick(self, ratings)
+            return problem
+        return super()._solved(ratings)
+
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        self.mean_ = float(ratings.values.mean()) if self.biases else 0.0
+        self.mean_ = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
         rows, cols = self._scales(ratings)
         return nuclear_completion(
             ratings.rows,
@@ -132,6 +144,7 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
             row_scale=rows,
             col_scale=cols,
             ridge=self.bias_ridge if self.biases else None,
+            weights=ratings.weights,
         )
 
     def _guess(self, ratings: Ratings) -> float:
@@ -146,7 +159,7 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
         size = float(np.sqrt(np.mean(left**2))) or 1.0
         return GUESS * size * (np.sqrt(left.size / m) + np.sqrt(left.size / n))
 
-    def _error(self, test: Ratings) -> float:
+    def _error(self, test: Ratings, train: Ratings) -> float:
         predicted = self._values(test.rows, test.cols)
         return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
@@ -163,65 +176,11 @@ class NuclearCompletion(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Compl
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if isinstance(self.tol, str) and self.tol != "auto":
+            raise ValueError(f'tol must be a number in [0, 1) or "auto", got {self.tol!r}')
         bad = self.bounds != "auto" if isinstance(self.bounds, str) else (
             self.bounds is not None
             and not (len(self.bounds) == 2 and self.bounds[0] < self.bounds[1])
         )  # fmt: skip
         if bad:
             raise ValueError(f'bounds must be (low, high), "auto" or None, got {self.bounds!r}')
-
-    def complete(self, X: Any) -> Array:
-        """All entries of rows, new ones too: folded in as by `transform`, known ones included.
-
-        Parameters
-        ----------
-        X : as in `transform`
-        """
-        check_is_fitted(self)
-        P, b = self._folded(X)
-        return self._cut(self.mean_ + b[:, None] + self.col_biases_ + P @ self.col_factors_.T)
-
-    def transform(self, X: Any) -> Array:
-        """The factors of rows, new ones too, for the columns of the fit.
-
-        Parameters
-        ----------
-        X : as in `fit`; a matrix has the columns of the fit, and triples of unknown columns are
-            left out. The rows come in the order of the matrix, or of their sorted ids.
-        """
-        check_is_fitted(self)
-        return self._folded(X)[0]
-
-    def _folded(self, X: Any) -> tuple[Array, Array]:
-        """Factors and offsets of rows: what the fit would give them, the columns being known."""
-        R = self._known_part(X)
-        counts = np.diff(R.indptr)
-        mean = max(float(np.mean(np.diff(self._known.indptr))), 1e-300)
-        scale = (np.maximum(counts, 1) / mean) ** self.weight_power
-        Q = np.column_stack([self.col_factors_, np.full(len(self.col_ids_), float(self.biases))])
-        penalty = np.repeat((self.lam_ * scale)[:, None], Q.shape[1], axis=1)
-        penalty[:, -1] = self.bias_ridge
-        R.data = R.data - self.mean_ - self.col_biases_[R.indices]
-        found = ridge_rows(R, Q, penalty)
-        return found[:, :-1], found[:, -1]
-
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Complete the matrix; the factors of its rows."""
-        return self.fit(X).transform(X)
-
-    def _known_part(self, X: Any) -> sp.csr_array:
-        """Entries in columns of the fit, as a matrix of their own."""
-        X = self._named(X, 3)
-        if isinstance(X, tuple) or is_frame(X):
-            ratings = gather(X, duplicates=self.duplicates)
-            place = self._cols.find(ratings.col_ids.names)[ratings.cols]
-            kept = place >= 0
-            entries = (ratings.values[kept], (ratings.rows[kept], place[kept]))
-            return sp.csr_array(entries, shape=(ratings.shape[0], len(self.col_ids_)))
-        X = validate_data(
-            self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan", reset=False,
-        )  # fmt: skip
-        if X.shape[1] != len(self.col_ids_):
-            raise ValueError(f"X has {X.shape[1]} columns, but the fit had {len(self.col_ids_)}")
-        return gather(X, duplicates=self.duplicates).matrix.copy()

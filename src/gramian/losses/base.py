@@ -64,12 +64,14 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """g(z) = min over β of ½ Σ_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², β = (b, c)."""
+    """g(z) = min over β of ½ Σ_e (s_e z_e + r_e (b_i + c_j) − t_e)² + κ/2 ‖β‖², β = (b, c)."""
 
     scale: Array
     targets: Array
     ridge: float | None
     """κ of the offsets of the rows and columns of a block; without it there are none."""
+    roots: Array | None = None
+    """r, 1 unless told."""
 
 
 def least_squares_of(loss: Loss) -> LeastSquares | None:

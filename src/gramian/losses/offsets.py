@@ -17,20 +17,25 @@ from gramian.losses.base import LeastSquares
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-DIRECT = 4000
-"""Up to so many rows or columns the system of their offsets is factorised: 0.1 GB, 1 s."""
+SMALL, DIRECT = 1000, 4000
+"""Up to so many rows or columns the system of their offsets is factorised at once, and up to the
+second where conjugate gradients have cost more than that by then: 0.1 GB."""
+
+PRODUCT = 20.0
+"""What an entry of a sparse product costs, in multiplications of dense ones."""
 
 ACCURACY, MOST_STEPS = 1e-13, 5000
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
 
 
 class SquaredWithOffsets:
-    """g(z) = min over β of ½ Σ_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², β = (b, c), e = (i, j).
+    """g(z) = min over β = (b, c) of ½ Σ_e ω_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², e = (i, j).
 
     Convex in z, as a minimum over part of the arguments of a convex function. The best β solves a
-    sparse system: those of the longer side are eliminated, those of the shorter found by Cholesky's
-    factor, or by conjugate gradients from the same start every time, so that g depends on z alone.
-    What the residual ρ of that system leaves is at most ‖ρ‖²/2κ (`error`); the conjugate is exact.
+    sparse system: those of the longer side are eliminated, those of the shorter found by conjugate
+    gradients from the same start every time, or by Cholesky's factor once that would have cost
+    less. What the residual ρ of the system leaves is at most ‖ρ‖²/2κ (`error`); the conjugate is
+    exact.
 
     Parameters
     ----------
@@ -42,6 +47,8 @@ class SquaredWithOffsets:
         κ > 0.
     scale : array of shape (p,)
         s > 0.
+    weight : array of shape (p,), optional
+        ω > 0; 1 unless told.
     """
 
     quadratic = True
@@ -56,18 +63,19 @@ class SquaredWithOffsets:
         *,
         ridge: float,
         scale: Array | float = 1.0,
+        weight: Array | None = None,
     ) -> None:
         self.targets, self.ridge = np.asarray(targets, dtype=float), float(ridge)
         self.scale = np.broadcast_to(np.asarray(scale, dtype=float), self.targets.shape)
         self.rows, self.cols, self.shape = rows, cols, shape
         self.size: int | None = self.targets.size
-        self.smoothness = float(np.max(self.scale)) ** 2
-        counts = np.bincount(rows, minlength=shape[0])
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        self._links = sparse.csr_array((np.ones(self.targets.size), cols, starts), shape=shape)
-        masses = counts + self.ridge, np.bincount(cols, minlength=shape[1]) + self.ridge
-        self._row_mass, self._col_mass = masses
-        self._system = _Offsets(self._links, *masses)
+        self.weight = None if weight is None else np.asarray(weight, dtype=float)
+        self.smoothness = float(np.max(self._weighted(self.scale**2)))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
+        ones = np.ones(self.targets.size) if self.weight is None else self.weight
+        links = sparse.csr_array((ones, cols, starts), shape=shape)
+        masses = (total + self.ridge for total in self._sums(ones))
+        self._system = _Offsets(links, *masses)
         self._seen: tuple[Array, Array, Array, Array] | None = None
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
@@ -76,10 +84,10 @@ class SquaredWithOffsets:
 
     def value(self, z: Array) -> float:
         b, c, left = self._residuals(z)
-        return float(0.5 * (left @ left) + 0.5 * self.ridge * (b @ b + c @ c))
+        return float(0.5 * (left @ self._weighted(left)) + 0.5 * self.ridge * (b @ b + c @ c))
 
     def gradient(self, z: Array) -> Array:
-        slope = self.scale * self._residuals(z)[2]
+        slope = self.scale * self._weighted(self._residuals(z)[2])
         return np.negative(slope, out=slope)
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
@@ -98,19 +106,23 @@ class SquaredWithOffsets:
     def error(self, z: Array) -> float:
         """‖ρ‖²/2κ at most, ρ the gradient of the sum in the offsets, which should vanish."""
         b, c, left = self._residuals(z)
-        by_row, by_col = self._sums(left)
+        by_row, by_col = self._sums(self._weighted(left))
         rest = _square(self.ridge * b - by_row) + _square(self.ridge * c - by_col)
         return rest / self.ridge
 
     def conjugate(self, w: Array) -> float:
-        """½‖v‖² + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
+        """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
         v = w / self.scale
+        square = v @ v if self.weight is None else v @ (v / self.weight)
         by_row, by_col = self._sums(v)
         offsets = (by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
-        return float(0.5 * (v @ v) + v @ self.targets + offsets)
+        return float(0.5 * square + v @ self.targets + offsets)
 
     def least_squares(self) -> LeastSquares:
-        return LeastSquares(self.scale, self.targets, self.ridge)
+        if self.weight is None:
+            return LeastSquares(self.scale, self.targets, self.ridge)
+        roots = np.sqrt(self.weight)
+        return LeastSquares(roots * self.scale, roots * self.targets, self.ridge, roots)
 
     def _residuals(self, z: Array) -> tuple[Array, Array, Array]:
         """b, c, and the targets less all that is fitted; kept for the z it was asked for last.
@@ -129,11 +141,15 @@ class SquaredWithOffsets:
 
     def _bend(self, d: Array) -> Array:
         e = self.scale * d
-        b, c = self._system.solve(*self._sums(e))
+        b, c = self._system.solve(*self._sums(self._weighted(e)))
         e -= b[self.rows]
         e -= c[self.cols]
         e *= self.scale
-        return e
+        return self._weighted(e)
+
+    def _weighted(self, e: Array) -> Array:
+        """ωe, e itself without weights."""
+        return e if self.weight is None else self.weight * e
 
     def _sums(self, e: Array) -> tuple[Array, Array]:
         e = np.asarray(e, dtype=float)
@@ -143,9 +159,9 @@ class SquaredWithOffsets:
 
     def _fitted(self, e: Array) -> tuple[Array, Array]:
         """The offsets that fit e best, once more for what the first solution leaves."""
-        b, c = self._system.solve(*self._sums(e))
+        b, c = self._system.solve(*self._sums(self._weighted(e)))
         left = e - b[self.rows] - c[self.cols]
-        by_row, by_col = self._sums(left)
+        by_row, by_col = self._sums(self._weighted(left))
         more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
         return b + more[0], c + more[1]
 
@@ -158,6 +174,10 @@ class _Offsets:
         if self.turned:
             links, row_mass, col_mass = sparse.csr_array(links.T), col_mass, row_mass
         self.links, self.row_mass, self.col_mass = links, row_mass, col_mass
+        n, longest = links.shape[1], np.diff(links.indptr).astype(float)
+        self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
+        """What Cholesky's factor costs, in multiplications."""
+        self.spent = 0.0
 
     @cached_property
     def _factor(self) -> Any:
@@ -181,12 +201,13 @@ class _Offsets:
 
     def _shorter(self, right: Array) -> Array:
         n = self.links.shape[1]
-        if n <= DIRECT and self._factor is not None:
+        if (n <= SMALL or self.spent > self.price) and self._factor is not None:
             found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
             return found
         links, turned, mass = self.links, self.links.T, self.row_mass
 
         def product(c: Array) -> Array:
+            self.spent += 2 * PRODUCT * links.nnz
             return self.col_mass * c - turned @ ((links @ c) / mass)
 
         system = LinearOperator((n, n), matvec=product, dtype=float)

@@ -2,14 +2,17 @@
 
 from gramian.objectives.base import Blend, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
+from gramian.objectives.everywhere import BlockSquares, Everywhere
 from gramian.objectives.gram_quadratic import Eigenbasis, GramQuadratic
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
 from gramian.objectives.total import Sum
 
 __all__ = [
     "Blend",
+    "BlockSquares",
     "Composite",
     "Eigenbasis",
+    "Everywhere",
     "GramOperator",
     "GramQuadratic",
     "Line",

@@ -227,7 +227,7 @@ class Objective(ABC):
         """F of other coordinates, in which its curvature is more even, where some are known."""
         return None
 
-    def halves(self) -> Any:
+    def halves(self, dtype: Any = float) -> Any:
         """F as least squares in each half of the factor's rows (`Halves`), where it is that."""
         return None
 

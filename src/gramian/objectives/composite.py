@@ -285,18 +285,24 @@ class Composite(Objective):
         usual = self.C @ np.random.default_rng(0).standard_normal((self.order, 1))
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
 
-    def halves(self) -> Halves | None:
+    def halves(self, dtype: Any = float) -> Halves | None:
         """Squares of some entries of a block, beside a multiple of the trace."""
-        return self._halves
+        key = np.dtype(dtype)
+        if key not in self._halved:
+            self._halved[key] = self._halves(key)
+        return self._halved[key]
 
     @cached_property
-    def _halves(self) -> Halves | None:
+    def _halved(self) -> dict[Any, Halves | None]:
+        return {}
+
+    def _halves(self, dtype: Any) -> Halves | None:
         squares = least_squares_of(self.loss)
         C = self.C
         even = isinstance(C, LowRankPlusIdentity) and not C.weights.size and C.scale > 0
         if squares is None or not even or not isinstance(self.map, BlockEntries):
             return None
-        return Halves.of(self.map, self.loss, squares, 2.0 * C.lower)
+        return Halves.of(self.map, self.loss, squares, 2.0 * C.lower, dtype)
 
     def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.

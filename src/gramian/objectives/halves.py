@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +19,12 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """½ Σ_e (s_e p_i·q_j + b_i + c_j − t_e)² + λ/2 (‖P‖² + ‖Q‖²) + κ/2 (‖b‖² + ‖c‖²).
+    """½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + λ/2 (‖P‖² + ‖Q‖²) + κ/2 (‖b‖² + ‖c‖²).
 
     A *state* is [P b; Q c], of one column more than the factor [P; Q]; without offsets that column
     is 0 and stays so. With one half held, every row of the other is a small problem of its own.
+    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`), and the rows
+    of a state are those of the factor over `units`: then no entry has a scale of its own.
     """
 
     split: int
@@ -32,9 +35,14 @@ class Halves:
     ridge: float
     offsets: Callable[[Array], Array]
     """The best b and c for a factor, one after the other."""
+    everywhere: float = 0.0
+    constant: float = 0.0
+    units: Array | None = None
 
     @classmethod
-    def of(cls, map: BlockEntries, loss: Loss, squares: LeastSquares, lam: float) -> Halves:
+    def of(
+        cls, map: BlockEntries, loss: Loss, squares: LeastSquares, lam: float, dtype: Any = float
+    ) -> Halves:
         """Those of a sum of squares of some entries beside λ/2 tr M."""
 
         def offsets(factor: Array) -> Array:
@@ -44,31 +52,54 @@ class Halves:
 
         free = squares.ridge is not None
         scale, targets = (
-            np.ascontiguousarray(np.broadcast_to(part, map.rows.shape), dtype=float)
+            np.ascontiguousarray(np.broadcast_to(part, map.rows.shape), dtype=dtype)
             for part in (squares.scale, squares.targets)
         )
+        roots = None if squares.roots is None else squares.roots.astype(dtype)
         upper, lower = (
-            RowFits(starts, neighbour, scale[entry], targets[entry], free)
+            RowFits(
+                starts,
+                neighbour,
+                scale[entry],
+                targets[entry],
+                free,
+                None if roots is None else roots[entry],
+            )
             for starts, neighbour, entry in (map.by_row(), map.by_column())
         )
         ridge = 1.0 if squares.ridge is None else squares.ridge
         return cls(map.shape[0], upper, lower, lam, ridge, offsets)
 
+    @property
+    def dtype(self) -> Any:
+        return self.upper.targets.dtype
+
     def state(self, factor: Array) -> Array:
         """[P b; Q c] with the best offsets, as an array of its own."""
-        return np.column_stack([factor, self.offsets(factor)])
+        own = factor if self.units is None else factor / self.units[:, None]
+        return np.column_stack([own, self.offsets(factor)]).astype(self.dtype, copy=False)
+
+    def factor(self, state: Array) -> Array:
+        """[P; Q] of a state, in float64."""
+        own = np.array(state[:, :-1], dtype=float, order="C")
+        return own if self.units is None else own * self.units[:, None]
 
     def refit_upper(self, state: Array, steps: int) -> float:
         """Better P and b for these Q and c, in place; F before."""
-        return self._refit(self.upper, state[: self.split], state[self.split :], steps)
+        return self._refit(self.upper, self.lower, *self._parted(state), steps)
 
     def refit_lower(self, state: Array, steps: int) -> float:
         """Better Q and c for these P and b, in place; F before."""
-        return self._refit(self.lower, state[self.split :], state[: self.split], steps)
+        return self._refit(self.lower, self.upper, *self._parted(state)[::-1], steps)
 
-    def _refit(self, fits: RowFits, own: Array, other: Array, steps: int) -> float:
+    def _parted(self, state: Array) -> tuple[Array, Array]:
+        return state[: self.split], state[self.split :]
+
+    def _refit(self, fits: RowFits, held: RowFits, own: Array, other: Array, steps: int) -> float:
         penalty = np.full(own.shape[1], self.lam)
         penalty[-1] = self.ridge
-        norms = sum(np.einsum("ij,ij->j", half, half) for half in (own, other))
-        before = 0.5 * float(penalty @ norms)
-        return before + fits.refit(own, other, penalty, steps)
+        stiff = 1.0 if held.stiffness is None else held.stiffness[:, None]
+        norms = np.sum(stiff * other[:, :-1] ** 2), np.sum(other[:, -1] ** 2)
+        beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
+        gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
+        return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)

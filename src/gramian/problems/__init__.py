@@ -1,6 +1,11 @@
 """The problems of the papers, from formula to `Problem`."""
 
-from gramian.problems.completion import mmmf, mmmf_eig, nuclear_completion
+from gramian.problems.completion import (
+    implicit_completion,
+    mmmf,
+    mmmf_eig,
+    nuclear_completion,
+)
 from gramian.problems.inductive import inductive_kernel
 from gramian.problems.kernel import npkl, reg_pcp
 from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
@@ -11,6 +16,7 @@ from gramian.problems.spectral import quadratic, top_eigen
 
 __all__ = [
     "dml_eig",
+    "implicit_completion",
     "inductive_kernel",
     "kta",
     "linear_separation",

@@ -15,7 +15,7 @@ from gramian.losses import FilledSoftMin, Signed, SmoothedHinge, Squared, Square
 from gramian.losses.base import Loss
 from gramian.maps import BlockEntries, Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
-from gramian.objectives import Composite
+from gramian.objectives import BlockSquares, Composite, Everywhere
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
 
@@ -33,8 +33,9 @@ def nuclear_completion(
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
     ridge: float | None = None,
+    weights: ArrayLike | None = None,
 ) -> Problem:
-    """min ½ Σ_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
+    """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
     Through the block embedding (BiS eq. 33; ‖X‖_* = ½ min tr Z over Z = [·, X; Xᵀ, ·] ⪰ 0): M ⪰ 0
     of order m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some
@@ -46,17 +47,23 @@ def nuclear_completion(
         The diagonals of A and B: the weighted trace norm.
     ridge : float, optional
         κ of the offsets b and c; without it there are none.
+    weights : numbers above 0, one for each entry, optional
+        ω; 1 unless told.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
     map = BlockEntries(i, j, (m, n))
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[i] * b[j]) ** -0.5
+    omega = None if weights is None else _weights(weights, i.size)
     if ridge is None:
-        loss: Loss = Squared(R / scale, weight=0.5 * scale * scale)
+        share = 1.0 if omega is None else omega
+        loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
     else:
         kappa = positive(ridge, "ridge")
-        loss = SquaredWithOffsets(R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale)
+        loss = SquaredWithOffsets(
+            R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale, weight=omega
+        )
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="nuclear_completion",
@@ -65,9 +72,53 @@ def nuclear_completion(
     )
 
 
+def implicit_completion(
+    rows: ArrayLike,
+    cols: ArrayLike,
+    confidence: ArrayLike,
+    shape: tuple[int, int],
+    lam: float,
+    *,
+    unknown: float = 1.0,
+    row_scale: Array | float = 1.0,
+    col_scale: Array | float = 1.0,
+) -> Problem:
+    """min ½ Σ_ij ω_ij (U_ij − t_ij)² + λ ‖A^½ U B^½‖_* over all entries, Hu et al. (2008) eq. (3).
+
+    t_ij is 1 with weight ω_e for the entries that are given, and 0 with one and the same weight for
+    all others. The factor [P; Q] and the scales are those of `nuclear_completion`; no sum runs over
+    all entries, which are a square of low rank. Sorted by row, each entry once.
+
+    Parameters
+    ----------
+    confidence : numbers above `unknown`, one for each entry
+        ω_e.
+    unknown : float
+        The weight of the entries that are not given.
+    """
+    (m, n), i, j = _entries(rows, cols, shape)
+    omega, rest = _one_each(confidence, i.size, "confidence"), positive(unknown, "unknown")
+    refuse_rows(omega, omega <= rest, "confidence", f"is not above that of all others, {rest:g}")
+    map = BlockEntries(i, j, (m, n))
+    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
+    root, units = np.sqrt(omega - rest), (a[i] * b[j]) ** -0.5
+    targets = omega / root
+    loss = Squared(targets / (root * units), weight=0.5 * (root * units) ** 2)
+    constant = 0.5 * float(np.sum(omega) - targets @ targets)
+    some = Composite(map, loss, 0.5 * positive(lam, "lam"), constant=constant)
+    return Problem(
+        Everywhere(some, BlockSquares(rest, a, b), root, targets),
+        name="implicit_completion",
+        formula="½ Σ ω_ij (U_ij − t_ij)² + λ ‖A^½UB^½‖_*",
+        variable="[P U; Uᵀ Q]",
+    )
+
+
 def trace_weighted(problem: Problem, lam: float) -> Problem:
     """The same completion with another λ, sharing all that does not depend on it."""
     objective = problem.objective
+    if isinstance(objective, Everywhere):
+        return replace(problem, objective=objective.trace_weighted(positive(lam, "lam")))
     assert isinstance(objective, Composite)
     C = 0.5 * positive(lam, "lam")
     return replace(problem, objective=Composite(objective.map, objective.loss, C))
@@ -84,8 +135,9 @@ def mmmf(
     mu: float = 0.1,
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
+    weights: ArrayLike | None = None,
 ) -> Problem:
-    """min Σ_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
+    """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
     come more than once, with other signs and margins. Sorted by row.
@@ -96,7 +148,9 @@ def mmmf(
         margin = _one_each(margin, i.size, "margin")
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[map.rows] * b[map.cols]) ** -0.5
-    loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale), _signs(signs, i.size))
+    omega = 1.0 if weights is None else _weights(weights, i.size)
+    hinge = _ScaledHinge(margin, mu=mu, scale=scale, weight=omega)
+    loss = Signed(hinge, _signs(signs, i.size))
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="mmmf",
@@ -134,10 +188,13 @@ def mmmf_eig(
 
 
 class _ScaledHinge(SmoothedHinge):
-    """g(z) = Σ_e h_μ(m_e − s_e z_e)."""
+    """g(z) = Σ_e ω_e h_μ(m_e − s_e z_e)."""
 
-    def __init__(self, margin: ArrayLike, *, mu: float, scale: Array) -> None:
-        super().__init__(np.broadcast_to(np.asarray(margin, dtype=float), scale.shape), mu=mu)
+    def __init__(
+        self, margin: ArrayLike, *, mu: float, scale: Array, weight: ArrayLike = 1.0
+    ) -> None:
+        margins = np.broadcast_to(np.asarray(margin, dtype=float), scale.shape)
+        super().__init__(margins, mu=mu, weight=weight)
         self.scale = scale
         self.smoothness = self.smoothness * float(scale.max()) ** 2
 
@@ -158,7 +215,7 @@ class _ScaledHinge(SmoothedHinge):
         return super().conjugate(w / self.scale)
 
     def smoothed(self, mu: float) -> _ScaledHinge:
-        return _ScaledHinge(self.centre, mu=mu, scale=self.scale)
+        return _ScaledHinge(self.centre, mu=mu, scale=self.scale, weight=self.weight)
 
 
 def _entries(
@@ -192,6 +249,12 @@ def _one_each(given: ArrayLike, count: int, name: str) -> Array:
     refuse_rows(numbers, ~np.isfinite(numbers), name, "is not finite")
     check_size(numbers, name)
     return numbers
+
+
+def _weights(given: ArrayLike, count: int) -> Array:
+    weights = _one_each(given, count, "weights")
+    refuse_rows(weights, weights <= 0, "weights", "is not above 0")
+    return weights
 
 
 def _signs(given: ArrayLike, count: int) -> Array:

@@ -27,8 +27,11 @@ Array = NDArray[np.floating]
 STEPS, DEPTH = 3, 8
 """Steps of conjugate gradients a row, and sweeps that are mixed."""
 
-DAMPING = 1e-10
-"""What the mixing's normal equations are lifted by, of their trace."""
+DAMPING, SINGLE_DAMPING = 1e-10, 1e-6
+"""What the mixing's normal equations are lifted by, of their trace; the second in float32."""
+
+SINGLE = 5_000_000
+"""Entries above which sweeps run in float32: half the bytes, and certificates stay in float64."""
 
 FIRST = 120
 """Directions in which F falls at 0 that sweeps begin with."""
@@ -72,7 +75,10 @@ class Sweeps:
     """Sweeps from a factor, the lower half of their state mixed."""
 
     def __init__(self, problem: Problem, factor: Array, settings: Settings) -> None:
-        self.halves, self.settings = problem.objective.halves(), settings
+        entries = problem.objective.sees or 0
+        dtype = np.float32 if entries > SINGLE else np.float64
+        self.halves, self.settings = problem.objective.halves(dtype), settings
+        self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
         self.state = self.halves.state(factor)
         self.mixed = self.state[self.halves.split :]
         self.kept = self.state.copy()
@@ -88,7 +94,8 @@ class Sweeps:
             self._sweep()
             if self.settings.expired():
                 break
-        return np.ascontiguousarray(self.kept[:, :-1])
+        factor: Array = self.halves.factor(self.kept)
+        return factor
 
     def _sweep(self) -> None:
         self.halves.refit_upper(self.state, STEPS)
@@ -108,9 +115,9 @@ class Sweeps:
         """Σ_k α_k g(x_k), by the differences of one sweep from the last."""
         steps, moves = ([b - a for a, b in pairwise(seen)] for seen in (self.changes, self.points))
         gram = np.array([[np.vdot(a, b) for b in steps] for a in steps])
-        if not gram.size:
+        if not np.any(gram):  # the first sweep, or one that changes nothing
             return self.points[-1]
-        gram[np.diag_indices_from(gram)] += DAMPING * np.trace(gram)
+        gram[np.diag_indices_from(gram)] += self.damping * np.trace(gram)
         weights = np.linalg.solve(gram, [np.vdot(a, self.changes[-1]) for a in steps])
         mixture = self.points[-1].copy()
         for weight, move in zip(weights, moves, strict=True):

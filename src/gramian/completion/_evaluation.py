@@ -1,0 +1,74 @@
+"""How good predictions and recommendations are: errors of ratings, and what of a list is right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+
+@dataclass
+class Ranking:
+    """The first k columns of every row that has a relevant one, and which of them are.
+
+    nDCG@k = Σ_h hit_h / log₂(h + 1) over the most that this sum can be for the row, h = 1 … k
+    (Järvelin and Kekäläinen 2002, gains 0 and 1). A relevant column that the model does not know
+    counts among those to be found.
+    """
+
+    rows: Indices
+    """The row of each rating of the test by its place in the model, −1 for one it does not know."""
+    cols: Indices
+    good: NDArray[np.bool_]
+    k: int
+    asked: Indices = field(init=False)
+    """The rows, by their place in the model, that are recommended something."""
+
+    def __post_init__(self) -> None:
+        kept = self.good & (self.rows >= 0)
+        self.asked, place, counts = np.unique(
+            self.rows[kept], return_inverse=True, return_counts=True
+        )
+        self.relevant = counts
+        self.width = int(self.cols.max(initial=0)) + 1
+        known = self.cols[kept] >= 0
+        self.keys = np.sort(place[known].astype(np.int64) * self.width + self.cols[kept][known])
+        self.hits = np.zeros((self.asked.size, self.k), dtype=bool)
+        self.recommended: set[int] = set()
+
+    def add(self, part: slice, best: Indices) -> None:
+        """The columns recommended to some of `asked`."""
+        lines = np.arange(part.start, part.stop, dtype=np.int64)[:, None]
+        wanted = lines * self.width + best
+        if self.keys.size:
+            place = np.minimum(np.searchsorted(self.keys, wanted), self.keys.size - 1)
+            found = (self.keys[place] == wanted) & (best < self.width)
+            self.hits[part, : best.shape[1]] = found
+        self.recommended.update(np.unique(best).tolist())
+
+
+def scores(errors: Array, ranking: Ranking, columns: int) -> dict[str, float]:
+    """The figures that `evaluate` gives, NaN where nothing relevant was asked for."""
+    found = {
+        "rmse": float(np.sqrt(np.mean(errors**2))),
+        "mae": float(np.mean(np.abs(errors))),
+    }
+    count, k = ranking.asked.size, ranking.k
+    if count == 0:
+        nothing = dict.fromkeys(("precision", "recall", "ndcg", "coverage"), float("nan"))
+        return {**found, **nothing, "rows": 0}
+    discount = 1.0 / np.log2(np.arange(2, k + 2))
+    most = np.cumsum(discount)[np.minimum(ranking.relevant, k) - 1]
+    hits = ranking.hits.sum(axis=1)
+    return {
+        **found,
+        "precision": float(np.mean(hits / k)),
+        "recall": float(np.mean(hits / ranking.relevant)),
+        "ndcg": float(np.mean(ranking.hits @ discount / most)),
+        "coverage": len(ranking.recommended) / columns,
+        "rows": count,
+    }

@@ -1,0 +1,120 @@
+"""A completion that ends when the error of the ratings held out has stopped moving."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian._random import generator
+from gramian.completion._path import Path, falling
+from gramian.completion._ratings import Ratings
+from gramian.problem import Problem
+from gramian.result import Result
+from gramian.solvers.quick import Quick
+
+Array = NDArray[np.floating]
+
+HELD_OUT = 0.1
+"""The share of the ratings held out to choose λ and the end of the sweeps."""
+
+LEAST = 20_000
+"""Ratings below which the optimum costs no more than an end like this one."""
+
+PATH_RANK, RANK = 24, 96
+"""Columns that tell one λ from another, and those of the answer: on MovieLens 1M 24, 64, 96 and 128
+of them end at an RMSE of 0.8435, 0.844, 0.8430 and 0.8428, and a sweep costs as much as it has."""
+
+SHARE, FEWEST = 8, 8
+"""Columns for each rating that rows and columns have on average, and how many at least."""
+
+FIRST, NEXT, LAST = 3, 2, 2
+"""Sweeps at the first λ, at every other, and over all the ratings."""
+
+PATH_SHARE = 0.5
+"""The path's share of the time that there is."""
+
+
+def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
+    """The problem of the λ chosen and its answer; sets `lam_`, and `path_` where λ is "auto"."""
+    rng, started = generator(model.random_state), time.perf_counter()
+    limit = np.inf if model.time_limit is None else float(model.time_limit)
+    sweeps = Quick(rng, started + limit, started)
+    state = _settled(model, ratings, sweeps, limit)
+    whole = model._problem(ratings, model.lam_)
+    halves = whole.objective.halves(np.float32)
+    sweeps.sweep(halves, state, LAST)
+    return whole, sweeps.result(whole, halves.factor(state))
+
+
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
+    """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
+
+    Apart from `quick`, so that what is made of a part of the ratings is gone before all of them.
+    """
+    rng, started = sweeps.rng, sweeps.started
+    held = rng.random(ratings.values.size) < HELD_OUT
+    train, test = ratings.part(~held), ratings.part(held)
+    problem = model._problem(train, model._guess(train))
+    halves = problem.objective.halves(np.float32)
+    error_of = _error(model, halves, train, test)
+    most = min(model.rank or _columns(ratings), *ratings.shape)
+    if model.lam == "auto":
+        until = started + PATH_SHARE * limit
+        path, state = _path(model, sweeps, halves, error_of, min(PATH_RANK, most), until)
+        model.path_, model.lam_ = path, path.best
+    else:
+        model.lam_ = float(model.lam)
+        state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
+        sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
+    state = sweeps.widened(state, most)
+    sweeps.until_still(replace(halves, lam=model.lam_), state, error_of)
+    return state
+
+
+def _columns(ratings: Ratings) -> int:
+    """Columns that the ratings of a row or column can tell apart, about, up to `RANK`."""
+    return int(np.clip(SHARE * ratings.values.size / sum(ratings.shape), FEWEST, RANK))
+
+
+def is_quick(model: Any, ratings: Ratings) -> bool:
+    """Whether a fit ends so: asked for, no other solver, and the optimum not as cheap."""
+    plain = model.tol == "auto" and model.solver == "auto" and model.max_iter is None
+    flat = model.biases and np.ptp(ratings.values) == 0  # offsets are all there is
+    return bool(plain and ratings.values.size >= LEAST and not flat)
+
+
+def _path(
+    model: Any, sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float
+) -> tuple[Path, Array]:
+    """λ by the error held out, and the state that had the least of it."""
+    state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
+    best: tuple[float, Array] = (np.inf, state)
+
+    def error_at(lam: float) -> float:
+        nonlocal best
+        sweeps.sweep(replace(halves, lam=lam), state, NEXT if len(sweeps.history) else FIRST)
+        error = error_of(state)
+        if error < best[0]:
+            best = error, state.copy()
+        return float(error)
+
+    path = falling(halves.lam, error_at, lambda: time.perf_counter() >= until)
+    return path, best[1]
+
+
+def _error(model: Any, halves: Any, train: Ratings, test: Ratings) -> Any:
+    """The error of the ratings held out, of a state of those that are not."""
+    m = train.shape[0]
+    rows, cols = (np.sqrt(side)[:, None] for side in model._scales(train))
+
+    def error(state: Array) -> float:
+        L = halves.factor(state)
+        model.row_factors_, model.col_factors_ = L[:m] / rows, L[m:] / cols
+        model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
+        return float(model._error(test, train))
+
+    return error

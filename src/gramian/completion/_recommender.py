@@ -1,0 +1,231 @@
+"""What a fitted completion answers: entries, recommendations, neighbours, and how good they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.backends import cpu
+from gramian.completion._evaluation import Ranking, scores
+from gramian.completion._frames import are_names, pair_columns
+from gramian.completion._ratings import gather
+from gramian.constraints import whole_number
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+BLOCK = 4_000_000
+"""Numbers that are worked on at a time."""
+
+
+class Recommender:
+    """Answers by row_factors_, col_factors_, offsets and ids of a completion."""
+
+    row_factors_: Array
+    col_factors_: Array
+    row_biases_: Array
+    col_biases_: Array
+    mean_: float
+    bounds_: tuple[float, float] | None
+    row_ids_: NDArray[Any]
+    col_ids_: NDArray[Any]
+    _rows: Any
+    _cols: Any
+    _known: Any
+
+    def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
+        """The entries of pairs of a row and a column.
+
+        An unknown row or column counts with the mean and the offset of the other.
+
+        Parameters
+        ----------
+        pairs : array of shape (k, 2), a frame, or (rows, cols)
+            A frame is read by the names in `columns_`, whatever their order and whatever else it
+            has; where the fit had no names, a frame has two columns, row and column.
+        return_known : bool
+            Also return whether the row and the column of each pair were both in the fit.
+        """
+        check_is_fitted(self)
+        rows, cols = pair_columns(self._named(pairs, 2))
+        i, j = self._rows.find(rows), self._cols.find(cols)
+        values = self._values(i, j)
+        return (values, (i >= 0) & (j >= 0)) if return_known else values
+
+    def recommend(
+        self, row: Any, n: int = 10, *, exclude_seen: bool = True
+    ) -> tuple[NDArray[Any], Array]:
+        """The columns of the largest predicted entries of a row, and those entries.
+
+        Parameters
+        ----------
+        row : an id, or a list or array of ids
+            For several rows both answers have a line for each of them; where fewer than n columns
+            are left for a row, the value of the others is NaN, and they recommend nothing.
+        n : int
+        exclude_seen : bool
+            Leave out the columns whose entries in that row are known.
+        """
+        check_is_fitted(self)
+        many = isinstance(row, list | np.ndarray) or hasattr(row, "to_numpy")
+        asked = np.asarray(row) if many else _one(row)
+        i = self._rows.find(asked)
+        if np.any(i < 0):
+            unknown = asked[[int(np.argmax(i < 0))]].tolist()[0]
+            raise ValueError(f"row {unknown!r} is not in the fit: fold it in with transform")
+        best, values = self._best(i, whole_number(n, "n"), exclude_seen)
+        if many:
+            return self.col_ids_[best], self._cut(values)
+        left = np.isfinite(values[0])
+        return self.col_ids_[best[0, left]], self._cut(values[0, left])
+
+    def similar_items(self, col: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
+        """The columns whose factors point the same way, and the cosines."""
+        check_is_fitted(self)
+        place = self._place(self._cols, col, "column")
+        order, cosines = _alike(self.col_factors_, place, whole_number(n, "n"))
+        return self.col_ids_[order], cosines
+
+    def similar_users(self, row: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
+        """The rows whose factors point the same way, and the cosines."""
+        check_is_fitted(self)
+        place = self._place(self._rows, row, "row")
+        order, cosines = _alike(self.row_factors_, place, whole_number(n, "n"))
+        return self.row_ids_[order], cosines
+
+    def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
+        """How well ratings that were not in the fit are predicted, and found among all columns.
+
+        Parameters
+        ----------
+        X : ratings, as in `fit`
+        k : int
+            How many columns are recommended to each row, those known to the fit left out.
+        relevant : float, optional
+            Ratings from here on are worth recommending; their mean unless told.
+
+        Returns
+        -------
+        dict
+            "rmse" and "mae" of the ratings; "precision", "recall" and "ndcg" of the first k
+            columns, means over the rows with a relevant rating; "coverage", the share of all
+            columns that is recommended to one of them; "rows", how many those are.
+        """
+        check_is_fitted(self)
+        ratings = gather(self._named(X, 3), duplicates="last")
+        i = self._rows.find(ratings.row_ids.names)[ratings.rows]
+        j = self._cols.find(ratings.col_ids.names)[ratings.cols]
+        predicted, k = self._rated(i, j), whole_number(k, "k")
+        good = ratings.values >= (self._relevant(ratings.values) if relevant is None else relevant)
+        ranking = Ranking(i, j, good, k)
+        for rows in _parts(ranking.asked.size, len(self.col_ids_)):
+            ranking.add(rows, self._best(ranking.asked[rows], k, True)[0])
+        return scores(predicted - ratings.values, ranking, len(self.col_ids_))
+
+    def _rated(self, i: Indices, j: Indices) -> Array:
+        """Entries by index as ratings, −1 for what is not known."""
+        return self._values(i, j)
+
+    def _relevant(self, values: Array) -> float:
+        """The rating from which on a column is worth recommending."""
+        return float(np.mean(values))
+
+    def _best(self, i: Indices, n: int, exclude_seen: bool) -> tuple[Indices, Array]:
+        """Columns and values of the n largest entries of some rows, −inf where none is left."""
+        known = self._known[i] if exclude_seen else None
+        return self._ranked(self.row_factors_[i], self.row_biases_[i], known, n)
+
+    def _ranked(self, P: Array, b: Array, known: Any, n: int) -> tuple[Indices, Array]:
+        """The same for rows with these factors and offsets, but for entries that are known."""
+        count = len(self.col_ids_)
+        n = min(n, count)
+        best, values = np.empty((b.size, n), dtype=np.int64), np.empty((b.size, n))
+        for part in _parts(b.size, count):
+            entries = P[part] @ self.col_factors_.T
+            entries += self.col_biases_
+            entries += self.mean_ + b[part, None]
+            if known is not None:
+                own = known[part]
+                entries[
+                    np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices
+                ] = -np.inf
+            best[part], values[part] = _leading(entries, n)
+        return best, values
+
+    def _place(self, ids: Any, given: Any, kind: str) -> int:
+        place = int(ids.find(_one(given))[0])
+        if place < 0:
+            raise ValueError(f"{kind} {given!r} is not in the fit")
+        return place
+
+    def _named(self, X: Any, count: int) -> Any:
+        """The first columns of the fit, found in a frame by name; all else as it is given."""
+        columns: Any = getattr(self, "columns_", None)  # models of old do not have it
+        if not hasattr(X, "iloc") or not are_names(columns):
+            return X
+        wanted, there = list(columns[:count]), list(X.columns)
+        lacking = [name for name in wanted if name not in there]
+        if lacking:
+            raise ValueError(
+                f"the frame has no column {' or '.join(map(repr, lacking))}, by which the model "
+                "was fitted: rename its columns, or pass arrays"
+            )
+        twice = [name for name in wanted if there.count(name) > 1]
+        if twice:
+            raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
+        return X[wanted]
+
+    def _values(self, i: Any, j: Any) -> Array:
+        """Predicted entries by index, −1 for what is not known."""
+        known = (i >= 0) & (j >= 0)
+        values = np.full(len(i), self.mean_)
+        values += np.where(i >= 0, self.row_biases_[i], 0.0)
+        values += np.where(j >= 0, self.col_biases_[j], 0.0)
+        rows, cols = cpu.index_array(i[known]), cpu.index_array(j[known])
+        values[known] += cpu.gather_products(self.row_factors_, self.col_factors_, rows, cols)
+        return self._cut(values)
+
+    def _cut(self, values: Array) -> Array:
+        """Within the bounds; what recommends nothing is NaN."""
+        values = np.where(values == -np.inf, np.nan, values)
+        return values if self.bounds_ is None else np.clip(values, *self.bounds_)
+
+
+def _one(given: Any) -> NDArray[Any]:
+    """An array of one id, a tuple too."""
+    if not isinstance(given, tuple):
+        return np.asarray([given])
+    alone = np.empty(1, dtype=object)
+    alone[0] = given
+    return alone
+
+
+def _parts(count: int, width: int) -> Iterator[slice]:
+    """Slices of so many lines that each has about `BLOCK` numbers."""
+    step = max(1, BLOCK // max(1, width))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def _leading(entries: Array, n: int) -> tuple[Indices, Array]:
+    """Places and values of the n largest of each line, largest first."""
+    lines = np.arange(entries.shape[0])[:, None]
+    some = np.argpartition(-entries, n - 1, axis=1)[:, :n]
+    order = np.argsort(-entries[lines, some], axis=1, kind="stable")
+    best = some[lines, order]
+    return best, entries[lines, best]
+
+
+def _alike(factors: Array, place: int, n: int) -> tuple[Indices, Array]:
+    """The other lines by the cosine of their angle to one."""
+    lengths = np.linalg.norm(factors, axis=1)
+    cosines = factors @ factors[place] / np.maximum(lengths * lengths[place], 1e-300)
+    cosines[place] = -np.inf
+    n = min(n, cosines.size - 1)
+    if n < 1:
+        return np.empty(0, dtype=np.int64), np.empty(0)
+    order, found = _leading(cosines[None], n)
+    return order[0], found[0]

@@ -1,0 +1,205 @@
+"""Squares of all entries of a block, of which only some are data: sparse beside low rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.backends.cpu import RowFits
+from gramian.maps import BlockEntries
+from gramian.maps.triangle import triangle, triangle_size
+from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
+from gramian.objectives.composite import Composite
+from gramian.objectives.halves import Halves
+from gramian.objectives.restriction import QuadraticRestriction
+from gramian.objectives.supports import Support
+from gramian.objectives.total import Sum
+from gramian.proofs import rounded_sum
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class BlockImage:
+    """L, and the block of M in its units as a product of two thin matrices."""
+
+    factor: Array
+    left: Array
+    right: Array
+
+
+class BlockSquares(Objective):
+    """F(M) = ω/2 ‖A^{-½} M₁₂ B^{-½}‖², the off-diagonal block M₁₂ being of m rows.
+
+    With M₁₂ = XYᵀ this is ω/2 tr((XᵀA⁻¹X)(YᵀB⁻¹Y)): nothing of size m × n is formed.
+    """
+
+    quadratic = True
+    sees = None
+    thin = True
+    constant = 0.0
+
+    def __init__(self, weight: float, row_scale: Array, col_scale: Array) -> None:
+        self.weight = float(weight)
+        self.split = row_scale.size
+        self.units: Array = np.sqrt(np.concatenate([row_scale, col_scale]))
+        self.order = self.units.size
+
+    def _halved(self, L: Array) -> tuple[Array, Array]:
+        scaled = L / self.units[:, None]
+        return scaled[: self.split], scaled[self.split :]
+
+    def image(self, L: Array) -> BlockImage:
+        return BlockImage(L, *self._halved(L))
+
+    def pair_image(self, X: Array, Y: Array) -> BlockImage:
+        (X1, X2), (Y1, Y2) = self._halved(X), self._halved(Y)
+        return BlockImage(X[:, :0], 0.5 * np.hstack([X1, Y1]), np.hstack([Y2, X2]))
+
+    def value(self, image: BlockImage) -> float:
+        return 0.5 * self.weight * _inner(image, image)
+
+    def gradient(self, image: BlockImage) -> SymmetricOperator:
+        return SymmetricOperator(
+            self.order,
+            lambda V: self._times(image.left, image.right, V),
+            lambda: self._block(image.left @ image.right.T),
+        )
+
+    def _times(self, left: Array, right: Array, V: Array) -> Array:
+        """ω/2 [0 G; Gᵀ 0] V for G = A^{-½} left rightᵀ B^{-½}."""
+        V1, V2 = self._halved(V if V.ndim == 2 else V[:, None])
+        out = np.vstack([left @ (right.T @ V2), right @ (left.T @ V1)])
+        out *= (0.5 * self.weight / self.units)[:, None]
+        return out if V.ndim == 2 else out[:, 0]
+
+    def _block(self, inner: Array) -> Array:
+        m, units = self.split, self.units
+        G = 0.5 * self.weight * inner / np.outer(units[:m], units[m:])
+        corner = np.zeros((self.order, self.order))
+        corner[:m, m:], corner[m:, :m] = G, G.T
+        return corner
+
+    def hessian_factor(self, image: BlockImage) -> Callable[[Array], Array]:
+        P, Q = self._halved(image.factor)
+
+        def product(D: Array) -> Array:
+            D1, D2 = self._halved(D)
+            change = self._times(np.hstack([P, D1]), np.hstack([D2, Q]), image.factor)
+            return 2.0 * (self._times(image.left, image.right, D) + change)
+
+        return product
+
+    def subspace(self, W: Array) -> QuadraticRestriction:
+        """svec(S) ↦ ω/2 tr(S G₂ S G₁) with the Gram matrices of the two halves of W."""
+        W1, W2 = self._halved(W)
+        G1, G2 = W1.T @ W1, W2.T @ W2
+        a, b, scale = triangle(W.shape[1])
+        Q = np.zeros((a.size, a.size))
+        for i, j in ((a, b), (b, a)):
+            for k, l in ((a, b), (b, a)):
+                Q += G1[np.ix_(i, k)] * G2[np.ix_(j, l)]
+        Q *= 0.25 * np.outer(scale, scale)
+        return QuadraticRestriction(0.5 * self.weight * Q, np.zeros(a.size), 0.0)
+
+    def subspace_cost(self, columns: int) -> int:
+        return triangle_size(columns) ** 2
+
+    def blend(self, image: BlockImage, other: BlockImage) -> Blend:
+        def take(alpha: float, beta: float) -> BlockImage:
+            kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
+            parts = [np.sqrt(s) * i.factor for s, i in kept] or [image.factor[:, :0]]
+            return self.image(np.hstack(parts))
+
+        return Blend(self._restriction([image, other]), take)
+
+    def line(self, image: BlockImage, direction: Array) -> Line:
+        cross = self.pair_image(image.factor, direction)
+        images = [image, cross, self.image(direction)]
+        return Line(self._restriction(images), lambda mu: self.image(image.factor + mu * direction))
+
+    def _restriction(self, images: list[BlockImage]) -> QuadraticRestriction:
+        Q = np.array([[_inner(one, two) for two in images] for one in images])
+        return QuadraticRestriction(0.5 * self.weight * Q, np.zeros(len(images)), 0.0)
+
+    def value_dense(self, M: Array) -> float:
+        block = M[: self.split, self.split :]
+        scaled = block / np.outer(self.units[: self.split], self.units[self.split :])
+        return 0.5 * self.weight * float(np.sum(scaled * scaled))
+
+    def gradient_dense(self, M: Array) -> Array:
+        m, units = self.split, self.units
+        return self._block(M[:m, m:] / np.outer(units[:m], units[m:]))
+
+    def support(self, image: BlockImage) -> Support:
+        """F(N) ≥ ⟨sG, N⟩ − s²F(M), the conjugate of a square."""
+        value = self.value(image)
+        return Support(-value, 0.0, lambda s: -s * s * value)
+
+    def growth(self) -> Growth:
+        return Growth(0.0, 0.0)
+
+    def rounding(self, image: BlockImage) -> float:
+        return 4 * rounded_sum(self.order) * self.value(image)
+
+
+class Everywhere(Sum):
+    """F(M) = ½ Σ_ij ω_ij (U_ij − t_ij)² + λ/2 tr M with U = A^{-½} M₁₂ B^{-½}, all entries.
+
+    ω_ij = ω and t_ij = 0 but for some entries, where ω_e > ω (Hu, Koren and Volinsky 2008): the
+    squares of all entries, and beside them ½ Σ_e (√(ω_e − ω) U_e − τ_e)² with
+    τ_e = ω_e t_e / √(ω_e − ω), less a constant.
+    """
+
+    wide = True
+
+    def __init__(
+        self, some: Composite, everything: BlockSquares, scale: Array, targets: Array
+    ) -> None:
+        super().__init__([some, everything])
+        self.some, self.everything = some, everything
+        self.scale, self.targets = scale, targets
+        """√(ω_e − ω) and τ_e, sorted by row."""
+
+    def trace_weighted(self, lam: float) -> Everywhere:
+        """The same with another λ."""
+        some = Composite(self.some.map, self.some.loss, 0.5 * lam, constant=self.some.constant)
+        return Everywhere(some, self.everything, self.scale, self.targets)
+
+    def growth(self) -> Growth:
+        """Squares are at least 0."""
+        return Growth(0.0, self.some.C.lower)
+
+    def halves(self, dtype: Any = float) -> Halves:
+        """Every row is a small problem with the Gram matrix of the other half beside its data."""
+        map, everything = self.some.map, self.everything
+        assert isinstance(map, BlockEntries)
+        scale, targets = self.scale.astype(dtype), self.targets.astype(dtype)
+        stiffness = (everything.units**2).astype(dtype)
+        sides = (
+            (map.by_row(), stiffness[: map.shape[0]]),
+            (map.by_column(), stiffness[map.shape[0] :]),
+        )
+        upper, lower = (
+            RowFits(starts, neighbour, scale[entry], targets[entry], False, None, stiff)
+            for (starts, neighbour, entry), stiff in sides
+        )
+        return Halves(
+            map.shape[0],
+            upper,
+            lower,
+            2.0 * self.some.C.lower,
+            1.0,
+            lambda factor: np.zeros(factor.shape[0]),
+            everywhere=everything.weight,
+            constant=self.some.constant,
+            units=everything.units,
+        )
+
+
+def _inner(one: BlockImage, two: BlockImage) -> float:
+    return float(np.sum((one.left.T @ two.left) * (one.right.T @ two.right)))

@@ -1,0 +1,121 @@
+"""Sweeps in float32 that end when an error has stopped moving, and one certificate after them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian.backends.threads import blas_threads_for
+from gramian.certificate import Certificate, certify_image, proved_certificate
+from gramian.problem import Problem
+from gramian.proofs import Bottom
+from gramian.result import History, Result, Status
+from gramian.solvers.alternating import STEPS
+
+Array = NDArray[np.floating]
+
+MOVED, MOST = 1e-3, 12
+"""The part of an error that a sweep must take off for another to follow, and how many at most."""
+
+TOL = 0.6
+"""The relative gap that the one certificate is made for, where Lanczos estimates λ_min: then it is
+short, and the probability that it misses an eigenvalue by more than shows there is small."""
+
+SPARE = 1.0
+"""The size of columns in random directions beside those that are there."""
+
+PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
+"""What a proof of λ_min may take beside the sweeps, and the seconds that it may take at least."""
+
+
+@dataclass
+class Quick:
+    """States that are swept on, and what is told of the sweeps."""
+
+    rng: np.random.Generator
+    deadline: float = np.inf
+    started: float = field(default_factory=time.perf_counter)
+    history: History = field(default_factory=History)
+
+    def expired(self) -> bool:
+        return time.perf_counter() >= self.deadline
+
+    def scattered(self, halves: Any, rows: int, rank: int) -> Array:
+        """A state of random Q, of the size that products as large as the targets need."""
+        state = np.zeros((rows, rank + 1), dtype=halves.dtype)
+        targets, scale = halves.upper.targets, halves.upper.scale
+        spread = np.sqrt(np.mean(np.square(targets)) / max(float(np.mean(scale**2)), 1e-300))
+        size = np.sqrt(max(float(spread), 1e-30)) / rank**0.25
+        Q = state[halves.split :, :-1]
+        Q[:] = size * self.rng.standard_normal(Q.shape, dtype=np.float32)
+        return state
+
+    def widened(self, state: Array, rank: int) -> Array:
+        """The state with random columns beside its own, up to a rank."""
+        own = state.shape[1] - 1
+        if rank <= own:
+            return state
+        wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
+        wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
+        noise = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
+        length = SPARE * np.linalg.norm(state[:, :-1]) / np.linalg.norm(noise)
+        wide[:, own:-1] = max(float(length), 1e-6) * noise
+        return wide
+
+    def sweep(self, halves: Any, state: Array, count: int, **told: float) -> None:
+        """That many sweeps over both halves, in place, unless the time is up."""
+        for _ in range(count):
+            if self.expired() and len(self.history):
+                break
+            halves.refit_upper(state, STEPS)
+            value = halves.refit_lower(state, STEPS)
+            self.history.append({
+                "iteration": len(self.history),
+                "time": time.perf_counter() - self.started,
+                "value": value,
+                "rank": state.shape[1] - 1,
+                **told,
+            })  # fmt: skip
+
+    def until_still(self, halves: Any, state: Array, error_of: Callable[[Array], float]) -> None:
+        """Sweeps until the error has stopped moving."""
+        last = np.inf
+        for _ in range(MOST):
+            self.sweep(halves, state, 1)
+            error = error_of(state)
+            self.history.records[-1]["held_out"] = error
+            if not error < (1 - MOVED) * last or self.expired():
+                break
+            last = error
+
+    def result(self, problem: Problem, factor: Array) -> Result:
+        """The point of a factor, with a certificate of its own."""
+        with blas_threads_for(0):
+            certificate = self._certificate(problem, factor)
+        return Result(
+            factor=factor,
+            value=certificate.value,
+            status=Status.TIME_LIMIT if self.expired() else Status.SETTLED,
+            certificate=certificate,
+            history=self.history,
+            solver="auto",
+            problem=problem.name,
+            formula=problem.displayed,
+            seconds=time.perf_counter() - self.started,
+        )
+
+    def _certificate(self, problem: Problem, factor: Array) -> Certificate:
+        now = time.perf_counter()
+        seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
+        late = 0.2 * (self.deadline - self.started) + 0.5
+        image = problem.objective.image(factor)
+        with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
+            return proved_certificate(problem, image, tol=TOL, seconds=seconds)[0]
+        return certify_image(problem, image, bottom=Bottom(-np.inf, ""))

@@ -1,0 +1,157 @@
+"""Recommendations from what rows did: optimum, lists, folding in, bad input."""
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.completion import ImplicitCompletion, NuclearCompletion
+
+RNG = np.random.default_rng(0)
+M, N = 60, 40
+TASTE = np.kron(np.eye(2), np.ones((M // 2, N // 2)))
+DONE = RNG.random((M, N)) < 0.03 + 0.35 * TASTE
+ROWS, COLS = np.nonzero(DONE)
+COUNTS = RNG.integers(1, 5, ROWS.size).astype(float)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ImplicitCompletion(lam=4.0, tol=1e-8).fit((ROWS, COLS, COUNTS))
+
+
+def test_the_answer_is_that_of_every_entry_written_out(model):
+    weights = np.ones((M, N))
+    weights[ROWS, COLS] += model.alpha * COUNTS
+    rows, cols = np.indices((M, N)).reshape(2, -1)
+    scales = [
+        np.sqrt(np.maximum(counts, 1) / counts.mean()) for counts in (DONE.sum(1), DONE.sum(0))
+    ]
+    problem = gm.problems.nuclear_completion(
+        rows, cols, DONE.astype(float).ravel(), (M, N), 4.0,
+        row_scale=scales[0], col_scale=scales[1], weights=weights.ravel(),
+    )  # fmt: skip
+    L = gm.minimize(problem, tol=1e-9).factor
+    expected = (L[:M] @ L[M:].T) / np.sqrt(np.outer(*scales))
+    np.testing.assert_allclose(model.row_factors_ @ model.col_factors_.T, expected, atol=1e-3)
+    assert model.certificate_.relative_gap <= 1e-8 and model.certificate_.proved
+
+
+def test_lists_are_of_the_right_kind(model):
+    items, scores = model.recommend(np.arange(M), 5)
+    own = (items < N // 2) == (np.arange(M) < M // 2)[:, None]
+    assert own.mean() > 0.8 and np.all(np.diff(scores, axis=1) <= 0)
+    left = np.argwhere(~DONE & (RNG.random((M, N)) < 0.2))
+    told = model.evaluate((*left.T, np.ones(len(left))), k=5)
+    assert set(told) == {"precision", "recall", "ndcg", "coverage", "rows"}
+    assert 0 < told["ndcg"] <= 1
+
+
+def test_the_weight_is_chosen_by_lists_held_out():
+    chosen = ImplicitCompletion(random_state=0, tol=1e-3).fit((ROWS, COLS, COUNTS))
+    assert chosen.lam_ == chosen.path_.best and np.all(chosen.path_.rmse <= 1)
+
+
+def test_rows_of_the_fit_are_folded_in_to_where_they_are(model):
+    again = model.transform((ROWS, COLS, COUNTS))
+    np.testing.assert_allclose(again, model.row_factors_, atol=1e-4)
+    whole = model.complete((ROWS, COLS, COUNTS))
+    np.testing.assert_allclose(whole, model.row_factors_ @ model.col_factors_.T, atol=1e-3)
+
+
+def test_many_entries_end_when_the_lists_are_still(tmp_path):
+    rng = np.random.default_rng(1)
+    m, n = 700, 300
+    taste = rng.integers(0, 4, m)[:, None] == rng.integers(0, 4, n)
+    rows, cols = np.nonzero(rng.random((m, n)) < 0.03 + 0.3 * taste)
+    fitted = ImplicitCompletion(random_state=0).fit((rows, cols, np.ones(rows.size)))
+    assert fitted.result_.status is gm.Status.SETTLED
+    best = gm.minimize(
+        fitted._problem(fitted._ratings((rows, cols, np.ones(rows.size))), fitted.lam_), tol=1e-3
+    )
+    assert fitted.certificate_.lower_bound <= best.value
+    assert fitted.result_.value >= best.certificate.lower_bound
+    items = fitted.recommend(np.arange(m), 5)[0]
+    assert np.mean(taste[np.arange(m)[:, None], items]) > 0.9
+    fitted.save(tmp_path / "model")
+    np.testing.assert_array_equal(
+        gm.load(tmp_path / "model").recommend(3)[0], fitted.recommend(3)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("parameters", "values", "message"),
+    [
+        ({}, np.zeros(ROWS.size), "numbers above 0, and one is 0"),
+        ({"alpha": 0.0}, COUNTS, "alpha must be"),
+        ({"tol": "loose"}, COUNTS, "tol must be"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(parameters, values, message):
+    with pytest.raises(ValueError, match=message):
+        ImplicitCompletion(lam=1.0, **parameters).fit((ROWS, COLS, values))
+
+
+# --- what comes after the fit -----------------------------------------------------------
+
+TRUE = RNG.normal(size=(M, 2)) @ RNG.normal(size=(2, N)) + RNG.normal(size=N)
+KNOWN = RNG.random((M, N)) < 0.5
+ALL = *np.nonzero(KNOWN), TRUE[KNOWN]
+
+
+def part(kept):
+    return tuple(column[kept] for column in ALL)
+
+
+@pytest.mark.parametrize("tuples", [False, True])
+def test_new_rows_and_columns_are_predicted_nearly_as_by_a_fit(tuples):
+    i, j, _ = ALL
+    old = (i < 50) & (j < 34)
+    given = ALL
+    if tuples:  # names that cannot be ordered
+        names = np.empty(M, dtype=object)
+        names[:] = [("user", k) if k % 2 else k for k in range(M)]
+        given = names[i], j, ALL[2]
+    some = [tuple(column[kept] for column in given) for kept in (old, ~old)]
+    model = NuclearCompletion(lam=1.0, tol=1e-6, bounds="auto").fit(some[0])
+    assert model.update(some[1]) is model
+    assert len(model.row_ids_) == M and len(model.col_ids_) == N
+    whole = NuclearCompletion(lam=1.0, tol=1e-6).fit(given)
+    unseen = np.argwhere(~KNOWN)
+    asked = (names[unseen[:, 0]] if tuples else unseen[:, 0], unseen[:, 1])
+    errors = [np.sqrt(np.mean((m.predict(asked) - TRUE[~KNOWN]) ** 2)) for m in (model, whole)]
+    assert errors[0] < 1.25 * errors[1] < 0.5 * TRUE.std()
+    assert model._known.nnz == KNOWN.sum() and model.bounds_ == whole.bounds_
+    np.testing.assert_array_equal(model._known.toarray().sum(), whole._known.toarray().sum())
+
+
+def test_what_is_not_touched_stays():
+    model = NuclearCompletion(lam=1.0, tol=1e-6).fit(ALL)
+    before = model.row_factors_.copy(), model.col_factors_.copy()
+    model.update(([3], [5], [9.0]))
+    others = np.delete(np.arange(M), 3), np.delete(np.arange(N), 5)
+    np.testing.assert_array_equal(model.row_factors_[others[0]], before[0][others[0]])
+    np.testing.assert_array_equal(model.col_factors_[others[1]], before[1][others[1]])
+    assert model._known[3, 5] == 9.0 and np.any(model.row_factors_[3] != before[0][3])
+    items = model.recommend(3, N)[0]
+    assert 5 not in items
+
+
+def test_an_entry_given_again_has_its_new_value():
+    model = NuclearCompletion(lam=0.1, tol=1e-6, bounds=None).fit(ALL)
+    count, (i, j) = model._known.nnz, (ALL[0][0], ALL[1][0])
+    before = model.predict([[i, j]])[0]
+    model.update(([i], [j], [ALL[2][0] + 3.0]))
+    assert model._known.nnz == count and model._known[i, j] == ALL[2][0] + 3.0
+    assert model.predict([[i, j]])[0] > before + 0.3
+
+
+def test_updates_of_what_rows_did_are_those_of_a_fit_with_the_others_held(model):
+    updated = ImplicitCompletion(lam=4.0, tol=1e-8).fit((ROWS, COLS, COUNTS))
+    new = np.flatnonzero(~DONE[0])[:3]
+    updated.update((np.zeros(3, dtype=int), new, np.ones(3)))
+    rows, cols = np.append(ROWS, np.zeros(3, dtype=int)), np.append(COLS, new)
+    whole = ImplicitCompletion(lam=4.0, tol=1e-8).fit((rows, cols, np.append(COUNTS, np.ones(3))))
+    one, two = (m.row_factors_ @ m.col_factors_.T for m in (updated, whole))
+    np.testing.assert_allclose(one[0], two[0], atol=0.1)
+    before = model.row_factors_[0] @ model.col_factors_.T
+    assert np.linalg.norm(one[0] - two[0]) < 0.5 * np.linalg.norm(before - two[0])

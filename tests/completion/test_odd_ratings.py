@@ -1,0 +1,106 @@
+"""Ratings unlike those of films: other scales, shapes and counts."""
+
+import time
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.completion import ImplicitCompletion, NuclearCompletion
+
+
+def low_rank(m, n, share, *, noise=0.0, size=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    true = size * rng.normal(size=(m, 3)) @ rng.normal(size=(3, n)) / np.sqrt(3)
+    rows, cols = np.nonzero(rng.random((m, n)) < share)
+    values = true[rows, cols] + noise * size * rng.normal(size=rows.size)
+    return rows, cols, values, true
+
+
+def beside_the_mean(model, values, true, seen):
+    """The error of unseen entries, in units of that of the mean alone."""
+    pairs = np.argwhere(~seen)
+    errors = model.predict(pairs) - true[~seen]
+    return np.sqrt(np.mean(errors**2)) / np.sqrt(np.mean((values.mean() - true[~seen]) ** 2))
+
+
+def mask(rows, cols, shape):
+    seen = np.zeros(shape, dtype=bool)
+    seen[rows, cols] = True
+    return seen
+
+
+@pytest.mark.parametrize("size", [1e-6, 4.0, 1e6])
+def test_continuous_scales_are_all_the_same(size):
+    rows, cols, values, true = low_rank(500, 150, 0.3, noise=0.3, size=size)
+    model = NuclearCompletion(random_state=0).fit((rows, cols, values))
+    assert model.result_.status is gm.Status.SETTLED
+    assert beside_the_mean(model, values, true, mask(rows, cols, true.shape)) < 0.4
+    one = NuclearCompletion(random_state=0).fit((rows, cols, values / size))
+    assert model.lam_ == pytest.approx(size * one.lam_, rel=1e-6)
+    np.testing.assert_allclose(
+        model.predict((rows, cols)), size * one.predict((rows, cols)), atol=0.02 * size
+    )
+
+
+def test_a_scale_from_minus_ten_to_ten_is_kept():
+    rows, cols, values, true = low_rank(300, 120, 0.6, noise=0.5, size=4.0)
+    values = np.clip(values, -10, 10)
+    model = NuclearCompletion(random_state=0).fit((rows, cols, values))
+    assert model.bounds_ == (values.min(), values.max())
+    assert np.all(np.abs(model.predict(np.argwhere(np.ones(true.shape)))) <= 10)
+
+
+def test_a_nearly_dense_matrix():
+    rows, cols, values, true = low_rank(260, 160, 0.9, noise=0.2)
+    model = NuclearCompletion(random_state=0).fit((rows, cols, values))
+    assert beside_the_mean(model, values, true, mask(rows, cols, true.shape)) < 0.3
+
+
+def test_a_tiny_matrix_is_solved_to_its_optimum():
+    rows, cols, values, true = low_rank(20, 10, 0.6)
+    model = NuclearCompletion(random_state=0).fit((rows, cols, values))
+    assert model.result_.status is gm.Status.CONVERGED
+    assert beside_the_mean(model, values, true, mask(rows, cols, true.shape)) < 1.0
+
+
+@pytest.mark.parametrize("count", [2_000, 30_000])
+def test_one_rating_a_row_leaves_the_offsets_of_columns(count):
+    rng = np.random.default_rng(0)
+    good = rng.normal(size=100)
+    cols = rng.integers(0, 100, count)
+    values = 3 + good[cols] + 0.5 * rng.normal(size=count)
+    model = NuclearCompletion(random_state=0).fit((np.arange(count), cols, values))
+    found = model.predict((np.full(100, -1), np.arange(100)))
+    assert np.corrcoef(found, good)[0, 1] > 0.95
+    assert np.sqrt(np.mean((found - 3 - good) ** 2)) < 0.5
+
+
+@pytest.mark.parametrize("value", [0.0, 4.0])
+@pytest.mark.parametrize("shape", [(30, 20), (300, 200)])
+def test_ratings_that_are_all_the_same(shape, value):
+    rows, cols = np.nonzero(np.random.default_rng(0).random(shape) < 0.5)
+    model = NuclearCompletion(random_state=0).fit((rows, cols, np.full(rows.size, value)))
+    assert np.all(model.predict((rows, cols)) == value)
+    assert model.result_.status is gm.Status.CONVERGED and model.certificate_.gap == 0
+
+
+@pytest.mark.parametrize("learner", [NuclearCompletion, ImplicitCompletion])
+def test_many_more_rows_and_columns_than_ratings_of_each(learner):
+    """As 10⁵ users, 10⁶ items and 10⁶ ratings, in small: no time for the optimum."""
+    rng = np.random.default_rng(0)
+    m, n, count = 3_000, 30_000, 30_000
+    cols = rng.choice(n, count, p=(weights := np.arange(1, n + 1) ** -0.7) / weights.sum())
+    keys = np.unique(rng.integers(0, m, count) * n + cols)
+    rows, cols = np.divmod(keys, n)
+    values = np.clip(
+        np.round(3.5 + rng.normal(size=m)[rows] + 0.5 * rng.normal(size=keys.size)), 1, 5
+    )
+    started = time.process_time()
+    model = learner(random_state=0).fit((rows, cols, values))
+    assert time.process_time() - started < 30
+    assert model.result_.status is gm.Status.SETTLED
+    assert model.certificate_.gap is not None and model.col_factors_.shape[1] <= 16
+    if learner is NuclearCompletion:
+        error = np.sqrt(np.mean((model.predict((rows, cols)) - values) ** 2))
+        assert error < 0.8 * values.std()
