@@ -196,3 +196,40 @@ def test_a_problem_with_another_weight_is_that_problem():
     changed = problems.completion.trace_weighted(problem, 0.4)
     assert changed.value(L) == pytest.approx(other.value(L))
     assert changed.objective.loss is problem.objective.loss
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_roots_stiffness_and_a_gram_matrix_are_part_of_every_row(compiled, dtype):
+    m, n, r = 25, 18, 4
+    rows, cols, plain = row_fits(m, n, True)
+    rng = np.random.default_rng(2)
+    roots, stiffness = rng.uniform(0.5, 2, rows.size), rng.uniform(0.5, 2, m)
+    fits = cpu.RowFits(
+        plain.indptr, plain.neighbour, plain.scale.astype(dtype), plain.targets.astype(dtype), True,
+        roots.astype(dtype), stiffness.astype(dtype),
+    )  # fmt: skip
+    P, Q = (rng.normal(size=(size, r + 1)).astype(dtype) for size in (m, n))
+    gram, penalty = Q[:, :-1].T @ Q[:, :-1], np.append(np.full(r, 0.7), 1.3)
+    fits.refit(P, Q, penalty, 60, gram=gram, compiled=compiled)
+    assert P.dtype == dtype
+    for i in range(m):
+        own = rows == i
+        B = np.column_stack([plain.scale[own, None] * Q[cols[own], :-1], roots[own]])
+        ridge = np.diag(penalty * np.append(np.full(r, stiffness[i]), 1.0))
+        ridge[:r, :r] += gram
+        right = plain.targets[own] - roots[own] * Q[cols[own], -1]
+        best = np.linalg.solve(B.T @ B + ridge, B.T @ right)
+        np.testing.assert_allclose(P[i], best, atol=1e-8 if dtype == np.float64 else 1e-3)
+
+
+@OFFSETS
+def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
+    monkeypatch.setattr("gramian.solvers.auto.WIDE", 10)
+    problem = completion(ridge=ridge)
+    known = gm.minimize(problem, "staircase", tol=1e-9)
+    monkeypatch.setattr("gramian.solvers.alternating.SINGLE", 0)
+    found = gm.minimize(problem, "alternating", tol=1e-4)
+    assert found.factor.dtype == np.float64 and found.status is gm.Status.CONVERGED
+    assert found.value == pytest.approx(known.value, rel=1e-4)
+    assert found.certificate.lower_bound <= known.value * (1 + 1e-9)

@@ -27,8 +27,9 @@ class MMMF(Completion):
 
     Solves min Σ_e h_μ(m_e − Y_e X_e) + λ‖A^½XB^½‖_* (DML-eig eq. 27; the weighted trace norm), h_μ
     the hinge smoothed within μ of its corner. Two levels are the signs ±1. With more, each entry
-    is to lie on the right side of every threshold midway between two levels, by half their
-    distance (the all-threshold loss of Srebro's extension, the thresholds fixed). Offsets of rows
+    is to lie on the right side of every threshold between two levels, by half their distance (the
+    all-threshold loss of Rennie and Srebro 2005); the thresholds are part of the convex problem,
+    beside a ridge that holds them near the middle, or fixed there. Offsets of rows
     and columns come from a ridge regression beforehand and move the margins, which leaves the
     problem convex and its certificate true. `gramian.problems.mmmf_eig` is the eigenvalue form.
 
@@ -38,6 +39,8 @@ class MMMF(Completion):
         λ; "auto" as in `NuclearCompletion`, by the error of the levels held out.
     mu : float
         μ, in margins.
+    thresholds : "learned" or "fixed"
+        Whether thresholds between more than two levels are learned, or midway between them.
     biases, bias_ridge, weight_power, rank, duplicates :
         As in `NuclearCompletion`.
     solver, tol, max_iter, time_limit, random_state, progress :
@@ -47,6 +50,8 @@ class MMMF(Completion):
     ----------
     classes_ : array
         The levels, ascending.
+    thresholds_ : array
+        Between the levels, in units of the margin.
     hinge_gap_ : float
         How far the sum of hinges themselves, without smoothing, can be above its optimum, as a
         part of it.
@@ -61,6 +66,7 @@ class MMMF(Completion):
         *,
         lam: float | str = "auto",
         mu: float = 0.2,
+        thresholds: str = "learned",
         biases: bool = True,
         bias_ridge: float = 5.0,
         weight_power: float = 0.5,
@@ -75,6 +81,7 @@ class MMMF(Completion):
     ) -> None:
         self.lam = lam
         self.mu = mu
+        self.thresholds = thresholds
         self.biases = biases
         self.bias_ridge = bias_ridge
         self.weight_power = weight_power
@@ -106,13 +113,23 @@ class MMMF(Completion):
         return found
 
     def _thresholds(self) -> Array:
+        """Those of the fit; models of old do not have them."""
+        found: Array = getattr(self, "thresholds_", self._midway())
+        return found
+
+    def _midway(self) -> Array:
         """Between the levels, in margins: levels k − (K − 1)/2 times 2, so their half gap is 1."""
         K = self.classes_.size
         return 2.0 * np.arange(1, K) - K
 
+    @property
+    def _learned(self) -> bool:
+        """Whether thresholds are part of the problem: of two levels there is one, an offset."""
+        return self.thresholds == "learned" and self.classes_.size > 2
+
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
         places = np.searchsorted(self.classes_, ratings.values)
-        thresholds = self._thresholds()
+        thresholds = self._midway()
         self._fit_biases(ratings, 2.0 * places - (self.classes_.size - 1.0))
         offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
         signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
@@ -130,6 +147,8 @@ class MMMF(Completion):
             row_scale=rows,
             col_scale=cols,
             weights=None if ratings.weights is None else np.repeat(ratings.weights, repeat),
+            groups=np.tile(np.arange(repeat), places.size) if self._learned else None,
+            ridge=self.bias_ridge,
         )
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
@@ -155,6 +174,14 @@ class MMMF(Completion):
                 weight=ratings.weights,
             )  # fmt: skip
             self._row_offsets, self._col_offsets = fit.offsets(0.0 * scores)
+
+    def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
+        super()._unpack(ratings, problem, factor)
+        self.thresholds_ = self._midway()
+        if self._learned:
+            objective: Any = problem.objective
+            moved = self.thresholds_ + objective.loss.thresholds(objective.image(factor).z)
+            self.thresholds_ = np.maximum.accumulate(moved)
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
         self.row_biases_, self.col_biases_ = self._row_offsets, self._col_offsets
@@ -185,3 +212,5 @@ class MMMF(Completion):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         positive(self.mu, "mu")
+        if self.thresholds not in ("learned", "fixed"):
+            raise ValueError(f'thresholds must be "learned" or "fixed", got {self.thresholds!r}')

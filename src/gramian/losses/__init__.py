@@ -7,6 +7,7 @@ from gramian.losses.offsets import SquaredWithOffsets
 from gramian.losses.signed import Signed
 from gramian.losses.soft_min import FilledSoftMin, SoftMin
 from gramian.losses.squared import Squared
+from gramian.losses.thresholds import WithThresholds
 
 __all__ = [
     "FilledSoftMin",
@@ -19,4 +20,5 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "SquaredWithOffsets",
+    "WithThresholds",
 ]

@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import check_size, real_numbers, refuse_masked
 from gramian.domains import Spectrahedron
-from gramian.losses import FilledSoftMin, Signed, SmoothedHinge, Squared, SquaredWithOffsets
+from gramian.losses import (
+    FilledSoftMin,
+    Signed,
+    SmoothedHinge,
+    Squared,
+    SquaredWithOffsets,
+    WithThresholds,
+)
 from gramian.losses.base import Loss
 from gramian.maps import BlockEntries, Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
@@ -136,11 +143,15 @@ def mmmf(
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
     weights: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    ridge: float = 1.0,
 ) -> Problem:
     """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
-    come more than once, with other signs and margins. Sorted by row.
+    come more than once, with other signs and margins. Sorted by row. With `groups`, whole numbers
+    from 0, X_e − δ_k stands for X_e, k the group of e and δ free beside κ/2 ‖δ‖², κ the `ridge`:
+    thresholds between levels, learned with X.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     map = BlockEntries(i, j, (m, n))
@@ -150,7 +161,13 @@ def mmmf(
     scale = (a[map.rows] * b[map.cols]) ** -0.5
     omega = 1.0 if weights is None else _weights(weights, i.size)
     hinge = _ScaledHinge(margin, mu=mu, scale=scale, weight=omega)
-    loss = Signed(hinge, _signs(signs, i.size))
+    loss: Loss = Signed(hinge, _signs(signs, i.size))
+    if groups is not None:
+        k = _indices(groups, i.size, "groups")
+        if k.size != i.size:
+            raise ValueError(f"groups must be as many as the entries, {i.size}, got {k.size}")
+        kappa = positive(ridge, "ridge")
+        loss = WithThresholds(loss, k, int(k.max()) + 1, scale, ridge=kappa)
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="mmmf",
