@@ -8,11 +8,13 @@ from typing import Any
 
 from gramian import solvers
 from gramian.callbacks import State
-from gramian.certificate import Certificate, certify
+from gramian.certificate import Certificate
+from gramian.constrained import Constraint
 from gramian.domains import PSDCone, Spectrahedron
+from gramian.outer import certify, minimize
 from gramian.problem import Problem
 from gramian.result import History, Result, Status
-from gramian.solvers import checkpoints, minimize
+from gramian.solvers import checkpoints
 from gramian.storage import StoredFileError
 
 __version__ = "0.1.0"
@@ -20,8 +22,10 @@ __version__ = "0.1.0"
 _ON_DEMAND = (
     "checks",
     "completion",
+    "cvxpy",
     "datasets",
     "graph",
+    "io",
     "kernel",
     "manifold",
     "metric",
@@ -33,6 +37,7 @@ _ON_DEMAND = (
 
 __all__ = [
     "Certificate",
+    "Constraint",
     "History",
     "PSDCone",
     "Problem",
@@ -45,8 +50,10 @@ __all__ = [
     "checkpoints",
     "checks",
     "completion",
+    "cvxpy",
     "datasets",
     "graph",
+    "io",
     "kernel",
     "load",
     "manifold",

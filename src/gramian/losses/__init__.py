@@ -1,5 +1,6 @@
 """Losses: the convex, smooth g of F(M) = g(𝒜(M)) + ⟨C, M⟩."""
 
+from gramian.losses.augmented import Augmented
 from gramian.losses.base import Loss, Separable
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
@@ -9,6 +10,7 @@ from gramian.losses.soft_min import FilledSoftMin, SoftMin
 from gramian.losses.squared import Squared
 
 __all__ = [
+    "Augmented",
     "FilledSoftMin",
     "Logistic",
     "Loss",

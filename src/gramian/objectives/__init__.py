@@ -3,6 +3,7 @@
 from gramian.objectives.base import Blend, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import Eigenbasis, GramQuadratic
+from gramian.objectives.linear import Linear
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
 from gramian.objectives.total import Sum
 
@@ -13,6 +14,7 @@ __all__ = [
     "GramOperator",
     "GramQuadratic",
     "Line",
+    "Linear",
     "LowRankPlusIdentity",
     "LowerBound",
     "Objective",
