@@ -28,8 +28,10 @@ except ImportError as missing:
         "gramian.cvxpy needs CVXPY 1.9 or newer: pip install 'gramian[cvxpy]'"
     ) from missing
 
-OPTIONS = ("tol", "time_limit", "max_iter", "rank", "random_state", "progress", "proof", "method")
-"""What `prob.solve` passes on; `method` is the `solver` of `gramian.minimize`."""
+OPTIONS = (
+    "tol", "time_limit", "max_iter", "rank", "random_state", "progress", "proof", "algorithm",
+)  # fmt: skip
+"""What `prob.solve` passes on; `algorithm` is the `solver` of `gramian.minimize`."""
 
 LOOSE = 100.0
 """A run that ended within so many times its tolerance is told as inaccurate, and no failure."""
@@ -40,8 +42,8 @@ class Gramian(ConicSolver):
 
     Zero, non-negative and semidefinite cones; CVXPY turns second-order cones into semidefinite
     ones. Options: tol (1e-6), time_limit, max_iter, rank, random_state, progress, proof, and
-    method, which is the `solver` of `gramian.minimize`. `problem.solver_stats.extra_stats` is the
-    gramian `Result`, with its certificate.
+    algorithm, which is the `solver` of `gramian.minimize`. `problem.solver_stats.extra_stats` is
+    gramian's own `Result`, with its certificate.
     """
 
     MIP_CAPABLE = False
@@ -128,7 +130,7 @@ def _solved(
     if blocks.order == 0:
         return _equations_only(conic), None
     reduced = Eliminated.of(standard(conic))
-    method = options.pop("method", "auto")
+    method = options.pop("algorithm", "auto")
     fits = known is not None and known.factor.shape[0] == blocks.order
     result = minimize(_problem(reduced, blocks), method, init=known if fits else None, **options)
     status = _status(result, reduced, options.get("tol", 1e-6))

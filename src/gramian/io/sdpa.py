@@ -231,7 +231,7 @@ def _written(problem: Problem, rows: Any, bounds: Any) -> str:
     lines += _lines(A.coords[0][upper] + 1, i[upper], j[upper], A.data[upper])
     signs = np.concatenate([-np.ones(low.size), np.ones(high.size)])
     for place, (row, sign) in enumerate(zip(slack, signs, strict=True)):
-        lines.append(f"{row + 1} 2 {place + 1} {place + 1} {sign!r}")
+        lines.append(f"{row + 1} 2 {place + 1} {place + 1} {float(sign)!r}")
     return "\n".join(lines) + "\n"
 
 

@@ -7,6 +7,8 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
 - σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
   same for a problem in any units;
 - a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
+- where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
+  every round;
 - the multipliers are taken after every round. Where the violation has not fallen to a quarter of
   the least so far, σ is multiplied by 5.
 
@@ -42,6 +44,9 @@ STEPS, MORE, MOST = 100, 50, 2000
 
 ROUNDS = 400
 
+STRICTER, STRICTEST = 0.2, 1e-9
+"""What the gradient allowed is multiplied by where the dual lags, and where that ends."""
+
 LARGE, FEW = 1000, 30
 """Orders above which so many columns are enough to begin with."""
 
@@ -69,12 +74,12 @@ def augmented_lagrangian(
     if null is not None:
         L = L - null @ (null.T @ L)
     unit = model.left / model.right / model.norms**2
-    least, stuck, sigma = np.inf, 0, penalty
+    least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
     for round in range(ROUNDS):
         objective = model.augmented(y, sigma * unit, guide.margin)
         trace = float(np.sum(L * L))
         goal = 1e-2 * min(1.0, least)
-        goal = max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
+        goal = strict * max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
         found = descend_exactly(
             objective,
             L,
@@ -88,6 +93,8 @@ def augmented_lagrangian(
         off = bounds.off(bounds.map.bilinear(L, L))
         violation = float(np.linalg.norm(off / model.norms)) / model.right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
+        if violation <= settings.tol:  # what is missing is missing of the dual
+            strict = max(STRICTER * strict, STRICTEST)
         slow = not violation <= ENOUGH * least
         stuck = stuck + 1 if not violation <= 0.9 * least and violation > settings.tol else 0
         least = min(least, violation)

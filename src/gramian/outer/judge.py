@@ -16,7 +16,7 @@ from gramian.outer.polish import polished
 from gramian.outer.rays import proves_infeasible, proves_unbounded
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Status
-from gramian.solvers.base import Settings
+from gramian.solvers.base import RESIDUALS, Settings, is_optimal
 
 Array = NDArray[np.floating]
 
@@ -73,6 +73,8 @@ class Judge:
     """Seconds taken by certificates."""
     looks: int = 0
     """Certificates so far."""
+    residuals: int = 0
+    """Those without a bound whose residuals were within the tolerance."""
 
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
@@ -93,8 +95,10 @@ class Judge:
     def converged(self) -> bool:
         """Whether a feasible point is certified to the tolerance."""
         best, tol = self.best, self.settings.tol
-        if best is None or best.violation > tol or best.relative_gap is None:
+        if best is None or best.violation > tol:
             return False
+        if best.relative_gap is None:
+            return self.residuals >= RESIDUALS
         below = best.lower_bound - best.value  # by what the constraints do not hold
         if below > tol * max(abs(best.value), abs(best.lower_bound)):
             return False
@@ -121,11 +125,14 @@ class Judge:
         if self._better(found):
             self.best, self.factor, self.y = found, factor, candidate.y
         elif self.best is not None and self.factor is not None:
-            held = model.objective.image(self.factor)
+            image = model.objective.image(self.factor)
             assert self.y is not None
             self.best = constrained_certificate(
-                model, held, self.point, self.y, self.best.lambda_min
+                model, image, self.point, self.y, self.best.lambda_min
             )
+        held = self.best
+        if held is not None and held.gap is None and is_optimal(held, tol):
+            self.residuals += 1
 
     def _patience(self) -> float:
         if self.model.order <= EXACT_ORDER:

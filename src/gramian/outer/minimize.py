@@ -25,7 +25,7 @@ from gramian.solvers.minimize import PROOFS, settings_for
 
 Array = NDArray[np.floating]
 
-PROGRESS, PATIENCE = 0.9, 25
+PROGRESS, PATIENCE = 0.9, 15
 """A loop is left where so many points running have not brought gap and violation to this part of
 what they were."""
 
@@ -180,15 +180,16 @@ class _Run:
         if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
             return status
         if self.last is not None and not judge.converged:
-            with clock.until(np.inf):
+            with _quiet():
                 judge.see(self.last, last=True)
         return Status.CONVERGED if judge.converged else status
 
     def _taken(self, candidates: Any, limit: int | None) -> Status:
         try:
-            for iteration, candidate in enumerate(candidates):
+            for iteration, candidate in enumerate(_quietly(candidates)):
                 self.last = candidate
-                status = self.judge.see(candidate)
+                with _quiet():
+                    status = self.judge.see(candidate)
                 stop = self._told(iteration, candidate)
                 if status is not None:
                     return status
@@ -221,6 +222,20 @@ class _Run:
         self.history.append(record)
         state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
         return any([watch(state) is True for watch in self.watchers])
+
+
+def _quiet() -> Any:
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _quietly(candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """The same without warnings of numbers that have grown too large: they are looked at."""
+    while True:
+        with _quiet():
+            candidate = next(candidates, None)
+        if candidate is None:
+            return
+        yield candidate
 
 
 def _methods(solver: str, model: Model, settings: Settings) -> list[Method]:

@@ -38,10 +38,15 @@ def _least_change(model: Model, L: Array, off: Array) -> Array:
     """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
     bilinear, adjoint = model.bounds.map.fixed(L)
     live = (off != 0) / model.norms
+    null = None if model.face is None else model.face[0]
+
+    def kept(D: Array) -> Array:
+        return D if null is None else D - null @ (null.T @ D)
+
     system = LinearOperator(
         (off.size, L.size),
-        matvec=lambda d: 2 * live * bilinear(np.reshape(d, L.shape)),
-        rmatvec=lambda w: 2 * adjoint(live * w).ravel(),
+        matvec=lambda d: 2 * live * bilinear(kept(np.reshape(d, L.shape))),
+        rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
         dtype=float,
     )
     found = lsqr(system, off, atol=1e-12, btol=1e-12, iter_lim=PRODUCTS)[0]
