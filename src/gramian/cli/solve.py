@@ -72,7 +72,7 @@ def solve(
     \b
     Example:
       gramian solve --entries correlations.csv --out factor.npy
-      gramian solve theta1.dat-s --dual y.npy
+      gramian solve cut.dat-s --dual y.npy
     """
     with bad_input():
         given = [matrix for matrix in (entries, weights, A, B, C) if matrix is not None]

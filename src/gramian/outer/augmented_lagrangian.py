@@ -110,7 +110,8 @@ def augmented_lagrangian(
 def first_factor(model: Model, settings: Settings) -> Array:
     """A random factor of the size that the right-hand side asks for."""
     n, bounds = model.order, model.bounds
-    columns = settings.rank or min(n, rank_for(bounds.size), FEW if n > LARGE else n)
+    seen = bounds.size + (n if model.objective.sees is None else model.objective.sees)
+    columns = settings.rank or min(n, rank_for(seen), FEW if n > LARGE else n)
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms

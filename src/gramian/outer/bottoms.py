@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -66,7 +67,7 @@ def _dense(G: Array, slack: Array, blocks: Sequence[Any]) -> Bottoms:
             values[k] = diagonal[rows[0]]
             continue
         part = G[np.ix_(rows, rows)]
-        eigenvalues, vectors = np.linalg.eigh(part)
+        eigenvalues, vectors = scipy.linalg.eigh(part, subset_by_index=[0, 0], check_finite=False)
         lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(part) + np.sum(slack[rows])
         values[k] = eigenvalues[0] - lost
         if values[k] < best[0]:

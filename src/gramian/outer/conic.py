@@ -17,7 +17,7 @@ from gramian.solvers.conic_call import call
 
 Array = NDArray[np.floating]
 
-BLOCK, ENTRIES = 64, 20_000
+BLOCK, ENTRIES = 50, 20_000
 """Rows of the largest block, and entries of all of them, that it is quick for."""
 
 QUICK = 1000
@@ -46,7 +46,7 @@ def clarabel(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
     """The solution, first as it is, then with the margin that a dual point needs."""
-    form = _Form(model)
+    form = ConicForm(model)
     for margin, accuracy in ((0.0, ACCURACY), (MARGIN, ACCURACY), (None, 1e-2 * ACCURACY)):
         epsilon = max(guide.margin, MARGIN * model.left) if margin is None else margin * model.left
         # A call that is over in a moment needs no process of its own.
@@ -69,7 +69,7 @@ def _entries(sizes: list[int]) -> int:
     return sum(size * (size + 1) // 2 for size in sizes)
 
 
-class _Form:
+class ConicForm:
     """min qᵀx over x = svec of every block, each in its cone, and the rows in their bounds."""
 
     def __init__(self, model: Model) -> None:
