@@ -89,8 +89,9 @@ class Repair:
             u, lifts, miss = self.direction
             low = found.values < 0
             if np.all(lifts[low] > 0):
-                t = float(np.max(-found.values[low] / lifts[low])) * (1 + SAFE)
-                if np.all(found.values + t * lifts >= -SAFE * t):
+                lost = self._rounded(y)
+                t = float(np.max((lost - found.values[low]) / lifts[low])) * (1 + SAFE)
+                if np.all(found.values - lost + t * lifts >= 0):
                     yield y - t * u, found.how, max(found.miss, miss)
         for inner, floors in self._interior():
             low = found.values < 0
@@ -98,6 +99,10 @@ class Repair:
                 s = float(np.min(floors[low] / (floors[low] - found.values[low]))) * (1 - SAFE)
                 if np.all((1 - s) * floors + s * found.values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
+
+    def _rounded(self, y: Array) -> float:
+        """What the slack can change by where every y is off by a few units of rounding."""
+        return 4 * float(np.finfo(float).eps) * float(np.abs(y) @ self.model.norms)
 
     def _remember(self, y: Array, floors: Array) -> None:
         if not self.inner or float(np.min(floors)) > float(np.min(self.inner[-1][1])):
