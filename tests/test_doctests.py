@@ -2,16 +2,20 @@
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 
 import pytest
 
 import gramian
 
+OPTIONAL = {"gramian.cvxpy.solver": "cvxpy"}
+
 MODULES = [
     info.name
     for info in pkgutil.walk_packages(gramian.__path__, "gramian.")
     if not info.name.endswith("__main__")
+    and importlib.util.find_spec(OPTIONAL.get(info.name, "gramian")) is not None
 ]
 
 

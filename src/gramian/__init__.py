@@ -10,8 +10,10 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
     from gramian import (
         checks,
         completion,
+        cvxpy,
         datasets,
         graph,
+        io,
         kernel,
         manifold,
         metric,
@@ -21,19 +23,22 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         spectral,
     )
     from gramian.callbacks import State
-    from gramian.certificate import Certificate, certify
+    from gramian.certificate import Certificate
+    from gramian.constrained import Constraint
     from gramian.domains import PSDCone, Spectrahedron
+    from gramian.outer.certify import certify
+    from gramian.outer.minimize import minimize
     from gramian.persistence import load, save
     from gramian.problem import Problem
     from gramian.result import History, Result, Status
     from gramian.solvers.checkpoint import checkpoints
-    from gramian.solvers.minimize import minimize
     from gramian.storage import StoredFileError
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "certificate",
+    "Constraint": "constrained",
     "History": "result",
     "PSDCone": "domains",
     "Problem": "problem",
@@ -42,10 +47,10 @@ _HOMES = {
     "State": "callbacks",
     "Status": "result",
     "StoredFileError": "storage",
-    "certify": "certificate",
+    "certify": "outer",
     "checkpoints": "solvers",
     "load": "persistence",
-    "minimize": "solvers",
+    "minimize": "outer",
     "save": "persistence",
 }
 """The module of each public name. numpy, SciPy and scikit-learn take a second to import, so
@@ -53,6 +58,7 @@ nothing is until a name asks for it."""
 
 __all__ = [
     "Certificate",
+    "Constraint",
     "History",
     "PSDCone",
     "Problem",
@@ -65,8 +71,10 @@ __all__ = [
     "checkpoints",
     "checks",
     "completion",
+    "cvxpy",
     "datasets",
     "graph",
+    "io",
     "kernel",
     "load",
     "manifold",

@@ -67,6 +67,8 @@ class Certificate:
     miss: float = 0.0
     scale: float = 0.0
     """|F(0)|."""
+    violation: float = 0.0
+    """How far M is from the linear constraints: ‖𝒜(M) − b‖/(1 + max |b|), and so for bounds."""
 
     @property
     def lower_bound(self) -> float:
@@ -93,10 +95,11 @@ class Certificate:
                 f"F = {self.value:.8g}, no bound on the gap is known here "
                 f"(λ_min {self.lambda_min:.2e}, complementarity {self.complementarity:.2e})"
             )
+        held = f", violation {self.violation:.1e}" if self.violation else ""
         sure = "" if self.proved else f", estimated ({self._chance()})"
         return (
             f"F = {self.value:.8g}, at most {self.gap:.2e} ({_relative(self.relative_gap)}) "
-            f"above the optimum, by {self.method}{sure}"
+            f"above the optimum, by {self.method}{sure}{held}"
         )
 
     def _chance(self) -> str:

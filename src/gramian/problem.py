@@ -1,4 +1,4 @@
-"""A problem: an objective, the domain it is minimised over, and how to write it down."""
+"""A problem: an objective, where it is minimised, and how to write it down."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.constrained import Constraint, Constraints
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 
@@ -17,7 +18,7 @@ ROUNDED = 1e-14
 
 @dataclass(frozen=True)
 class Problem:
-    """min F(M) over a domain of PSD matrices."""
+    """min F(M) over a domain of PSD matrices, subject to linear constraints where there are any."""
 
     objective: Objective
     domain: Domain = field(default_factory=PSDCone)
@@ -25,6 +26,26 @@ class Problem:
     formula: str = "F(M)"
     variable: str = "M"
     """What the formula calls M, or how its variable lies in it."""
+    constraints: tuple[Constraint, ...] = ()
+    """lower ≤ 𝒜(M) ≤ upper, each with a map of its own."""
+    conditions: str = ""
+    """The constraints as they are written down."""
+
+    def __post_init__(self) -> None:
+        given = self.constraints
+        constraints = (given,) if isinstance(given, Constraint) else tuple(given)
+        for k, constraint in enumerate(constraints):
+            if not isinstance(constraint, Constraint):
+                raise TypeError(
+                    f"constraints[{k}] is a {type(constraint).__name__}; make it a "
+                    "gramian.Constraint(map, lower, upper)"
+                )
+            if constraint.map.order != self.order:
+                raise ValueError(
+                    f"constraints[{k}] is about matrices of order {constraint.map.order}, and the "
+                    f"objective about order {self.order}"
+                )
+        object.__setattr__(self, "constraints", constraints)
 
     @property
     def order(self) -> int:
@@ -36,6 +57,11 @@ class Problem:
         return self.objective.value(self.objective.image(as_factor(factor, self.order)))
 
     @cached_property
+    def bounds(self) -> Constraints:
+        """The constraints as one map with bounds."""
+        return Constraints.of(self.constraints, self.order)
+
+    @cached_property
     def scale(self) -> float:
         """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, rounding is all."""
         return max(abs(self.value(np.zeros((self.order, 0)))), ROUNDED * self.objective.unit)
@@ -44,6 +70,8 @@ class Problem:
     def displayed(self) -> str:
         """The problem as a line of mathematics."""
         domain = str(self.domain).replace("M", self.variable)
+        if self.constraints:
+            domain = f"{self.conditions or 'l ≤ 𝒜(M) ≤ u'}, {domain}"
         return f"min {self.formula}  subject to {domain}"
 
     def __str__(self) -> str:

@@ -35,6 +35,7 @@ class Status(Enum):
     DIVERGED = "values became NaN or infinite; this is the best point before that"
     ROUNDING = "the tolerance lies below what float64 resolves here; the gap says what is sure"
     UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
+    INFEASIBLE = "no matrix meets all the constraints: a combination of them contradicts M ⪰ 0"
 
     @property
     def sentence(self) -> str:
@@ -99,9 +100,13 @@ class Result:
     """The methods that ran, one after the other; `solver` is what was asked for."""
     dual: Array | None = None
     """w of the dual point behind the certificate, where it is not that of the factor itself:
-    `certify(problem, factor, dual=w)` finds the same gap."""
+    `certify(problem, factor, dual=w)` finds the same gap. With constraints it is their
+    multipliers y, with ∇F − 𝒜*(y) ⪰ 0."""
     ray: Array | None = None
-    """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED."""
+    """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED; where it is INFEASIBLE, y with
+    −𝒜*(y) ⪰ 0 and y·𝒜(M) above 0 for every M that meets the constraints."""
+    dimacs: tuple[float, ...] | None = None
+    """The six DIMACS errors of a problem with constraints (Mittelmann 2003)."""
 
     @property
     def rank(self) -> int:
@@ -133,7 +138,14 @@ class Result:
             "rank": self.rank,
             "iterations": self.iterations,
             "seconds": self.seconds,
+            **self._constrained(),
         }
+
+    def _constrained(self) -> dict[str, Any]:
+        """What is told of constraints, where there are any."""
+        if self.dimacs is None:
+            return {}
+        return {"violation": self.certificate.violation, "dimacs": list(self.dimacs)}
 
     def __repr__(self) -> str:
         return (

@@ -413,3 +413,30 @@ def test_not_converged_is_an_exit_status(run, folder):
     status, out, err = run("embed", "points.csv", *limits, "--out", "best.csv", "--json")
     assert status == 3 and "time limit" in err
     assert json.loads(out)["status"] == "time limit" and (folder / "best.csv").exists()
+
+
+# --- semidefinite programs in files ----------------------------------------------------
+
+
+def test_solve_a_semidefinite_program(run, folder):
+    triangle = np.ones((3, 3)) - np.eye(3)
+    gm.io.write_sdpa(gm.problems.maxcut(triangle), "cut.dat-s")
+    facts = told(run, "solve", "cut.dat-s", "--dual", "y.csv", "--out", "factor.npy")
+    assert facts["certificate"]["value"] == pytest.approx(-2.25, rel=1e-5)
+    assert facts["violation"] <= 1e-6 and len(facts["dimacs"]) == 6
+    assert pd.read_csv("y.csv")["y"].sum() == pytest.approx(-2.25, rel=1e-5)
+    factor = np.load("factor.npy")
+    np.testing.assert_allclose(np.sum(factor**2, axis=1), 1.0, atol=1e-5)
+    status, out, _ = run("solve", "cut.dat-s")
+    assert status == 0 and "dimacs" in out
+
+
+def test_solve_refuses_what_does_not_go_with_a_program(run, folder):
+    gm.io.write_sdpa(gm.problems.maxcut(np.ones((2, 2))), "cut.dat-s")
+    status, _, err = run("solve", "cut.dat-s", "--trace", "2")
+    assert status == 2 and "whole problem" in err
+    status, _, err = run("solve", "--dual", "y.npy", "--entries", "cut.dat-s")
+    assert status == 2
+    (folder / "bad.dat-s").write_text("1\n1\n2\n1.0\n1 1 1 5 1.0\n")
+    status, _, err = run("solve", "bad.dat-s")
+    assert status == 2 and "line 5" in err

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 
 from gramian.checks import check_curvature, check_gradient
 from gramian.losses import (
+    Augmented,
     FilledSoftMin,
     Logistic,
     Loss,
@@ -28,7 +29,11 @@ WEIGHT = np.linspace(0.0, 3.0, SIZE)  # one weight is zero
 SIGNS = np.where(np.arange(SIZE) % 3 == 0, -1.0, 1.0)
 ROWS, COLS = np.array([0, 0, 0, 1, 1, 2, 2, 2]), np.array([0, 1, 2, 0, 3, 1, 2, 3])
 
+FREE = np.where(np.arange(SIZE) % 2, np.inf, 0.5)
+
 LOSSES = {
+    "augmented-equality": Augmented(CENTRE, CENTRE, SIGNS, 2.0),
+    "augmented-bounds": Augmented(CENTRE, CENTRE + FREE, 0.3 * SIGNS, np.linspace(1, 2, SIZE)),
     "offsets": SquaredWithOffsets(CENTRE, ROWS, COLS, (3, 4), ridge=0.5),
     "offsets-scaled": SquaredWithOffsets(
         CENTRE, ROWS, COLS, (3, 4), ridge=2.0, scale=np.linspace(0.5, 2.0, SIZE)

@@ -15,7 +15,11 @@ from gramian.maps import (
     LinearMap,
     Mix,
     PairDistances,
+    Squares,
+    Stack,
     WhitenedDistances,
+    inner_products,
+    rows_of,
     triplet_margins,
 )
 from gramian.maps.triangle import svec
@@ -68,6 +72,20 @@ def make_block_entries(rng, n, p):
     return BlockEntries(rows, cols, (2, n - 2))
 
 
+def make_squares(rng, n, p):
+    return Squares(rng.standard_normal((n, p)))
+
+
+def make_stack(rng, n, p):
+    return Stack([make_entries(rng, n, p), make_squares(rng, n, 3), make_distances(rng, n, p)])
+
+
+def make_inner_products(rng, n, p):
+    """Sparse matrices, and two that are full and of rank one."""
+    G = rng.standard_normal((p, n, n)) * (rng.random((p, n, n)) < 0.3)
+    return inner_products(sparse.csr_array((G + G.transpose(0, 2, 1)).reshape(p, n * n)), n)
+
+
 def laplacian(distances):
     return distances.adjoint_sparse(np.ones(distances.size))
 
@@ -81,6 +99,9 @@ MAKERS = [
     make_sparse_congruence,
     make_whitened,
     make_block_entries,
+    make_squares,
+    make_stack,
+    make_inner_products,
 ]
 EVERY_MAP = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__[5:])
 
@@ -327,3 +348,34 @@ def test_weights_of_the_identity_pass_through_an_orthonormal_basis(scale):
     image = Congruence(Entries(pairs, 9), Q).adjoint_matrix(weights)
     np.testing.assert_allclose(image, np.eye(4), atol=1e-9)
     assert np.linalg.eigvalsh(image)[0] >= 1.0
+
+
+@EVERY_MAP
+def test_the_rows_of_a_map_are_its_matrices(make):
+    rng = np.random.default_rng(8)
+    linear_map = make(rng, 8, 15)
+    rows = rows_of(linear_map)
+    G = rng.standard_normal((linear_map.order, linear_map.order))
+    M = G + G.T
+    np.testing.assert_allclose(rows.whole() @ M.ravel(), linear_map.of_matrix(M), atol=1e-9)
+
+
+def test_full_matrices_of_rank_one_become_squares():
+    n = 30
+    v = np.random.default_rng(0).standard_normal(n)
+    A = np.array([np.outer(v, v), -np.ones((n, n)), np.eye(n)])
+    found = inner_products(sparse.csr_array(A.reshape(3, -1)), n)
+    assert isinstance(found.base, Stack)
+    assert found.base.maps[1].size == 2
+    assert found.base.maps[0].size == n
+    M = np.cov(np.random.default_rng(1).standard_normal((n, 40)))
+    np.testing.assert_allclose(found.of_matrix(M), [np.sum(a * M) for a in A], atol=1e-9)
+
+
+def test_an_empty_stack_needs_its_order():
+    empty = Stack((), 4)
+    assert empty.size == 0
+    assert empty.bilinear(np.ones((4, 2)), np.ones((4, 2))).shape == (0,)
+    assert not np.any(empty.adjoint(np.zeros(0), np.ones((4, 2))))
+    with pytest.raises(ValueError, match="one order"):
+        Stack(())

@@ -7,9 +7,10 @@ import scipy.sparse as sp
 import gramian as gm
 from gramian import problems
 from gramian._samples import far_means, near_origin
-from gramian.constraints import local_pairs, local_triplets, nearest_others
+from gramian.constraints import local_pairs, local_triplets
 from gramian.feature_space import kernel_values, with_bandwidth
 from gramian.graph import neighbor_graph
+from gramian.neighbours import nearest
 from gramian.objectives import gram_quadratic
 from gramian.problems import metric, moments
 
@@ -63,7 +64,7 @@ def test_the_centred_moments_keep_their_digits(form):
 @FORMS
 def test_neighbours_and_graphs_are_those_near_the_origin(form):
     np.testing.assert_array_equal(
-        nearest_others(form(FAR + 1e8), 3), nearest_others(form(FAR + 1e8 - 1e8 - 1e6), 3)
+        nearest(form(FAR + 1e8), 3).indices, nearest(form(FAR + 1e8 - 1e8 - 1e6), 3).indices
     )
     graph = neighbor_graph(form(FAR), 2, connect="mst")
     np.testing.assert_array_equal(graph.edges, neighbor_graph(form(NEAR), 2, connect="mst").edges)

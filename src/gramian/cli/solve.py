@@ -1,4 +1,4 @@
-"""`gramian solve`: a problem given as matrices."""
+"""`gramian solve`: a problem given as matrices, or a semidefinite program in a file."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.outputs import CHECKPOINT, NUMBERS, Writing
 from gramian.cli.samples import deliver
 from gramian.files import read_header, read_matrix
+from gramian.io import read_sdpa
 from gramian.problems import nearest, quadratic
 
 
 @click.command(cls=Writing)
+@click.argument("file", type=FILE, required=False)
 @click.option("--entries", type=FILE, help="T: known entries; NaN or not stored, unknown.")
 @click.option("--weights", type=FILE, help="W: how much each known entry counts.")
 @click.option("-A", "--quadratic-a", "A", type=FILE, help="A of tr((AM)² + BM² + 2CM).")
@@ -34,10 +36,12 @@ from gramian.problems import nearest, quadratic
 )
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
 @numbers_option
+@click.option("--dual", type=NUMBERS, help="Write the multipliers y of FILE's rows to this file.")
 @click.option("--matrix", type=NUMBERS, help="Write M = LLᵀ itself to this file.")
 @report_option
 @json_option
 def solve(
+    file: Path | None,
     entries: Path | None,
     weights: Path | None,
     A: Path | None,
@@ -53,22 +57,31 @@ def solve(
     checkpoint: Path | None,
     every: float,
     out: Path | None,
+    dual: Path | None,
     matrix: Path | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
     """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
 
-    With --entries: ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without:
+    With FILE: a semidefinite program in the sparse SDPA format (.dat-s, .dat-s.gz), told as
+    min ⟨C, M⟩ with C = −F_0: minus the optimum that collections print. With --entries:
+    ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without:
     tr((AM)² + BM² + 2CM). --out writes the factor L.
 
     \b
     Example:
       gramian solve --entries correlations.csv --out factor.npy
+      gramian solve cut.dat-s --dual y.npy
     """
     with bad_input():
-        _refuse_other_order([file for file in (entries, weights, A, B, C) if file is not None])
-        problem = _problem(entries, weights, A, B, C, trace)
+        given = [matrix for matrix in (entries, weights, A, B, C) if matrix is not None]
+        _refuse_other_order(given)
+        if file is not None and (given or trace is not None):
+            raise click.UsageError("FILE is a whole problem: leave out the options with matrices")
+        if file is None and dual is not None:
+            raise click.UsageError("--dual goes with a FILE that has constraints")
+        problem = _problem(entries, weights, A, B, C, trace) if file is None else read_sdpa(file)
         if checkpoint is not None and checkpoint.exists():
             note(f"going on from {checkpoint}")
         result = gm.minimize(
@@ -84,13 +97,22 @@ def solve(
         )
     if out is not None:
         deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])
+    if dual is not None and result.dual is not None:
+        deliver(dual, result.dual[:, None], ["y"])
     if matrix is not None:
         deliver(matrix, result.matrix(), [f"x{k}" for k in range(problem.order)])
     if report is not None:
         result.report(report)
     told = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
+    if result.dimacs is not None:
+        told |= {"violation": result.certificate.violation, "dual": dual}
+        told["dimacs"] = list(result.dimacs) if as_json else _errors(result.dimacs)
     show("solve", {"problem": str(problem), **told}, as_json=as_json)
     leave(result.status)
+
+
+def _errors(dimacs: tuple[float, ...]) -> str:
+    return ", ".join(f"{error:.1e}" for error in dimacs)
 
 
 def _refuse_other_order(files: list[Path]) -> None:

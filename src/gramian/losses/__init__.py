@@ -1,5 +1,6 @@
 """Losses: the convex, smooth g of F(M) = g(𝒜(M)) + ⟨C, M⟩."""
 
+from gramian.losses.augmented import Augmented
 from gramian.losses.base import Loss, Separable
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
@@ -10,6 +11,7 @@ from gramian.losses.squared import Squared
 from gramian.losses.thresholds import WithThresholds
 
 __all__ = [
+    "Augmented",
     "FilledSoftMin",
     "Logistic",
     "Loss",

@@ -5,7 +5,11 @@ from gramian.maps.block_entries import BlockEntries
 from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
+from gramian.maps.matrices import inner_products
 from gramian.maps.mix import Mix, triplet_margins
+from gramian.maps.rows import Rows, rows_of
+from gramian.maps.squares import Squares
+from gramian.maps.stack import Stack
 from gramian.maps.whitened import GroundedRoot, WhitenedDistances, sparse_root
 
 __all__ = [
@@ -16,7 +20,12 @@ __all__ = [
     "LinearMap",
     "Mix",
     "PairDistances",
+    "Rows",
+    "Squares",
+    "Stack",
     "WhitenedDistances",
+    "inner_products",
+    "rows_of",
     "sparse_root",
     "triplet_margins",
 ]

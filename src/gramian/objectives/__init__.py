@@ -4,6 +4,7 @@ from gramian.objectives.base import Blend, Line, LowerBound, Objective, Symmetri
 from gramian.objectives.composite import Composite
 from gramian.objectives.everywhere import BlockSquares, Everywhere
 from gramian.objectives.gram_quadratic import Eigenbasis, GramQuadratic
+from gramian.objectives.linear import Linear
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
 from gramian.objectives.total import Sum
 
@@ -16,6 +17,7 @@ __all__ = [
     "GramOperator",
     "GramQuadratic",
     "Line",
+    "Linear",
     "LowRankPlusIdentity",
     "LowerBound",
     "Objective",

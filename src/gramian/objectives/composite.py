@@ -19,7 +19,9 @@ from gramian.maps import (
     BlockEntries,
     Entries,
     LinearMap,
+    Mix,
     PairDistances,
+    Stack,
     WhitenedDistances,
 )
 from gramian.maps.triangle import svec, triangle_size
@@ -43,6 +45,7 @@ from gramian.objectives.matrices import (
     dense_numbers,
     size_of,
 )
+from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form
 from gramian.objectives.supports import Support, feasible
@@ -401,6 +404,10 @@ class Composite(Objective):
             return lambda v: matrix @ v
         if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
             return self.map.root.congruence(self.map.distances.adjoint_sparse(w), self.C.matrix)
+        if isinstance(self.map, Mix | Stack):
+            adjoint, linear = adjoint_parts(self.map, w), parts_of(self.C)
+            if adjoint is not None and linear is not None:
+                return (adjoint + linear).__matmul__
         quick = self.map.vector_product(w)
         if quick is not None:
             return lambda v: quick(v) + self.C @ v

@@ -3,123 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.maps import (
-    BlockEntries,
-    Congruence,
-    Entries,
-    LinearMap,
-    Mix,
-    PairDistances,
-    WhitenedDistances,
-)
-from gramian.objectives.matrices import (
-    GramOperator,
-    LowRankPlusIdentity,
-    MatrixSum,
-    Rooted,
-    Scaled,
-    Sparse,
-    SymmetricMatrix,
+from gramian.maps import BlockEntries, Congruence, LinearMap, WhitenedDistances
+from gramian.objectives.matrices import Rooted, SymmetricMatrix
+from gramian.objectives.parts import (
+    BORDER,
+    SPAN_NUMBERS,
+    Parts,
+    adjoint_parts,
+    parts_of,
+    rounding_of_parts,
 )
 from gramian.proofs import Bipartite, LowRank, SparseForm, rounded_sum
 
 Array = NDArray[np.floating]
-
-BORDER = 64
-"""Columns of a low-rank part that a sparse factorisation takes along."""
-
-SPAN_NUMBERS = 100_000_000
-"""Numbers of the dense factor of a low-rank part at most: 0.8 GB."""
-
-FULL = 0.1
-"""A sparse matrix with more than this share of its entries is dense."""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """cI + S + U diag(ω) Uᵀ."""
-
-    order: int
-    scale: float = 0.0
-    sparse: Any = None
-    factor: Array | None = None
-    weights: Array | None = None
-
-    def __add__(self, other: Parts) -> Parts:
-        sparse = [part.sparse for part in (self, other) if part.sparse is not None]
-        factors = [part.factor for part in (self, other) if part.factor is not None]
-        weights = [part.weights for part in (self, other) if part.weights is not None]
-        return Parts(
-            self.order,
-            self.scale + other.scale,
-            sum(sparse[1:], sparse[0]) if sparse else None,
-            np.hstack(factors) if factors else None,
-            np.concatenate(weights) if weights else None,
-        )
-
-    def times(self, number: float) -> Parts:
-        return Parts(
-            self.order,
-            number * self.scale,
-            None if self.sparse is None else number * self.sparse,
-            self.factor,
-            None if self.weights is None else number * self.weights,
-        )
-
-    @property
-    def columns(self) -> int:
-        return 0 if self.factor is None else self.factor.shape[1]
-
-    def form(self) -> LowRank | SparseForm | None:
-        """The proof that these parts allow, None where only the dense matrix will do."""
-        if self.sparse is None:
-            if 2 * self.columns > self.order:
-                return None
-            U = np.zeros((self.order, 0)) if self.factor is None else self.factor
-            weights = np.zeros(0) if self.weights is None else self.weights
-            return LowRank(self.scale, U, np.diag(weights))
-        if self.sparse.nnz > FULL * self.order**2 or self.columns > BORDER:
-            return None
-        diagonal = self.scale * sp.eye_array(self.order)
-        return SparseForm(self.sparse + diagonal, self.factor, self.weights)
-
-
-def parts_of(matrix: SymmetricMatrix) -> Parts | None:
-    """A symmetric matrix by its parts, None where it is not known to have them."""
-    if isinstance(matrix, LowRankPlusIdentity):
-        factor = matrix.factor if matrix.weights.size else None
-        weights = matrix.weights if matrix.weights.size else None
-        return Parts(matrix.order, matrix.scale, None, factor, weights)
-    if isinstance(matrix, Sparse):
-        return Parts(matrix.order, sparse=matrix.matrix)
-    if isinstance(matrix, Scaled):
-        inner = parts_of(matrix.matrix)
-        return None if inner is None else inner.times(matrix.scale)
-    if isinstance(matrix, GramOperator):
-        return _gram_parts(matrix)
-    if isinstance(matrix, MatrixSum):
-        known = [parts_of(part) for part in matrix.parts]
-        total = known[0]
-        for part in known[1:]:
-            total = None if total is None or part is None else total + part
-        return total
-    return None
-
-
-def _gram_parts(matrix: GramOperator) -> Parts | None:
-    rows, order = matrix.X.shape
-    if 2 * rows > order or rows * order > SPAN_NUMBERS:
-        return None
-    X = matrix.X.toarray() if sp.issparse(matrix.X) else matrix.X
-    weights = np.ones(rows) if matrix.weights is None else matrix.weights
-    return Parts(order, 0.0, None, np.asarray(X.T, dtype=float), matrix.scale * weights)
 
 
 def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
@@ -133,8 +35,8 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
         return Bipartite(known.scale, 0.5 * map.matrix(np.asarray(w, dtype=float)))
     if isinstance(map, Congruence):
         return _span(map, w, known)
-    sparse = sparse_adjoint(map, w)
-    return None if sparse is None else (known + Parts(map.order, sparse=sparse)).form()
+    adjoint = adjoint_parts(map, w)
+    return None if adjoint is None else (known + adjoint).form()
 
 
 def joined_form(order: int, forms: Sequence[Any]) -> Any:
@@ -170,22 +72,11 @@ def _form_parts(form: Any) -> Parts | None:
     return None
 
 
-def sparse_adjoint(map: LinearMap, w: Array) -> Any:
-    """𝒜*(w) as a sparse matrix, None where it is not one."""
-    if isinstance(map, Mix):
-        return sparse_adjoint(map.base, map.weights.T @ w)
-    if isinstance(map, Entries | PairDistances):
-        return map.adjoint_sparse(w)
-    if isinstance(map, BlockEntries):
-        G = 0.5 * map.matrix(np.asarray(w, dtype=float))
-        return sp.csr_array(sp.block_array([[None, G], [G.T, None]]))
-    return None
-
-
 def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
     """XᵀAX + C where the rows of X are few beside its columns, and C is of low rank too."""
     rows, order = map.X.shape
-    inner = sparse_adjoint(map.base, w)
+    adjoint = adjoint_parts(map.base, w)
+    inner = None if adjoint is None or adjoint.columns else adjoint.sparse
     columns = rows + C.columns
     if inner is None or C.sparse is not None or 2 * columns > order:
         return None
@@ -218,13 +109,12 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
 def composite_errors(map: LinearMap, w: Array, C: SymmetricMatrix) -> Array:
     """e² for the dense 𝒜*(w) + C: |E| ≤ γ|X|ᵀ|A||X| ≤ γ √(h_i h_j), h = diag(Xᵀ diag(|A|1) X)."""
     base = map.base if isinstance(map, Congruence) else map
-    inner = sparse_adjoint(base, w)
-    if inner is None:
+    parts = adjoint_parts(base, w)
+    if parts is None:
         return np.zeros(map.order)
-    reach = np.asarray(abs(inner).sum(axis=1), dtype=float).ravel()
-    longest = float(np.max(np.diff(sp.csr_array(inner).indptr), initial=1))
     if not isinstance(map, Congruence):
-        return rounded_sum(longest) * reach
+        return rounding_of_parts(parts)
+    reach, longest = parts.reach()
     rows = map.X.shape[0]
     squares = map.X.multiply(map.X) if sp.issparse(map.X) else np.square(map.X, dtype=float)
     sizes: Array = np.ravel(np.asarray(squares.T @ reach, dtype=float))

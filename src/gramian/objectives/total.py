@@ -60,7 +60,7 @@ class Sum(Objective):
         return sum(part.value(i) for part, i in self._with(image))
 
     def gradient(self, image: SumImage) -> SymmetricOperator:
-        return self._together([part.gradient(i) for part, i in self._with(image)])
+        return together([part.gradient(i) for part, i in self._with(image)])
 
     def dual(self, image: SumImage) -> Array | None:
         """Those of the parts, one after another, where each of them has one."""
@@ -70,7 +70,7 @@ class Sum(Objective):
         return np.concatenate([np.ravel(w) for w in duals if w is not None])
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
-        return self._together([part.dual_operator(v) for part, v in self._split(w)])
+        return together([part.dual_operator(v) for part, v in self._split(w)])
 
     def dual_support(self, w: Array) -> Support:
         return total([part.dual_support(v) for part, v in self._split(w)])
@@ -149,18 +149,21 @@ class Sum(Objective):
     def growth(self) -> Growth:
         return reduce(add, (part.growth() for part in self.parts))
 
-    def _together(self, operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
-        return SymmetricOperator(
-            self.order,
-            lambda V: reduce(add, (G @ V for G in operators)),
-            lambda: reduce(add, (G.dense() for G in operators)),
-            lambda: joined_form(self.order, [G.form() for G in operators]),
-            lambda: reduce(add, (G.slack() for G in operators)),
-        )
-
     def _split(self, w: Array) -> zip[tuple[Objective, Array]]:
         ends = np.cumsum([part.sees for part in self.parts])[:-1]
         return zip(self.parts, np.split(w, ends), strict=True)
 
     def _with(self, image: SumImage) -> zip[tuple[Objective, Any]]:
         return zip(self.parts, image.parts, strict=True)
+
+
+def together(operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
+    """The sum of symmetric operators of one order, with its form where each of them has one."""
+    order = operators[0].order
+    return SymmetricOperator(
+        order,
+        lambda V: reduce(add, (G @ V for G in operators)),
+        lambda: reduce(add, (G.dense() for G in operators)),
+        lambda: joined_form(order, [G.form() for G in operators]),
+        lambda: reduce(add, (G.slack() for G in operators)),
+    )

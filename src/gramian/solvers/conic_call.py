@@ -25,6 +25,9 @@ class Answer(NamedTuple):
     iterations: int
     solved: bool
     unbounded: bool
+    z: Any = None
+    """The dual variables of the rows."""
+    infeasible: bool = False
 
 
 def call(name: str, data: dict[str, Any], seconds: float) -> Answer | None:
@@ -64,6 +67,7 @@ def _apart(request: Any, seconds: float) -> Any:
 def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
     cones = {
         "zero": clarabel.ZeroConeT,
+        "nonnegative": clarabel.NonnegativeConeT,
         "second-order": clarabel.SecondOrderConeT,
         "semidefinite": clarabel.PSDTriangleConeT,
     }
@@ -86,7 +90,9 @@ def _clarabel(clarabel: Any, data: dict[str, Any], seconds: float) -> Answer:
         [float(number) for number in found.x],
         int(found.iterations),
         found.status == status.Solved,
-        found.status == status.DualInfeasible,
+        found.status in (status.DualInfeasible, status.AlmostDualInfeasible),
+        [float(number) for number in found.z],
+        found.status in (status.PrimalInfeasible, status.AlmostPrimalInfeasible),
     )
 
 

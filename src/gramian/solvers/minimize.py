@@ -101,9 +101,14 @@ def minimize(
             f"expected a gramian Problem, got {type(problem).__name__}; "
             "make one with gramian.problems or gramian.Problem(objective)"
         )
+    if problem.constraints:
+        raise ValueError(
+            f"{problem.name!r} has linear constraints, and the solvers take none: call "
+            "gramian.minimize, which puts a loop around them"
+        )
     chosen = find(solver)
     started = time.perf_counter()
-    settings = _settings(problem, rank, tol, time_limit, random_state, started)
+    settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     limit = _iteration_limit(max_iter, chosen)
     if proof not in PROOFS:
         raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
@@ -153,7 +158,7 @@ def _dense_numbers(problem: Problem) -> int:
     return max(square, problem.objective.dense_numbers)
 
 
-def _settings(
+def settings_for(
     problem: Problem,
     rank: int | None,
     tol: float,
@@ -161,6 +166,7 @@ def _settings(
     random_state: Any,
     started: float,
 ) -> Settings:
+    """What every solver is told, checked."""
     if rank is not None:
         if not isinstance(rank, Integral) or isinstance(rank, bool):
             raise ValueError(f"rank must be a whole number, got {rank!r}")

@@ -1,0 +1,128 @@
+"""Linear constraints on M: a map of ours and bounds on its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.maps import LinearMap, Stack
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """lower ≤ 𝒜(M) ≤ upper, entry by entry; an equality where the two are the same.
+
+    Parameters
+    ----------
+    map : LinearMap
+        𝒜: entries, distances, a mix of them, `gramian.maps.inner_products`, …
+    lower, upper : float or array of 𝒜's size
+        Bounds; −inf and inf where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.maps import Entries
+    >>> print(Constraint.equal(Entries(np.array([[0, 0], [1, 1]]), 2), 1.0))
+    Entries(order=2, size=2) in bounds, 2 of them equalities
+    """
+
+    map: LinearMap
+    lower: ArrayLike = -np.inf
+    upper: ArrayLike = np.inf
+    lowest: Array = field(init=False, repr=False)
+    """The lower bounds as a vector."""
+    highest: Array = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.map, LinearMap):
+            raise TypeError(
+                f"a constraint needs a map of gramian.maps, got {type(self.map).__name__}; "
+                "inner_products makes one of matrices"
+            )
+        lowest = _vector(self.lower, self.map.size, "lower")
+        highest = _vector(self.upper, self.map.size, "upper")
+        empty = (lowest > highest) | (lowest == np.inf) | (highest == -np.inf)
+        if np.any(empty):
+            k = int(np.argmax(empty))
+            raise ValueError(
+                f"row {k} of a constraint allows nothing: it is to lie between {lowest[k]:g} "
+                f"and {highest[k]:g}"
+            )
+        object.__setattr__(self, "lowest", lowest)
+        object.__setattr__(self, "highest", highest)
+
+    @classmethod
+    def equal(cls, map: LinearMap, values: ArrayLike) -> Constraint:
+        """𝒜(M) = values."""
+        return cls(map, values, values)
+
+    @property
+    def equalities(self) -> int:
+        return int(np.sum(self.lowest == self.highest))
+
+    def __str__(self) -> str:
+        return f"{self.map} in bounds, {self.equalities} of them equalities"
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """All constraints of a problem as one map with bounds."""
+
+    map: Stack
+    lower: Array
+    upper: Array
+
+    @classmethod
+    def of(cls, constraints: Sequence[Constraint], order: int) -> Constraints:
+        bounds = [(c.lowest, c.highest) for c in constraints] or [(np.zeros(0), np.zeros(0))]
+        lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
+        return cls(Stack([c.map for c in constraints], order), lower, upper)
+
+    @property
+    def size(self) -> int:
+        return self.map.size
+
+    @cached_property
+    def scale(self) -> float:
+        """1 + the largest bound: what violations are measured by, as in the DIMACS errors."""
+        bounds = np.concatenate([self.lower, self.upper])
+        return 1.0 + float(np.max(np.abs(bounds), where=np.isfinite(bounds), initial=0.0))
+
+    def off(self, z: Array) -> Array:
+        """How far each value lies outside its bounds, with its sign."""
+        outside: Array = z - np.clip(z, self.lower, self.upper)
+        return outside
+
+    def violation(self, z: Array) -> float:
+        """‖off‖/(1 + max |b|)."""
+        return float(np.linalg.norm(self.off(z))) / self.scale
+
+    def reach(self, y: Array) -> float:
+        """The least of y·𝒜(M) that the bounds allow: y⁺·lower − y⁻·upper, −inf where none."""
+        ends = np.where(y > 0, self.lower, self.upper)
+        live = y != 0
+        return float(np.sum(y[live] * ends[live]))
+
+    def signed(self, y: Array) -> Array:
+        """Multipliers with 0 where a bound that they would need is not there."""
+        missing = ((y > 0) & ~np.isfinite(self.lower)) | ((y < 0) & ~np.isfinite(self.upper))
+        return np.where(missing, 0.0, y)
+
+
+def _vector(bound: ArrayLike, size: int, name: str) -> Array:
+    values = np.asarray(bound, dtype=float)
+    if values.ndim > 1 or values.size not in (1, size):
+        raise ValueError(
+            f"{name} must be one number or {size}, one a row of the map; got shape {values.shape}"
+        )
+    if np.any(np.isnan(values)):
+        first = int(np.argmax(np.isnan(np.atleast_1d(values))))
+        raise ValueError(f"{name}[{first}] is NaN")
+    return np.broadcast_to(values.ravel() if values.ndim else values, (size,)).astype(float)

@@ -1,0 +1,211 @@
+"""CVXPY's conic form as one of ours: which variables are M, what is eliminated, and the way back.
+
+CVXPY hands over  min c·x  subject to  Ax + s = b,  s ∈ zero cone × non-negative × semidefinite,
+with x free: a variable that is PSD comes as an affine slack of n² free ones. Two ways lead to
+
+    min κ·v + φ·f   subject to   Gv + Hf = h,   v in the cones, f free:
+
+- *direct*: v = s. Where a row of a cone has one entry of x alone, that x is the slack, restored;
+  other x stay as f.
+- *dual*: v = z, the multipliers of the cones, f those of the equations, and Aᵀz = −c: for matrix
+  inequalities in few variables.
+
+The one with fewer rows is taken. The f are eliminated by a QR decomposition of H.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.intp]
+
+LARGEST = 40_000_000
+"""Numbers of H that are eliminated densely."""
+
+
+@dataclass(frozen=True)
+class Conic:
+    """What CVXPY hands over; the rows are the zero cone, the non-negative one, the PSD ones."""
+
+    A: sp.csr_array
+    b: Array
+    c: Array
+    zero: int
+    nonneg: int
+    psd: list[int]
+
+
+@dataclass(frozen=True)
+class Standard:
+    """min κ·v + φ·f subject to Gv + Hf = h."""
+
+    G: sp.csr_array
+    H: sp.csr_array
+    h: Array
+    cost: Array
+    free_cost: Array
+    dual: bool
+    restored: Indices
+    """Direct: the row of the cones that each x is the slack of, −1 where it is none."""
+
+
+def standard(problem: Conic) -> Standard:
+    """The smaller of the two forms."""
+    restored = _slacks(problem)
+    direct = problem.zero + (problem.b.size - problem.zero - int(np.sum(restored >= 0)))
+    return _direct(problem, restored) if direct <= problem.c.size else _dual(problem)
+
+
+def _slacks(problem: Conic) -> Indices:
+    """For every x a row of the cones with that x alone, −1 where there is none."""
+    cones = problem.A[problem.zero :]
+    alone = np.flatnonzero(np.diff(cones.indptr) == 1)[::-1]
+    restored = np.full(problem.c.size, -1, dtype=np.intp)
+    restored[cones.indices[cones.indptr[alone]]] = alone  # the first of several rows stays
+    return restored
+
+
+def _direct(problem: Conic, restored: Indices) -> Standard:
+    """x_j = (b_r − v_r)/a for the slacks, and x_j = f for the others."""
+    cones, size = problem.A[problem.zero :], problem.b.size - problem.zero
+    slack, free = np.flatnonzero(restored >= 0), np.flatnonzero(restored < 0)
+    rows = restored[slack]
+    a = cones.data[cones.indptr[rows]]
+    right = problem.b[problem.zero :]
+    shape = (problem.c.size, size)
+    T = sp.csr_array((-1.0 / a, (slack, rows)), shape=shape)
+    t = np.zeros(problem.c.size)
+    t[slack] = right[rows] / a
+    left = np.setdiff1d(np.arange(size), rows)
+    own = sp.csr_array((np.ones(left.size), (np.arange(left.size), left)), shape=(left.size, size))
+    matrix = sp.csr_array(sp.vstack([problem.A[: problem.zero], cones[left]]))
+    plus = sp.csr_array(sp.vstack([sp.csr_array((problem.zero, size)), own]))
+    h = np.concatenate([problem.b[: problem.zero], right[left]]) - matrix @ t
+    G = sp.csr_array(matrix @ T + plus)
+    H = sp.csr_array(matrix.tocsc()[:, free])
+    return Standard(G, H, h, T.T @ problem.c, problem.c[free], False, restored)
+
+
+def _dual(problem: Conic) -> Standard:
+    rows = sp.csr_array(problem.A.T).tocsc()
+    G, H = sp.csr_array(rows[:, problem.zero :]), sp.csr_array(rows[:, : problem.zero])
+    none = np.zeros(0, dtype=np.intp)
+    b = problem.b
+    return Standard(G, H, -problem.c, b[problem.zero :], b[: problem.zero], True, none)
+
+
+@dataclass(frozen=True)
+class Eliminated:
+    """NᵀGv = Nᵀh with HᵀN = 0, and what it takes to find f and all multipliers again."""
+
+    form: Standard
+    G: sp.csr_array
+    h: Array
+    cost: Array
+    shift: float
+    base: Array
+    """y₀ with Hᵀy₀ = φ."""
+    N: Array | None
+    unbounded: bool
+    """Whether φ·f falls along some f with Hf = 0."""
+
+    @classmethod
+    def of(cls, form: Standard) -> Eliminated:
+        m, k = form.H.shape
+        if k == 0:
+            zero = np.zeros(m)
+            return cls(form, form.G, form.h, form.cost, 0.0, zero, None, False)
+        if m * k > LARGEST:
+            raise ValueError(
+                f"this problem has {k} free variables beside {m} equations; gramian eliminates "
+                "them by a dense decomposition, which is too large here"
+            )
+        Q, R, order = scipy.linalg.qr(form.H.toarray(), pivoting=True)
+        sizes = np.abs(np.diagonal(R))
+        rank = int(np.sum(sizes > 1e-11 * np.max(sizes, initial=1e-300)))
+        phi = form.free_cost[order]
+        inner = scipy.linalg.solve_triangular(R[:rank, :rank], phi[:rank], trans="T")
+        base = Q[:, :rank] @ inner
+        off = np.linalg.norm(form.H.T @ base - form.free_cost)
+        N = Q[:, rank:]
+        G = sp.csr_array(_tidy(N.T @ form.G.toarray()))
+        cost = form.cost - form.G.T @ base
+        unbounded = bool(off > 1e-8 * (1 + np.linalg.norm(form.free_cost)))
+        return cls(form, G, N.T @ form.h, cost, float(base @ form.h), base, N, unbounded)
+
+    def multipliers(self, y: Array) -> Array:
+        """Those of all rows."""
+        return self.base + (y if self.N is None else self.N @ y)
+
+    def free(self, v: Array) -> Array:
+        """f of Hf = h − Gv."""
+        if not self.form.H.shape[1]:
+            return np.zeros(0)
+        rest = self.form.h - self.form.G @ v
+        found: Array = np.linalg.lstsq(self.form.H.toarray(), rest, rcond=None)[0]
+        return found
+
+
+def _tidy(G: Array) -> Array:
+    """Without what rounding left."""
+    return np.where(np.abs(G) > 1e-14 * np.max(np.abs(G), initial=0.0), G, 0.0)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Where every entry of v lies in M: the non-negative ones first, then the PSD blocks."""
+
+    nonneg: int
+    psd: list[int]
+
+    @property
+    def order(self) -> int:
+        return self.nonneg + sum(self.psd)
+
+    def places(self) -> tuple[Indices, Indices, Array]:
+        """i ≤ j of every entry, and what M_ij is multiplied by in v: √2 beside the diagonal."""
+        first, i, j = self.nonneg, [np.arange(self.nonneg)], [np.arange(self.nonneg)]
+        for size in self.psd:
+            column, row = np.tril_indices(size)
+            i.append(row + first)
+            j.append(column + first)
+            first += size
+        rows, columns = np.concatenate(i), np.concatenate(j)
+        return rows, columns, np.where(rows == columns, 1.0, np.sqrt(2.0))
+
+    def matrices(self, G: sp.csr_array) -> sp.csr_array:
+        """Rows of v as rows vec(A_k)."""
+        i, j, scale = self.places()
+        n = self.order
+        entries = sp.coo_array(G)
+        e = entries.coords[1]
+        off = i[e] != j[e]
+        values = entries.data * np.where(off, scale[e] / 2, 1.0)
+        rows = np.concatenate([entries.coords[0], entries.coords[0][off]])
+        places = np.concatenate([i[e].astype(np.int64) * n + j[e], (j[e] * n + i[e])[off]])
+        flat = sp.coo_array(
+            (np.concatenate([values, values[off]]), (rows, places)), shape=(G.shape[0], n * n)
+        )
+        return sp.csr_array(flat)
+
+    def vector(self, factor: Array) -> Array:
+        """v of M = LLᵀ."""
+        i, j, scale = self.places()
+        found: Array = scale * np.einsum("er,er->e", factor[i], factor[j])
+        return found
+
+    def factor(self, v: Array) -> Any:
+        """A factor of the M nearest to v, to begin with."""
+        i, j, scale = self.places()
+        M = np.zeros((self.order, self.order))
+        M[i, j] = M[j, i] = v / scale
+        values, vectors = np.linalg.eigh(M)
+        kept = values > 1e-10 * np.max(np.abs(values), initial=1e-300)
+        return vectors[:, kept] * np.sqrt(values[kept])

@@ -1,0 +1,242 @@
+"""The sparse SDPA format: semidefinite programs as text (Fujisawa, Kojima, Nakata and Yamashita).
+
+A file states  min Σ c_k x_k  subject to  Σ x_k F_k − F_0 ⪰ 0, whose dual is max ⟨F_0, Y⟩ subject to
+⟨F_k, Y⟩ = c_k and Y ⪰ 0. Ours is that dual: M = Y, C = −F_0, b = c. So `value` is minus the optimum
+that collections print, and `result.dual` is −x.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.files import FileError
+from gramian.maps import rows_of
+from gramian.objectives import Linear
+from gramian.problem import Problem
+from gramian.problems import sdp
+from gramian.storage import replacing
+
+Array = NDArray[np.floating]
+
+PUNCTUATION = str.maketrans("{}(),", "     ")
+LARGEST = 2_000_000
+"""Rows of M at most, and constraints."""
+
+
+def read_sdpa(path: str | Path) -> Problem:
+    """The problem in a file of the sparse SDPA format, `.dat-s` or `.dat-s.gz`.
+
+    A diagonal block (with a negative size) becomes entries of M that only have to be at least 0.
+
+    Raises
+    ------
+    FileError
+        With the number of the line, where the file is damaged.
+    """
+    path = Path(path)
+    reader = _Reader(path, _text(path).splitlines())
+    m = reader.number("the number of constraints", LARGEST)
+    count = reader.number("the number of blocks", LARGEST)
+    sizes = reader.sizes(count)
+    b = reader.vector(m, "the right-hand side")
+    entries = reader.entries()
+    return _problem(reader, path.name.split(".")[0], m, sizes, b, entries)
+
+
+def write_sdpa(problem: Problem, path: str | Path) -> Path:
+    """Write a problem ⟨C, M⟩ with constraints to a file, gzipped where its name ends in .gz.
+
+    Rows that are inequalities get an entry of a diagonal block each.
+    """
+    path = Path(path)
+    if not isinstance(problem.objective, Linear) or not problem.constraints:
+        raise ValueError("the SDPA format holds a linear objective ⟨C, M⟩ with constraints only")
+    bounds = problem.bounds
+    rows = rows_of(bounds.map)
+    if rows is None:
+        raise ValueError("the constraints of this problem are too large to be written as matrices")
+    text = _written(problem, rows, bounds)
+    data = text.encode()
+    with replacing(path) as target:
+        target.write(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
+    return path
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+        if raw[:2] == b"\x1f\x8b":
+            raw = gzip.decompress(raw)
+    except (EOFError, OSError) as reason:
+        if isinstance(reason, FileNotFoundError):
+            raise FileError(f"{path} cannot be read: there is no such file") from None
+        raise FileError(f"{path} is damaged or cannot be read ({reason})") from None
+    return raw.decode("latin-1")
+
+
+def _is_comment(line: str) -> bool:
+    return line[:1] in ('"', "*") or not line.strip()
+
+
+class _Reader:
+    """The lines of a file one after another, each with its number."""
+
+    def __init__(self, path: Path, lines: list[str]) -> None:
+        self.path, self.lines, self.at = path, lines, 0
+        while self.at < len(lines) and _is_comment(lines[self.at]):
+            self.at += 1
+
+    def fail(self, line: int, fault: str) -> NoReturn:
+        raise FileError(f"{self.path}, line {line + 1}: {fault}")
+
+    def line(self, what: str) -> str:
+        while self.at < len(self.lines) and not self.lines[self.at].strip():
+            self.at += 1
+        if self.at >= len(self.lines):
+            self.fail(len(self.lines) - 1, f"the file ends before {what}")
+        self.at += 1
+        return self.lines[self.at - 1]
+
+    def number(self, what: str, most: int) -> int:
+        words = re.match(r"\s*\+?(\d+)", self.line(what))
+        if words is None or not 1 <= int(words.group(1)) <= most:
+            self.fail(self.at - 1, f"{what} must be a whole number of at least 1")
+        return int(words.group(1))
+
+    def sizes(self, count: int) -> list[int]:
+        words = self.line("the sizes of the blocks").translate(PUNCTUATION).split()
+        try:
+            sizes = [int(word) for word in words[:count]]
+        except ValueError:
+            self.fail(self.at - 1, "the sizes of the blocks must be whole numbers")
+        if len(sizes) != count or 0 in sizes or sum(map(abs, sizes)) > LARGEST:
+            self.fail(self.at - 1, f"expected the sizes of {count} blocks, none of them 0")
+        return sizes
+
+    def vector(self, size: int, what: str) -> Array:
+        words: list[str] = []
+        while len(words) < size:
+            words += self.line(what).translate(PUNCTUATION).split()
+            first = self.at - 1
+        try:
+            values = np.array([float(word) for word in words[:size]])
+        except ValueError:
+            self.fail(first, f"{what} holds something that is no number")
+        if not np.all(np.isfinite(values)):
+            self.fail(first, f"{what} holds a number that is not finite")
+        return values
+
+    def entries(self) -> Array:
+        """Rows (matrix, block, i, j, value)."""
+        rest = self.lines[self.at :]
+        try:
+            with np.errstate(all="ignore"):
+                table = np.loadtxt(
+                    io.StringIO("\n".join(rest).translate(PUNCTUATION)), ndmin=2, comments=None
+                )
+        except ValueError:
+            self._blame(rest)
+        if table.size == 0:
+            return np.zeros((0, 5))
+        if table.shape[1] != 5 or not np.all(np.isfinite(table)):
+            self._blame(rest)
+        return table
+
+    def _blame(self, rest: list[str]) -> NoReturn:
+        for offset, line in enumerate(rest):
+            words = line.translate(PUNCTUATION).split()
+            if not words:
+                continue
+            try:
+                good = len(words) == 5 and all(np.isfinite(float(word)) for word in words)
+            except ValueError:
+                good = False
+            if not good:
+                shown = line.strip()[:40]
+                self.fail(
+                    self.at + offset,
+                    f"expected five numbers: matrix, block, row, column and value; got {shown!r}",
+                )
+        self.fail(self.at, "the entries of the matrices cannot be read")
+
+    def line_of(self, entry: int) -> int:
+        """The line that an entry came from."""
+        full = [k for k in range(self.at, len(self.lines)) if self.lines[k].strip()]
+        return full[entry]
+
+
+def _problem(
+    reader: _Reader, name: str, m: int, sizes: list[int], b: Array, entries: Array
+) -> Problem:
+    k, block, i, j = (entries[:, column].astype(np.int64) for column in range(4))
+    value, orders = entries[:, 4], np.abs(sizes)
+    _refuse(reader, (k < 0) | (k > m), f"there are {m} matrices beside number 0")
+    _refuse(reader, (block < 1) | (block > len(sizes)), f"there are {len(sizes)} blocks")
+    order = orders[block - 1]
+    outside = (np.minimum(i, j) < 1) | (np.maximum(i, j) > order)
+    _refuse(reader, outside, "a row or column lies outside its block")
+    diagonal = np.asarray(sizes)[block - 1] < 0
+    _refuse(reader, diagonal & (i != j), "a diagonal block has no entries beside its diagonal")
+    first = np.concatenate([[0], np.cumsum(orders)])
+    n = int(first[-1])
+    i, j = i + first[block - 1] - 1, j + first[block - 1] - 1
+    i, j = np.minimum(i, j), np.maximum(i, j)
+    _refuse_twice(reader, (k * n + i) * n + j)
+    off = i != j
+    places = np.concatenate([i * n + j, (j * n + i)[off]])
+    rows, values = np.concatenate([k, k[off]]), np.concatenate([value, value[off]])
+    whole = sp.csr_array(sp.coo_array((values, (rows, places)), shape=(m + 1, n * n)))
+    C = sp.coo_array(whole[[0]])
+    at = np.divmod(C.coords[1].astype(np.int64), n)
+    return sdp(sp.csr_array((-C.data, at), shape=(n, n)), whole[1:], b, name=name)
+
+
+def _refuse(reader: _Reader, bad: NDArray[np.bool_], fault: str) -> None:
+    if np.any(bad):
+        reader.fail(reader.line_of(int(np.argmax(bad))), fault)
+
+
+def _refuse_twice(reader: _Reader, keys: NDArray[np.int64]) -> None:
+    _, first = np.unique(keys, return_index=True)
+    again = np.ones(keys.size, dtype=bool)
+    again[first] = False
+    _refuse(reader, again, "this entry was given before")
+
+
+def _written(problem: Problem, rows: Any, bounds: Any) -> str:
+    n, m = problem.order, bounds.size
+    equal = bounds.lower == bounds.upper
+    low = np.flatnonzero(~equal & np.isfinite(bounds.lower))
+    high = np.flatnonzero(~equal & np.isfinite(bounds.upper))
+    both = np.intersect1d(low, high)
+    if both.size:
+        raise ValueError(f"row {both[0]} has two bounds; give it as two rows to write it")
+    slack = np.concatenate([low, high])
+    sizes = f"{n}" if not slack.size else f"{n} -{slack.size}"
+    right = np.where(np.isfinite(bounds.lower), bounds.lower, bounds.upper)
+    C = sp.coo_array(sp.triu(sp.csr_array(problem.objective.C.dense())))  # type: ignore[attr-defined]
+    A = sp.coo_array(rows.matrix)
+    i, j = np.divmod(rows.places[A.coords[1]], n)
+    upper = i <= j
+    lines = [f"{m}", "1" if not slack.size else "2", sizes, " ".join(map(repr, right.tolist()))]
+    lines += _lines(np.zeros(C.nnz, dtype=int), C.coords[0], C.coords[1], -C.data)
+    lines += _lines(A.coords[0][upper] + 1, i[upper], j[upper], A.data[upper])
+    signs = np.concatenate([-np.ones(low.size), np.ones(high.size)])
+    for place, (row, sign) in enumerate(zip(slack, signs, strict=True)):
+        lines.append(f"{row + 1} 2 {place + 1} {place + 1} {float(sign)!r}")
+    return "\n".join(lines) + "\n"
+
+
+def _lines(k: Array, i: Array, j: Array, values: Array) -> list[str]:
+    return [
+        f"{a} 1 {b + 1} {c + 1} {v!r}"
+        for a, b, c, v in zip(k.tolist(), i.tolist(), j.tolist(), values.tolist(), strict=True)
+    ]

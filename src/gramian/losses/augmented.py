@@ -1,0 +1,69 @@
+"""What an augmented Lagrangian adds for bounds on z: multipliers and a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.losses.base import Array
+
+
+class Augmented:
+    """g(z) = Σ_e σ_e/2 dist²(z_e − y_e/σ_e, [l_e, u_e]) − y_e²/(2σ_e).
+
+    The least over s in [l, u] of −y·(z − s) + ½Σσ(z − s)² (Rockafellar 1976), so that ∇g = −y⁺ for
+    the next multipliers y⁺ = y − σ(z − s). With l = u it is the quadratic of an equality.
+    """
+
+    def __init__(
+        self, lower: ArrayLike, upper: ArrayLike, multipliers: ArrayLike, penalty: ArrayLike
+    ) -> None:
+        self.lower, self.upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+        self.y = np.asarray(multipliers, dtype=float)
+        self.penalty = np.broadcast_to(np.asarray(penalty, dtype=float), self.y.shape)
+        if not self.lower.shape == self.upper.shape == self.y.shape:
+            raise ValueError("bounds and multipliers must be vectors of one length")
+        if np.any(self.lower > self.upper):
+            first = int(np.argmax(self.lower > self.upper))
+            raise ValueError(f"bound {first} is empty: its lower end lies above its upper end")
+        if not np.all(self.penalty > 0):
+            raise ValueError("the penalty must be above 0")
+        self.size: int | None = self.y.size
+        self.quadratic = bool(np.array_equal(self.lower, self.upper))
+        self.smoothness = float(np.max(self.penalty, initial=0.0))
+        self.infimum = -float(np.sum(self.y**2 / (2 * self.penalty)))
+
+    def value(self, z: Array) -> float:
+        off = self._off(z)
+        return 0.5 * float(self.penalty @ (off * off)) + self.infimum
+
+    def gradient(self, z: Array) -> Array:
+        return self.penalty * self._off(z)
+
+    def curvature(self, z: Array, directions: Array) -> Array:
+        return (directions * self._bend(z)[:, None]).T @ directions
+
+    def hessian(self, z: Array) -> Callable[[Array], Array]:
+        bend = self._bend(z)
+        return lambda d: bend * d
+
+    def smoothed(self, mu: float) -> None:
+        return None
+
+    def conjugate(self, w: Array) -> float:
+        """sup over s in [l, u] of ⟨w, s⟩, and Σ (w + y)²/(2σ)."""
+        end = np.where(w >= 0, self.upper, self.lower)
+        reach = np.where(w == 0, 0.0, w * np.where(w == 0, 0.0, end))
+        return float(np.sum(reach) + np.sum((w + self.y) ** 2 / (2 * self.penalty)))
+
+    def _off(self, z: Array) -> Array:
+        """How far z − y/σ lies outside the bounds."""
+        moved = z - self.y / self.penalty
+        return moved - np.clip(moved, self.lower, self.upper)
+
+    def _bend(self, z: Array) -> Array:
+        if self.quadratic:
+            return np.asarray(self.penalty)
+        return np.where(self._off(z) != 0, self.penalty, 0.0)

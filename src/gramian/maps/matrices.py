@@ -1,0 +1,107 @@
+"""Inner products with given symmetric matrices, sparse or of rank one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gramian.maps.base import LinearMap
+from gramian.maps.entries import Entries
+from gramian.maps.mix import Mix
+from gramian.maps.squares import Squares
+from gramian.maps.stack import Stack
+
+FEWEST = 24
+"""Rows of a full block from which it is worth a look whether it is a vector times itself."""
+
+SAME = 1e-13
+"""How far its entries may be from those of s·vvᵀ, relatively: rounding and no more."""
+
+
+@dataclass(frozen=True)
+class RankOne:
+    """s·vvᵀ with s = ±1 and v on some rows only."""
+
+    sign: float
+    vector: NDArray[np.float64]
+
+
+def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
+    """𝒜(M)_k = ⟨A_k, M⟩ for the rows vec(A_k) of a sparse (m × n²) matrix, each A_k symmetric.
+
+    A_k that are full blocks of rank one, as the matrix of ones is, become squares along a vector;
+    the others meet only those entries of M that one of them has.
+    """
+    A = sparse.csr_array(A, dtype=float)
+    dense = {k: found for k in _full_rows(A, n) if (found := rank_one(A[[k]], n)) is not None}
+    kept = np.ones(A.shape[0])
+    kept[list(dense)] = 0.0
+    entries, weights = _entries(sparse.csr_array(sparse.diags_array(kept) @ A), n)
+    if not dense:
+        return Mix(entries, weights)
+    squares = Squares(np.column_stack([found.vector for found in dense.values()]))
+    signs = np.array([found.sign for found in dense.values()])
+    places = (np.fromiter(dense, dtype=np.intp), np.arange(len(dense)))
+    mixed = sparse.coo_array((signs, places), shape=(A.shape[0], len(dense)))
+    return Mix(Stack([entries, squares]), sparse.csr_array(sparse.hstack([weights, mixed])))
+
+
+def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
+    """vec(A) as s·vvᵀ, None where it is none or is sparse."""
+    flat = sparse.coo_array(row)
+    i, j = np.divmod(flat.coords[1].astype(np.int64), n)
+    live = np.unique(i)
+    if live.size < FEWEST or flat.nnz != live.size**2:
+        return None
+    block = np.zeros((live.size, live.size))
+    block[np.searchsorted(live, i), np.searchsorted(live, j)] = flat.data
+    pivot = int(np.argmax(np.abs(np.diagonal(block))))
+    top = float(block[pivot, pivot])
+    if top == 0:
+        return None
+    column = block[:, pivot] / np.sqrt(abs(top))
+    sign = float(np.sign(top))
+    if np.max(np.abs(block - sign * np.outer(column, column))) > SAME * np.max(np.abs(block)):
+        return None
+    vector = np.zeros(n)
+    vector[live] = column
+    return RankOne(sign, vector)
+
+
+def squares_of(map: LinearMap) -> Iterator[tuple[int, NDArray[np.float64], float]]:
+    """The rows of a map that are s·vvᵀ: which, v and s."""
+    if not isinstance(map, Mix) or not isinstance(map.base, Stack):
+        return
+    entries, squares = map.base.maps
+    if not isinstance(squares, Squares):
+        return
+    rows = map.weights
+    for row in np.flatnonzero(np.diff(rows.indptr) == 1):
+        column = int(rows.indices[rows.indptr[row]]) - entries.size
+        if column >= 0:
+            yield int(row), squares.vectors[:, column], float(rows.data[rows.indptr[row]])
+
+
+def _full_rows(A: sparse.csr_array, n: int) -> NDArray[np.intp]:
+    """Rows with as many entries as a full block of some size would have."""
+    counts = np.diff(A.indptr)
+    sides = np.round(np.sqrt(counts)).astype(np.int64)
+    return np.flatnonzero((sides >= FEWEST) & (sides * sides == counts))
+
+
+def _entries(A: sparse.csr_array, n: int) -> tuple[Entries, sparse.csr_array]:
+    """The entries i ≤ j that the matrices have, and what each weighs in each of them."""
+    flat = sparse.coo_array(A)
+    i, j = np.divmod(flat.coords[1].astype(np.int64), n)
+    upper = (i <= j) & (flat.data != 0)
+    row, i, j, data = flat.coords[0][upper], i[upper], j[upper], flat.data[upper]
+    keys, entry = np.unique(i * n + j, return_inverse=True)
+    if not keys.size:  # a map needs an entry, and this one weighs nothing
+        keys = np.zeros(1, dtype=np.int64)
+    shape = (A.shape[0], keys.size)
+    weights = sparse.coo_array((np.where(i == j, 1.0, 2.0) * data, (row, entry)), shape=shape)
+    return Entries(np.column_stack(np.divmod(keys, n)), n), sparse.csr_array(weights)

@@ -1,0 +1,42 @@
+"""Squares along given vectors: matrices of rank one, which are dense as arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
+
+
+class Squares(LinearMap):
+    """𝒜(M)_k = v_kᵀ M v_k for the columns v_k of `vectors`, with 𝒜*(w) = V diag(w) Vᵀ."""
+
+    def __init__(self, vectors: ArrayLike) -> None:
+        self.vectors = np.ascontiguousarray(vectors, dtype=float)
+        if self.vectors.ndim != 2 or 0 in self.vectors.shape:
+            raise ValueError(f"vectors must have shape (n, k), got {self.vectors.shape}")
+        if not np.all(np.isfinite(self.vectors)):
+            raise ValueError("vectors must be finite")
+        self.order, self.size = self.vectors.shape
+
+    def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
+        """(v_k·U)(v_k·V)."""
+        check_factors(self.order, U, V)
+        left = self.vectors.T @ U
+        right = left if V is U else self.vectors.T @ V
+        return np.einsum("kr,kr->k", left, right)
+
+    def adjoint(self, w: Floats, V: Floats) -> Floats:
+        check_weights(self.size, w)
+        check_factors(self.order, V)
+        product: Floats = (self.vectors * w) @ (self.vectors.T @ V)
+        return product
+
+    def of_matrix(self, M: Floats) -> NDArray[np.float64]:
+        check_matrix(self.order, M)
+        return np.einsum("nk,nk->k", self.vectors, M @ self.vectors)
+
+    def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
+        """A sum of many terms may be far smaller than they are."""
+        rows = np.abs(self.vectors).T @ np.abs(L)
+        return 8 * np.finfo(float).eps * np.sqrt(self.order) * np.einsum("kr,kr->k", rows, rows)

@@ -1,0 +1,169 @@
+"""The augmented Lagrangian over low-rank factors (Burer and Monteiro 2003, 2005).
+
+    min over L of  F(LLᵀ) + Σ_i σ_i/2 dist²(𝒜(LLᵀ)_i − y_i/σ_i, [l_i, u_i]) − y_i²/(2σ_i)
+
+and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. The rule:
+
+- σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
+  same for a problem in any units;
+- a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
+- where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
+  every round;
+- the multipliers are taken after every round. Where the violation has not fallen to a quarter of
+  the least so far, σ is multiplied by 5.
+
+Columns: those that r(r + 1)/2 > m asks for, 30 of them at first where the order is large. Where
+half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector joins.
+Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.losses import Augmented
+from gramian.objectives import Composite
+from gramian.outer.judge import Candidate, Guide
+from gramian.outer.model import Model
+from gramian.solvers.base import Settings
+from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
+
+Array = NDArray[np.floating]
+
+FIRST, GROWTH, LARGEST = 1.0, 5.0, 1e9
+"""σ to begin with, what it is multiplied by, and where that ends."""
+
+ENOUGH = 0.25
+"""The part of the least violation so far that a round must reach for σ to stay."""
+
+STEPS, MORE, MOST = 100, 50, 2000
+"""Steps of the first round, by how many more each further one may take, and the most."""
+
+ROUNDS = 400
+
+STRICTER, STRICTEST = 0.2, 1e-9
+"""What the gradient allowed is multiplied by where the dual lags, and where that ends."""
+
+LARGE, FEW = 1000, 30
+"""Orders above which so many columns are enough to begin with."""
+
+DEAD = 1e-10
+"""The part of the largest eigenvalue of LᵀL below which a column carries nothing."""
+
+STUCK, FAR = 4, 1e4
+"""Rounds without progress after which the constraints are looked at alone, and a trace that may be
+one of a ray, in units of the usual."""
+
+
+def augmented_lagrangian(
+    model: Model,
+    factor: Array,
+    y: Array,
+    settings: Settings,
+    guide: Guide,
+    *,
+    penalty: float = FIRST,
+    memory: int = MEMORY,
+) -> Iterator[Candidate]:
+    """Rounds of L-BFGS with an exact search, each with the multipliers of the last."""
+    bounds, L = model.bounds, factor if factor.shape[1] else first_factor(model, settings)
+    null = None if model.face is None else model.face[0]
+    if null is not None:
+        L = L - null @ (null.T @ L)
+    unit = model.left / model.right / model.norms**2
+    least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
+    for round in range(ROUNDS):
+        objective = model.augmented(y, sigma * unit, guide.margin)
+        trace = float(np.sum(L * L))
+        goal = 1e-2 * min(1.0, least)
+        goal = strict * max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
+        found = descend_exactly(
+            objective,
+            L,
+            iterations=min(STEPS + MORE * round, MOST),
+            tol=goal,
+            expired=settings.expired,
+            memory=memory,
+            null=null,
+        )
+        L = found.image.factor
+        off = bounds.off(bounds.map.bilinear(L, L))
+        violation = float(np.linalg.norm(off / model.norms)) / model.right
+        y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
+        if violation <= settings.tol:  # what is missing is missing of the dual
+            strict = max(STRICTER * strict, STRICTEST)
+        slow = not violation <= ENOUGH * least
+        stuck = stuck + 1 if not violation <= 0.9 * least and violation > settings.tol else 0
+        least = min(least, violation)
+        told = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
+        yield Candidate(L, y, told, *_rays(model, L, y, found, stuck, settings))
+        if stuck > STUCK:
+            stuck = 0
+        if slow:
+            sigma = min(GROWTH * sigma, LARGEST)
+        L = _columns(model, L, settings, guide)
+
+
+def first_factor(model: Model, settings: Settings) -> Array:
+    """A random factor of the size that the right-hand side asks for."""
+    n, bounds = model.order, model.bounds
+    seen = bounds.size + (n if model.objective.sees is None else model.objective.sees)
+    columns = settings.rank or min(n, rank_for(seen), FEW if n > LARGE else n)
+    L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
+    z = bounds.map.bilinear(L, L) / model.norms
+    target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms
+    along = float(z @ target) / max(float(z @ z), 1e-300)
+    return L * np.sqrt(along if along > 0 else model.right)
+
+
+def rank_for(rows: int) -> int:
+    """The least r with r(r + 1)/2 > m: then a local minimum is one, as a rule (Boumal 2016)."""
+    return int((np.sqrt(8 * rows + 1) - 1) / 2) + 1
+
+
+def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
+    loss = Augmented(model.bounds.lower, model.bounds.upper, y, penalty)
+    return loss.gradient(model.bounds.map.bilinear(L, L))
+
+
+def _rays(
+    model: Model, L: Array, y: Array, found: Descent, stuck: int, settings: Settings
+) -> tuple[Array | None, Array | None]:
+    """What may show that there is no minimum, and no feasible point."""
+    trace = float(np.sum(L * L))
+    far = found.endless or trace > FAR * max(model.right, 1.0)
+    primal = L if far else None
+    if stuck <= STUCK:
+        return primal, None
+    # The least violation at all: where it is not 0, its own gradient is the ray.
+    penalty = 1.0 / model.norms**2
+    alone = Augmented(model.bounds.lower, model.bounds.upper, np.zeros_like(y), penalty)
+    nearest = descend_exactly(
+        Composite(model.bounds.map, alone),
+        L,
+        iterations=MOST,
+        tol=1e-12 * model.right,
+        expired=settings.expired,
+    )
+    return primal, -alone.gradient(nearest.image.z)
+
+
+def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
+    """L without columns that carry nothing, and with the direction that the slack asks for."""
+    values, axes = np.linalg.eigh(L.T @ L)
+    live = int(np.sum(values > DEAD * max(values[-1], 0.0)))
+    if live < L.shape[1] // 2:
+        kept = live + max(2, live // 4)
+        L = np.ascontiguousarray(L @ axes[:, ::-1][:, :kept])
+    vector, guide.vector = guide.vector, None
+    most = settings.rank or model.order
+    full = live >= L.shape[1] and L.shape[1] < most
+    if vector is not None and guide.least < 0 and full:
+        size = np.sqrt(max(values[0], DEAD * values[-1]))
+        if model.face is not None:
+            vector = vector - model.face[0] @ (model.face[0].T @ vector)
+        L = np.hstack([L, size * vector[:, None]])
+    return L

@@ -1,0 +1,142 @@
+"""Small semidefinite programs handed to Clarabel, whose interior point method is quicker there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian.outer.judge import Candidate, Guide
+from gramian.outer.model import Model
+from gramian.solvers.base import Settings
+from gramian.solvers.conic_call import call
+
+Array = NDArray[np.floating]
+
+BLOCK, ENTRIES = 50, 20_000
+"""Rows of the largest block, and entries of all of them, that it is quick for."""
+
+QUICK = 1000
+"""Entries up to which it takes less than a second."""
+
+ACCURACY = 1e-9
+"""What it is asked for first; a hundredth of that then."""
+
+MARGIN = 1e-8
+"""The least that the slack is to be above 0, relative to C: more than its own accuracy."""
+
+
+def refusal(model: Model) -> str | None:
+    """Why Clarabel cannot take a problem, or should not."""
+    if model.linear is None:
+        return "it takes a linear objective ⟨C, M⟩ only"
+    if find_spec("clarabel") is None:
+        return "the package clarabel is missing: pip install 'gramian[conic]'"
+    sizes = [len(rows) for rows in model.blocks]
+    if model.rows is None or sizes[0] > BLOCK or _entries(sizes) > ENTRIES:
+        return f"it is for blocks of {BLOCK} rows at most, and {ENTRIES} entries in all"
+    return None
+
+
+def clarabel(
+    model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
+) -> Iterator[Candidate]:
+    """The solution, first as it is, then with the margin that a dual point needs."""
+    form = ConicForm(model)
+    for margin, accuracy in ((0.0, ACCURACY), (MARGIN, ACCURACY), (None, 1e-2 * ACCURACY)):
+        epsilon = max(guide.margin, MARGIN * model.left) if margin is None else margin * model.left
+        # A call that is over in a moment needs no process of its own.
+        left = np.inf if form.q.size <= QUICK else clock.left()
+        found = call("clarabel", form.data(epsilon, accuracy), left)
+        if found is None:
+            return
+        multipliers = form.multipliers(np.asarray(found.z, dtype=float))
+        L = form.factor(np.asarray(found.x, dtype=float))
+        yield Candidate(
+            L,
+            multipliers,
+            {"steps": float(found.iterations)},
+            L if found.unbounded else None,
+            multipliers if found.infeasible else None,
+        )
+
+
+def _entries(sizes: list[int]) -> int:
+    return sum(size * (size + 1) // 2 for size in sizes)
+
+
+class ConicForm:
+    """min qᵀx over x = svec of every block, each in its cone, and the rows in their bounds."""
+
+    def __init__(self, model: Model) -> None:
+        assert model.rows is not None
+        self.model, n = model, model.order
+        places, scales, self.cones = [], [], []
+        for rows in model.blocks:
+            j, i = np.tril_indices(len(rows))
+            places.append(rows[i].astype(np.int64) * n + rows[j])
+            scales.append(np.where(i == j, 1.0, np.sqrt(2.0)))
+            alone = len(rows) == 1
+            self.cones.append(("nonnegative", 1) if alone else ("semidefinite", len(rows)))
+        self.place, self.scale = np.concatenate(places), np.concatenate(scales)
+        self.eye = np.where(self.place % (n + 1) == 0, 1.0, 0.0)
+        unit = sp.diags_array(self.scale)
+        self.A = sp.csr_array(model.rows.whole().tocsc()[:, self.place] @ unit)
+        self.q = model.linear.dense().ravel()[self.place] * self.scale
+        lower, upper = model.bounds.lower, model.bounds.upper
+        self.equal = np.flatnonzero(lower == upper)
+        free = lower != upper
+        self.low = np.flatnonzero(free & np.isfinite(lower))
+        self.high = np.flatnonzero(free & np.isfinite(upper))
+
+    def data(self, margin: float, accuracy: float) -> dict[str, object]:
+        """What the call takes: Ax + s = b with s in the cones."""
+        model, size = self.model, self.q.size
+        lower, upper = model.bounds.lower, model.bounds.upper
+        A = [-self.A[self.equal], -self.A[self.low], self.A[self.high], -sp.eye_array(size)]
+        b = [-lower[self.equal], -lower[self.low], upper[self.high], np.zeros(size)]
+        cones = [
+            ("zero", self.equal.size),
+            ("nonnegative", self.low.size),
+            ("nonnegative", self.high.size),
+            *self.cones,
+        ]
+        return {
+            "P": sp.csc_matrix((size, size)),
+            "q": self.q - margin * self.eye,
+            "A": sp.csc_matrix(sp.vstack(A)),
+            "b": np.concatenate(b),
+            "cones": [cone for cone in cones if cone[1]],
+            "accuracy": accuracy,
+            "decompose": True,
+        }
+
+    def multipliers(self, z: Array) -> Array:
+        """y of q = Aᵀy + S: the multipliers of the rows, those of ≤ with the other sign."""
+        y = np.zeros(self.model.bounds.size)
+        ends = np.cumsum([self.equal.size, self.low.size, self.high.size])
+        equal, low, high = z[: ends[0]], z[ends[0] : ends[1]], z[ends[1] : ends[2]]
+        np.add.at(y, self.equal, equal)
+        np.add.at(y, self.low, low)
+        np.add.at(y, self.high, -high)
+        return self.model.bounds.signed(y)
+
+    def factor(self, x: Array) -> Array:
+        """A factor of M, block by block."""
+        n = self.model.order
+        flat = np.zeros(n * n)
+        flat[self.place] = x / self.scale
+        columns, M = [], flat.reshape(n, n)
+        for rows in self.model.blocks:
+            part = M[np.ix_(rows, rows)]
+            part = part + np.triu(part, 1).T + np.tril(part, -1).T
+            values, vectors = np.linalg.eigh(part)
+            kept = values > 1e-14 * max(values[-1], 0.0)
+            wide = np.zeros((n, int(np.sum(kept))))
+            wide[rows] = vectors[:, kept] * np.sqrt(values[kept])
+            columns.append(wide)
+        return np.ascontiguousarray(np.hstack(columns))

@@ -1,0 +1,195 @@
+"""What is made of the points that an outer loop finds: the best, its bound, when to stop."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
+from gramian.outer.dual import DualPoint, Repair
+from gramian.outer.model import Model
+from gramian.outer.polish import polished
+from gramian.outer.rays import proves_infeasible, proves_unbounded
+from gramian.proofs import EXACT_ORDER
+from gramian.result import Status
+from gramian.solvers.base import RESIDUALS, Settings, is_optimal
+
+Array = NDArray[np.floating]
+
+NEAR = 1e-2
+"""A violation from which a factor is moved until its constraints hold."""
+
+SHARE = 0.3
+"""The part of the time that certificates may take on the way."""
+
+MARGIN = 0.2
+"""The part of the gap allowed that a margin of the dual may take."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A factor and multipliers, as a loop has found them."""
+
+    factor: Array
+    y: Array
+    trace: dict[str, float] = field(default_factory=dict)
+    """What the loop tells of itself."""
+    primal_ray: Array | None = None
+    """A direction that may show that F has no minimum."""
+    dual_ray: Array | None = None
+    """Multipliers that may show that there is no feasible M."""
+
+
+@dataclass
+class Guide:
+    """What a loop is told between its rounds."""
+
+    margin: float = 0.0
+    """ε: the loop is to find a dual point with a slack of at least εI."""
+    vector: Array | None = None
+    """An eigenvector of the slack with a negative eigenvalue."""
+    least: float = 0.0
+    """That eigenvalue."""
+
+
+@dataclass
+class Judge:
+    """Keeps the best feasible point and the best dual point, each from wherever it came."""
+
+    model: Model
+    settings: Settings
+    proof: str
+    guide: Guide = field(default_factory=Guide)
+    best: Certificate | None = None
+    factor: Array | None = None
+    y: Array | None = None
+    point: DualPoint | None = None
+    ray: Array | None = None
+    spent: float = 0.0
+    """Seconds taken by certificates."""
+    looks: int = 0
+    """Certificates so far."""
+    residuals: int = 0
+    """Those without a bound whose residuals were within the tolerance."""
+
+    def __post_init__(self) -> None:
+        self.repair = Repair(self.model)
+
+    def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
+        """Take a point in; the status that it ends the run with, None where it does not."""
+        started = time.perf_counter()
+        status = self._rays(candidate)
+        if status is None and (last or self._worth_a_look(candidate, started)):
+            self._certified(candidate)
+            self.looks += 1
+            self.spent += time.perf_counter() - started
+            self._steer()
+            return Status.CONVERGED if self.converged else None
+        return status
+
+    @property
+    def converged(self) -> bool:
+        """Whether a feasible point is certified to the tolerance."""
+        best, tol = self.best, self.settings.tol
+        if best is None or best.violation > tol:
+            return False
+        if best.relative_gap is None:
+            return self.residuals >= RESIDUALS
+        below = best.lower_bound - best.value  # by what the constraints do not hold
+        if below > tol * max(abs(best.value), abs(best.lower_bound)):
+            return False
+        return best.relative_gap <= tol and (best.proved or self.proof != "proved")
+
+    def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
+        if self.model.order <= 100:
+            return True
+        return self.spent <= SHARE * (now - self.settings.started)
+
+    def _certified(self, candidate: Candidate) -> None:
+        model, tol = self.model, self.settings.tol
+        factor = self._improved(candidate.factor)
+        image = model.objective.image(factor)
+        wanted = accuracy(model, image, tol)
+        prove = self.proof != "estimated"
+        point = self.repair(
+            image, candidate.y, wanted=wanted, seconds=self._patience(), prove=prove
+        )
+        self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
+        if point is not None and (self.point is None or point.value > self.point.value):
+            self.point = point
+        found = constrained_certificate(model, image, self.point, candidate.y, self.repair.least)
+        if self._better(found):
+            self.best, self.factor, self.y = found, factor, candidate.y
+        elif self.best is not None and self.factor is not None:
+            image = model.objective.image(self.factor)
+            assert self.y is not None
+            self.best = constrained_certificate(
+                model, image, self.point, self.y, self.best.lambda_min
+            )
+        held = self.best
+        if held is not None and held.gap is None and is_optimal(held, tol):
+            self.residuals += 1
+
+    def _patience(self) -> float:
+        if self.model.order <= EXACT_ORDER:
+            return float("inf")
+        return self.settings.proof_seconds()
+
+    def _improved(self, factor: Array) -> Array:
+        bounds, tol = self.model.bounds, self.settings.tol
+        violation = bounds.violation(bounds.map.bilinear(factor, factor))
+        goal = 0.01 * tol
+        if goal < violation <= NEAR and factor.shape[1]:
+            return polished(self.model, factor, goal=goal)
+        return factor
+
+    def _better(self, found: Certificate) -> bool:
+        """A feasible point comes before one that is not, then the lower value."""
+        best, tol = self.best, self.settings.tol
+        if best is None or not np.isfinite(best.value):
+            return True
+        if found.violation > tol or best.violation > tol:
+            return found.violation < best.violation
+        return found.value < best.value
+
+    def _steer(self) -> None:
+        """Ask for a margin where no way leads from multipliers back to a dual point."""
+        best = self.best
+        if best is None or self.repair.lifts_all or self.model.linear is None:
+            return
+        size = max(abs(best.value), 1e-6 * best.scale)
+        if best.trace > 0 and size > 0:
+            self.guide.margin = MARGIN * self.settings.tol * size / best.trace
+
+    def _rays(self, candidate: Candidate) -> Status | None:
+        if candidate.dual_ray is not None:
+            self.ray = proves_infeasible(self.model, candidate.dual_ray)
+            if self.ray is not None:
+                return Status.INFEASIBLE
+        if candidate.primal_ray is not None:
+            self.ray = proves_unbounded(self.model, candidate.primal_ray)
+            if self.ray is not None:
+                return Status.UNBOUNDED
+        return None
+
+    def dimacs(self) -> tuple[float, ...] | None:
+        """The errors of the best point beside the dual point, or the multipliers it came with."""
+        if self.factor is None or self.y is None or self.best is None:
+            return None
+        image = self.model.objective.image(self.factor)
+        if self.point is not None:
+            return dimacs_errors(self.model, image, self.point.y, 0.0)
+        return dimacs_errors(self.model, image, self.y, self.best.lambda_min)
+
+    def outcome(self, fallback: Array) -> tuple[Array, Certificate]:
+        """The factor to bring home, and its certificate."""
+        if self.best is None or self.factor is None:
+            image = self.model.objective.image(fallback)
+            zero = np.zeros(self.model.bounds.size)
+            nothing = constrained_certificate(self.model, image, None, zero)
+            return fallback, nothing
+        return self.factor, replace(self.best)

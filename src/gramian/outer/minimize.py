@@ -1,0 +1,279 @@
+"""`minimize`: with constraints by an outer loop, without by a solver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian import clock, solvers
+from gramian.backends.threads import blas_threads_for
+from gramian.callbacks import Callback, ProgressBar, State
+from gramian.outer.judge import Candidate, Judge
+from gramian.outer.model import Model
+from gramian.outer.registry import METHODS, Method, choose
+from gramian.outer.sanity import check_rows
+from gramian.problem import Problem, as_factor
+from gramian.result import History, Result, Status
+from gramian.solvers.base import Settings, Step
+from gramian.solvers.checkpoint import EVERY, checkpoint_for
+from gramian.solvers.minimize import PROOFS, settings_for
+
+Array = NDArray[np.floating]
+
+PROGRESS, PATIENCE = 0.9, 15
+"""A loop is left where so many points running have not brought gap and violation to this part of
+what they were."""
+
+
+def minimize(
+    problem: Problem,
+    solver: str = "auto",
+    *,
+    rank: int | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    init: ArrayLike | Result | None = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
+    proof: str = "auto",
+    **options: Any,
+) -> Result:
+    limits: dict[str, Any] = {
+        "rank": rank,
+        "tol": tol,
+        "max_iter": max_iter,
+        "time_limit": time_limit,
+        "init": init,
+        "random_state": random_state,
+        "callback": callback,
+        "progress": progress,
+        "checkpoint": checkpoint,
+        "every": every,
+        "proof": proof,
+    }
+    if not isinstance(problem, Problem) or not problem.constraints:
+        return solvers.minimize(problem, solver, **limits, **options)
+    return _constrained(problem, solver, options, **limits)
+
+
+minimize.__doc__ = (solvers.minimize.__doc__ or "").replace(
+    "    Returns\n",
+    """    Notes
+    -----
+    A problem with constraints goes to a loop of its own, named by `solver`: "augmented-lagrangian"
+    (low-rank factors), "splitting" (a dense M of moderate order), or "auto". It has converged where
+    the certified gap and the violation are both within `tol`.
+
+    Returns
+""",
+)
+
+
+def _constrained(
+    problem: Problem,
+    solver: str,
+    options: dict[str, Any],
+    *,
+    rank: int | None,
+    tol: float,
+    max_iter: int | None,
+    time_limit: float | None,
+    init: ArrayLike | Result | None,
+    random_state: Any,
+    callback: Callback | None,
+    progress: bool,
+    checkpoint: str | Path | None,
+    every: float,
+    proof: str,
+) -> Result:
+    started = time.perf_counter()
+    settings = settings_for(problem, rank, tol, time_limit, random_state, started)
+    if proof not in PROOFS:
+        raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
+    model = Model.of(problem)
+    check_rows(model)
+    methods = _methods(solver, model, settings)
+    _check_options(methods, options)
+    factor, y = _start(model, init, settings)
+    keeper = checkpoint_for(problem, checkpoint, every)
+    factor = factor if keeper is None else keeper.start(factor)
+    bar = ProgressBar(f"{problem.name} by {solver}", tol, max_iter) if progress else None
+    run = _Run(model, settings, Judge(model, settings, proof), History())
+    run.watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
+    try:
+        with blas_threads_for(problem.order**2), clock.until(settings.deadline):
+            status = run.take(run.through(methods, factor, y, options), max_iter)
+    finally:
+        if bar is not None:
+            bar.close()
+    found, certificate = run.judge.outcome(factor)
+    if keeper is not None:
+        keeper.finish(found, certificate.value, len(run.history))
+    point = run.judge.point
+    return Result(
+        factor=found,
+        value=certificate.value,
+        status=status,
+        certificate=certificate,
+        history=run.history,
+        solver=solver,
+        route=tuple(settings.route),
+        problem=problem.name,
+        formula=problem.displayed,
+        seconds=time.perf_counter() - started,
+        dual=run.judge.y if point is None else point.y,
+        ray=run.judge.ray if status in (Status.INFEASIBLE, Status.UNBOUNDED) else None,
+        dimacs=run.judge.dimacs(),
+    )
+
+
+class _Run:
+    """Takes the points of a loop until one is good enough or something else ends it."""
+
+    def __init__(self, model: Model, settings: Settings, judge: Judge, history: History) -> None:
+        self.model, self.settings, self.judge, self.history = model, settings, judge, history
+        self.watchers: list[Any] = []
+        self.last: Candidate | None = None
+        self.last_method = ""
+        self.least, self.stale, self.looks = np.inf, 0, 0
+
+    def through(
+        self, methods: list[Method], factor: Array, y: Array, options: dict[str, Any]
+    ) -> Iterator[Candidate]:
+        """The points of one loop after another, each from the best so far."""
+        for method in methods:
+            self.last_method, self.least, self.stale = method.name, np.inf, 0
+            self.settings.enters(method.name)
+            if self.judge.factor is not None and self.judge.y is not None:
+                factor, y = self.judge.factor, self.judge.y
+            given = {name: options[name] for name in method.options if name in options}
+            for candidate in method.run(
+                self.model, factor, y, self.settings, self.judge.guide, **given
+            ):
+                yield candidate
+                if self._idle():
+                    break
+
+    def _idle(self) -> bool:
+        """Whether the best point has not become better for long."""
+        best = self.judge.best
+        if best is None or self.judge.looks == self.looks:
+            return False
+        self.looks = self.judge.looks
+        gap = 1.0 if best.relative_gap is None else best.relative_gap
+        below = max(0.0, best.lower_bound - best.value) / max(abs(best.value), 1e-300)
+        measure = max(gap, best.violation, below if np.isfinite(below) else 0.0)
+        self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
+        self.least = min(self.least, measure)
+        return self.stale >= PATIENCE
+
+    def take(self, candidates: Any, limit: int | None) -> Status:
+        status = self._taken(candidates, limit)
+        judge = self.judge
+        if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
+            return status
+        if self.last is not None and not judge.converged:
+            with _quiet():
+                judge.see(self.last, last=True)
+        return Status.CONVERGED if judge.converged else status
+
+    def _taken(self, candidates: Any, limit: int | None) -> Status:
+        try:
+            for iteration, candidate in enumerate(_quietly(candidates)):
+                self.last = candidate
+                with _quiet():
+                    status = self.judge.see(candidate)
+                stop = self._told(iteration, candidate)
+                if status is not None:
+                    return status
+                if stop:
+                    return Status.STOPPED
+                if limit is not None and iteration >= limit:
+                    return Status.MAX_ITER
+                if self.settings.expired():
+                    return Status.TIME_LIMIT
+        except clock.TimeUpError:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return Status.DIVERGED
+        return Status.STALLED
+
+    def _told(self, iteration: int, candidate: Candidate) -> bool:
+        """Write the record and ask the watchers whether to stop."""
+        value = self.model.problem.value(candidate.factor)
+        best = self.judge.best
+        record = {
+            "iteration": iteration,
+            "time": time.perf_counter() - self.settings.started,
+            "value": value,
+            "rank": candidate.factor.shape[1],
+            "gap": None if best is None else best.gap,
+            **candidate.trace,
+        }
+        self.history.append(record)
+        state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
+        return any([watch(state) is True for watch in self.watchers])
+
+
+def _quiet() -> Any:
+    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
+
+
+def _quietly(candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """The same without warnings of numbers that have grown too large: they are looked at."""
+    while True:
+        with _quiet():
+            candidate = next(candidates, None)
+        if candidate is None:
+            return
+        yield candidate
+
+
+def _methods(solver: str, model: Model, settings: Settings) -> list[Method]:
+    if solver == "auto":
+        return choose(model, settings)
+    if solver not in METHODS:
+        raise ValueError(
+            f"a problem with constraints is solved by auto, {', '.join(METHODS)}; "
+            f"got solver={solver!r}"
+        )
+    refusal = METHODS[solver].refusal(model)
+    if refusal is not None:
+        raise ValueError(f"solver {solver!r} cannot take {model.problem.name!r}: {refusal}")
+    return [METHODS[solver]]
+
+
+def _check_options(methods: list[Method], options: dict[str, Any]) -> None:
+    known = dict.fromkeys(name for method in methods for name in method.options)
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        names = " and ".join(method.name for method in methods)
+        raise TypeError(
+            f"solver {names} has no option {', '.join(unknown)}; "
+            f"it has: {', '.join(known) or 'none'}"
+        )
+
+
+def _start(
+    model: Model, init: ArrayLike | Result | None, settings: Settings
+) -> tuple[Array, Array]:
+    """The factor and the multipliers to begin with: none and 0 unless told."""
+    y = np.zeros(model.bounds.size)
+    if init is None:
+        return np.zeros((model.order, 0)), y
+    if isinstance(init, Result):
+        if init.dual is not None and init.dual.shape == y.shape:
+            y = np.asarray(init.dual, dtype=float)
+        init = init.factor
+    return as_factor(init, model.order).astype(float, copy=False), y

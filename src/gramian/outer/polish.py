@@ -1,0 +1,54 @@
+"""A factor moved a little until its constraints hold: Newton's steps of least norm."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsqr
+
+from gramian.outer.model import Model
+
+Array = NDArray[np.floating]
+
+STEPS, PRODUCTS = 4, 120
+"""Newton's steps, and the products of each."""
+
+
+def polished(model: Model, factor: Array, *, goal: float) -> Array:
+    """L + D with 2𝒜(sym(LDᵀ)) = −(what 𝒜(LLᵀ) lies outside its bounds), again until `goal`.
+
+    The best factor found, which is the given one where no step helps.
+    """
+    bounds, norms = model.bounds, model.norms
+    best, L = factor, factor
+    least = bounds.violation(bounds.map.bilinear(L, L))
+    for _ in range(STEPS):
+        off = bounds.off(bounds.map.bilinear(L, L))
+        if least <= goal or not np.any(off):
+            break
+        L = L - _least_change(model, L, off / norms)
+        violation = bounds.violation(bounds.map.bilinear(L, L))
+        if not violation < 0.5 * least:
+            return L if violation < least else best
+        best, least = L, violation
+    return best
+
+
+def _least_change(model: Model, L: Array, off: Array) -> Array:
+    """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
+    bilinear, adjoint = model.bounds.map.fixed(L)
+    live = (off != 0) / model.norms
+    null = None if model.face is None else model.face[0]
+
+    def kept(D: Array) -> Array:
+        return D if null is None else D - null @ (null.T @ D)
+
+    system = LinearOperator(
+        (off.size, L.size),
+        matvec=lambda d: 2 * live * bilinear(kept(np.reshape(d, L.shape))),
+        rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
+        dtype=float,
+    )
+    found = lsqr(system, off, atol=1e-12, btol=1e-12, iter_lim=PRODUCTS)[0]
+    change: Array = found.reshape(L.shape)
+    return change

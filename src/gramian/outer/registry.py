@@ -1,0 +1,87 @@
+"""The loops for problems with constraints: what each takes, and which one is chosen."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gramian.outer import conic, unit_diagonal
+from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
+from gramian.outer.judge import Candidate
+from gramian.outer.model import Model
+from gramian.outer.splitting import splitting
+from gramian.solvers.base import Settings
+
+SPLITTING_ORDER = 2000
+"""Orders up to which an eigenvalue decomposition an iteration is affordable."""
+
+SMALL = 200
+"""Orders up to which compiling a sweep takes longer than the problem does."""
+
+CROWDED = 6
+"""Where √(2m) is more than a sixth of the order, factors are hardly smaller than M."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A loop with its name and what it accepts."""
+
+    name: str
+    run: Callable[..., Iterator[Candidate]]
+    summary: str
+    refusal: Callable[[Model], str | None]
+
+    @property
+    def options(self) -> list[str]:
+        """The keyword options of this loop."""
+        parameters = inspect.signature(self.run).parameters.values()
+        return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def _anything(model: Model) -> None:
+    return None
+
+
+def _dense_and_linear(model: Model) -> str | None:
+    if model.linear is None:
+        return "it takes a linear objective ⟨C, M⟩ only"
+    if model.order > SPLITTING_ORDER or model.rows is None:
+        return f"it holds M as a dense matrix, of order {SPLITTING_ORDER} at most"
+    return None
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "augmented-lagrangian",
+            augmented_lagrangian,
+            "L-BFGS on the factor, multipliers and penalties",
+            _anything,
+        ),
+        Method(
+            "clarabel", conic.clarabel, "an interior point method, for small ones", conic.refusal
+        ),
+        Method(
+            "unit-diagonal",
+            unit_diagonal.unit_diagonal,
+            "coordinate descent on rows of given length",
+            unit_diagonal.refusal,
+        ),
+        Method("splitting", splitting, "the boundary point method", _dense_and_linear),
+    )
+}
+
+
+def choose(model: Model, settings: Settings) -> list[Method]:
+    """The loops that `auto` takes, each where the one before it does not come to an end."""
+    if model.order > SMALL and unit_diagonal.refusal(model) is None:
+        return [METHODS["unit-diagonal"], METHODS["augmented-lagrangian"]]
+    if settings.rank is not None:
+        return [METHODS["augmented-lagrangian"]]
+    chosen = ["clarabel"] if conic.refusal(model) is None else []
+    crowded = CROWDED * rank_for(model.bounds.size) > model.order
+    if crowded and _dense_and_linear(model) is None:
+        chosen.append("splitting")
+    return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]

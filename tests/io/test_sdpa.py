@@ -1,0 +1,102 @@
+"""The sparse SDPA format: what is read, what is written, and damaged files by their line."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.files import FileError
+
+FILE = """"a comment
+2 = mDIM
+2 = nBLOCK
+(2, -2)
+{1.0, 2.0}
+0 1 1 1 -1.0
+0 1 1 2 -0.5
+0 2 2 2 -3
+1 1 1 1 1
+1 1 2 2 1
+1 2 1 1 1
+2 2 2 2 1
+2 1 1 2 0.5
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    file = tmp_path / "small.dat-s"
+    file.write_text(FILE)
+    return file
+
+
+def test_a_file_is_the_problem_it_says(path):
+    problem = gm.io.read_sdpa(path)
+    assert (problem.name, problem.order, problem.bounds.size) == ("small", 4, 2)
+    C = problem.objective.C.dense()
+    np.testing.assert_allclose(C, [[1, 0.5, 0, 0], [0.5, 0, 0, 0], [0, 0, 0, 0], [0, 0, 0, 3]])
+    M = np.arange(16.0).reshape(4, 4)
+    M = M + M.T
+    z = problem.bounds.map.of_matrix(M)
+    np.testing.assert_allclose(z, [M[0, 0] + M[1, 1] + M[2, 2], M[3, 3] + M[0, 1]])
+    np.testing.assert_allclose(problem.bounds.lower, [1.0, 2.0])
+
+
+def test_gzip_and_writing_bring_it_back(path, tmp_path):
+    problem = gm.io.read_sdpa(path)
+    for name in ("again.dat-s", "again.dat-s.gz"):
+        written = gm.io.write_sdpa(problem, tmp_path / name)
+        again = gm.io.read_sdpa(written)
+        np.testing.assert_allclose(again.objective.C.dense(), problem.objective.C.dense())
+        w = np.array([0.3, -1.7])
+        for map in (again.bounds.map, problem.bounds.map):
+            np.testing.assert_allclose(
+                map.adjoint_matrix(w), problem.bounds.map.adjoint_matrix(w), atol=1e-14
+            )
+    assert gzip.decompress((tmp_path / "again.dat-s.gz").read_bytes()).startswith(b"2\n")
+
+
+def test_inequalities_are_written_with_entries_of_their_own(tmp_path):
+    problem = gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0], A_ub=[np.diag([1.0, 0])], b_ub=[0.25])
+    again = gm.io.read_sdpa(gm.io.write_sdpa(problem, tmp_path / "bounds.dat-s"))
+    assert again.order == 3
+    first, second = (gm.minimize(p, tol=1e-6) for p in (problem, again))
+    assert first.value == pytest.approx(second.value, abs=1e-5)
+
+
+DAMAGED = {
+    "0 2 2 2 -3": ("0 2 2 x -3", "line 8: expected five numbers"),
+    "1 2 1 1 1": ("1 2 1 2 1", "line 11: a diagonal block"),
+    "2 1 1 2 0.5": ("2 1 1 3 0.5", "line 13: a row or column lies outside"),
+    "1 1 2 2 1": ("7 1 2 2 1", "line 10: there are 2 matrices"),
+    "2 2 2 2 1": ("2 3 2 2 1", "line 12: there are 2 blocks"),
+    "0 1 1 2 -0.5": ("0 1 1 1 -0.5", "line 7: this entry was given before"),
+    "{1.0, 2.0}": ("{1.0, b}", "line 5: the right-hand side"),
+    "(2, -2)": ("(2, 0)", "line 4: expected the sizes of 2 blocks"),
+    "2 = mDIM": ("none", "line 2: the number of constraints"),
+}
+
+
+@pytest.mark.parametrize(("line", "damage"), DAMAGED.items(), ids=DAMAGED)
+def test_a_damaged_file_is_told_by_its_line(path, line, damage):
+    path.write_text(FILE.replace(line, damage[0], 1))
+    with pytest.raises(FileError, match=damage[1]):
+        gm.io.read_sdpa(path)
+
+
+def test_files_that_are_not_there_or_cut_short(tmp_path, path):
+    with pytest.raises(FileError, match="no such file"):
+        gm.io.read_sdpa(tmp_path / "nothing.dat-s")
+    short = tmp_path / "short.dat-s.gz"
+    short.write_bytes(gzip.compress(FILE.encode())[:-20])
+    with pytest.raises(FileError, match="damaged"):
+        gm.io.read_sdpa(short)
+    path.write_text("3\n1\n")
+    with pytest.raises(FileError, match="ends before"):
+        gm.io.read_sdpa(path)
+
+
+def test_what_the_format_cannot_hold(tmp_path):
+    with pytest.raises(ValueError, match="linear objective"):
+        gm.io.write_sdpa(gm.problems.quadratic(np.eye(2), None, None), tmp_path / "a.dat-s")

@@ -1,0 +1,235 @@
+"""Problems with linear constraints: optima known otherwise, true bounds, rays, refusals."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gramian as gm
+from benchmarks._sdp.instances import instance
+from gramian.losses import Squared
+from gramian.maps import Entries, PairDistances, Stack
+from gramian.objectives import Composite, Linear
+from gramian.outer.model import Model
+
+METHODS = ("augmented-lagrangian", "splitting")
+
+
+def problem_of(given):
+    below = {"A_ub": list(given.B), "b_ub": given.h} if len(given.h) else {}
+    return gm.problems.sdp(given.C, list(given.A), given.b, **below)
+
+
+def weights(n, seed=0):
+    W = np.random.default_rng(seed).random((n, n))
+    W = W + W.T
+    np.fill_diagonal(W, 0.0)
+    return W
+
+
+def diagonal(n):
+    return Entries(np.column_stack([np.arange(n)] * 2), n)
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+@pytest.mark.parametrize("solver", ["auto", *METHODS])
+def test_random_programs_against_clarabel(solver, seed):
+    pytest.importorskip("clarabel")
+    from benchmarks._sdp.oracle import optimum
+
+    given = instance(seed, largest=8)
+    word, best = optimum(given)
+    found = gm.minimize(problem_of(given), solver, tol=1e-4, time_limit=20)
+    expected = {"solved": "CONVERGED", "infeasible": "INFEASIBLE", "unbounded": "UNBOUNDED"}
+    assert found.status.name == expected[word]
+    if word == "solved":
+        size = max(abs(best), 1e-3)
+        assert found.certificate.lower_bound <= best + 1e-7 * size
+        assert abs(found.value - best) <= 3e-4 * size
+        assert found.certificate.violation <= 1e-4
+
+
+@pytest.mark.parametrize("solver", METHODS)
+def test_the_gap_and_the_dual_point_hold_for_maxcut(solver):
+    problem = gm.problems.maxcut(weights(20))
+    found = gm.minimize(problem, solver, tol=1e-6)
+    assert found.status is gm.Status.CONVERGED
+    C = problem.objective.C.dense()
+    slack = C - np.diag(found.dual)
+    assert np.linalg.eigvalsh(slack)[0] >= -1e-12
+    assert np.sum(found.dual) == pytest.approx(found.certificate.lower_bound, rel=1e-9)
+    assert found.value - np.sum(found.dual) <= found.certificate.gap * (1 + 1e-9)
+    again = gm.certify(problem, found.factor, dual=found.dual)
+    assert again.relative_gap <= 1e-6
+
+
+def test_rows_of_given_length_and_the_others_agree():
+    problem = gm.problems.maxcut(weights(30))
+    quick = gm.minimize(problem, "unit-diagonal", tol=1e-6)
+    slow = gm.minimize(problem, "augmented-lagrangian", tol=1e-6)
+    assert quick.status is slow.status is gm.Status.CONVERGED
+    assert quick.value == pytest.approx(slow.value, rel=3e-6)
+    assert quick.certificate.violation <= 1e-14
+
+
+def test_large_maxcut_is_proved_by_a_sparse_factorisation():
+    n = 1600
+    ring = sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[1, -1], format="lil")
+    ring[0, n - 1] = ring[n - 1, 0] = 1.0
+    found = gm.minimize(gm.problems.maxcut(sp.csr_array(ring)), tol=1e-4)
+    assert found.status is gm.Status.CONVERGED
+    assert found.certificate.proved
+    assert -found.value == pytest.approx(n, rel=1e-4)  # an even ring is cut entirely
+
+
+def test_a_quadratic_objective_under_constraints_is_the_nearest_correlation_matrix():
+    """Higham's 3 × 3 example (2002), which is symmetric between its ends."""
+    T = np.array([[2.0, -1, 0], [-1, 2, -1], [0, -1, 2]])
+    i, j = np.triu_indices(3)
+    loss = Squared(T[i, j], weight=np.where(i == j, 1.0, 2.0))
+    objective = Composite(Entries(np.column_stack([i, j]), 3), loss)
+    problem = gm.Problem(objective, constraints=(gm.Constraint.equal(diagonal(3), 1.0),))
+    found = gm.minimize(problem, tol=1e-7)
+    assert found.status is gm.Status.CONVERGED
+    np.testing.assert_allclose(np.diag(found.matrix()), 1.0, atol=1e-7)
+    nearest = [[1, -0.8084, 0.1916], [-0.8084, 1, -0.6562], [0.1916, -0.6562, 1]]
+    M = found.matrix()
+    assert M[0, 1] == pytest.approx(M[1, 2], abs=1e-3)
+    assert found.value <= objective.value_dense(np.array(nearest)) + 1e-3
+
+
+def test_a_fixed_trace_and_bounds_on_both_sides():
+    """The least eigenvalue of C, with M_00 held below a half."""
+    C = np.diag([0.0, 1.0, 3.0])
+    bound = gm.Constraint(Entries([[0, 0]], 3), 0.1, 0.5)
+    problem = gm.Problem(Linear(C), gm.Spectrahedron(1.0), constraints=bound)
+    for solver in METHODS:
+        found = gm.minimize(problem, solver, tol=1e-6)
+        assert found.status is gm.Status.CONVERGED
+        assert found.value == pytest.approx(0.5, abs=1e-5)
+        assert found.dual[0] == pytest.approx(-1.0, abs=1e-3)
+
+
+def test_blocks_and_variables_that_only_have_to_be_positive():
+    """min x₁ + 2x₂ + tr M with x₁ + x₂ + M_00 = 1, M_11 = 1."""
+    C = [np.eye(2), np.array([0.5, 2.0])]
+    A = [[np.diag([1.0, 0]), [1.0, 1.0]], [np.diag([0, 1.0]), [0.0, 0.0]]]
+    problem = gm.problems.sdp(C, A, [1.0, 1.0])
+    assert [len(rows) for rows in Model.of(problem).blocks] == [1, 1, 1, 1]
+    found = gm.minimize(problem, tol=1e-6)
+    assert found.value == pytest.approx(1.5, rel=1e-5)
+
+
+def test_a_vanishing_square_is_kept_exactly():
+    """⟨J, M⟩ = 0 beside a diagonal of 1, as in graph partitioning: no M is definite."""
+    n = 30
+    W = (weights(n) > 1.0).astype(float)
+    L = np.diag(W.sum(1)) - W
+    A = [np.ones((n, n)), *(np.diag(np.eye(n)[k]) for k in range(n))]
+    problem = gm.problems.sdp(L, A, np.r_[0.0, np.ones(n)])
+    found = gm.minimize(problem, "augmented-lagrangian", tol=1e-5)
+    assert found.status is gm.Status.CONVERGED
+    assert np.abs(found.factor.sum(axis=0)).max() <= 1e-6
+    Q = np.linalg.qr(np.eye(n) - 1 / n)[0][:, : n - 1]
+    inside = gm.problems.sdp(Q.T @ L @ Q, [np.outer(q, q) for q in Q], np.ones(n))
+    assert found.value == pytest.approx(gm.minimize(inside, tol=1e-5).value, rel=3e-5)
+
+
+def test_summary_tells_violation_and_the_six_errors():
+    found = gm.minimize(gm.problems.maxcut(weights(6)))
+    told = found.summary()
+    assert len(told["dimacs"]) == 6
+    assert max(told["dimacs"]) <= 1e-6
+    assert told["violation"] == found.certificate.violation
+    assert "dimacs" not in gm.minimize(gm.problems.quadratic(np.eye(2), None, -np.eye(2))).summary()
+
+
+def test_a_ray_is_told_with_each_refutation():
+    empty = gm.problems.sdp(np.eye(2), [np.eye(2)], [-1.0])
+    found = gm.minimize(empty, "augmented-lagrangian")
+    assert found.status is gm.Status.INFEASIBLE
+    assert found.ray[0] == pytest.approx(-1.0)
+    falling = gm.problems.sdp(np.diag([1.0, -1.0]), [np.diag([1.0, 0.0])], [1.0])
+    for solver in METHODS:
+        found = gm.minimize(falling, solver)
+        assert found.status is gm.Status.UNBOUNDED
+        assert np.sum(found.ray * (np.diag([1.0, -1.0]) @ found.ray)) < 0
+
+
+def test_an_infeasible_point_is_never_the_best():
+    problem = gm.problems.maxcut(weights(12))
+    found = gm.minimize(problem, "augmented-lagrangian", tol=1e-9, max_iter=8)
+    lowest = np.min(found.history["value"][found.history["violation"] <= 1.0])
+    assert found.certificate.violation <= np.min(found.history["violation"]) + 1e-12
+    assert found.value >= lowest - 1e-9 or found.certificate.violation < 1e-6
+
+
+def test_limits_callbacks_warm_starts_and_options():
+    problem = gm.problems.maxcut(weights(15))
+    seen = []
+    first = gm.minimize(problem, "augmented-lagrangian", callback=seen.append, random_state=1)
+    assert len(seen) == len(first.history) and {"violation", "penalty"} <= set(seen[0].record)
+    again = gm.minimize(problem, "augmented-lagrangian", init=first)
+    assert again.status is gm.Status.CONVERGED
+    assert again.iterations <= first.iterations
+    assert gm.minimize(problem, "splitting", max_iter=0).iterations == 0
+    stopped = gm.minimize(problem, "splitting", callback=lambda state: True, tol=1e-12)
+    assert stopped.status is gm.Status.STOPPED
+    with pytest.raises(TypeError, match="no option speed"):
+        gm.minimize(problem, "splitting", speed=3)
+    with pytest.raises(ValueError, match="solved by auto, augmented-lagrangian"):
+        gm.minimize(problem, "bilgo")
+    with pytest.raises(ValueError, match="linear objective"):
+        quadratic = gm.Problem(
+            Composite(diagonal(3), Squared(1.0)), constraints=gm.Constraint(diagonal(3), 0.0)
+        )
+        gm.minimize(quadratic, "splitting")
+    with pytest.raises(ValueError, match=r"call gramian\.minimize"):
+        gm.solvers.minimize(problem)
+
+
+def test_distances_as_constraints():
+    """Three points on a line, as far apart as their distances allow."""
+    pairs = np.array([[0, 1], [1, 2]])
+    centred = np.eye(3) - 1 / 3
+    problem = gm.Problem(
+        Linear(-centred),
+        constraints=(
+            gm.Constraint.equal(PairDistances(pairs, 3), 1.0),
+            gm.Constraint.equal(Stack([Entries([[0, 0]], 3)]), 0.0),
+        ),
+    )
+    found = gm.minimize(problem, "augmented-lagrangian", tol=1e-5)
+    assert found.value == pytest.approx(-2.0, abs=1e-4)
+
+
+REFUSED = {
+    "no symmetry": (lambda: gm.problems.sdp([[1.0, 2], [0, 1]], [np.eye(2)], [1.0]), "symmetric"),
+    "A of another order": (lambda: gm.problems.sdp(np.eye(2), [np.eye(3)], [1.0]), "A\\[0\\] has"),
+    "b too long": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0, 2]), "b must hold 1"),
+    "NaN": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2) * np.nan], [1.0]), "NaN"),
+    "b not finite": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [np.inf]), "b\\[0\\]"),
+    "nothing": (lambda: gm.problems.sdp(np.eye(2)), "needs constraints"),
+    "empty": (lambda: gm.problems.sdp(np.eye(2), [], []), "A is empty"),
+    "empty bounds": (lambda: gm.Constraint(diagonal(2), 2.0, 1.0), "row 0 .* allows nothing"),
+    "no map": (lambda: gm.Constraint(np.eye(2)), "needs a map"),
+    "another order": (
+        lambda: gm.Problem(Linear(np.eye(2)), constraints=gm.Constraint(diagonal(3), 0.0)),
+        "order 3",
+    ),
+    "contradiction": (
+        lambda: gm.minimize(
+            gm.problems.sdp(np.eye(2), [np.eye(2), np.diag([1.0, 0]), 2 * np.eye(2)], [1, 0.5, 3])
+        ),
+        "rows 0, 2 of the constraints contradict",
+    ),
+    "a row of nothing": (
+        lambda: gm.minimize(gm.problems.sdp(np.eye(2), [np.zeros((2, 2))], [1.0])),
+        "row 0 .* by 0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_bad_input_is_told_in_a_sentence(call, sentence):
+    with pytest.raises((ValueError, TypeError), match=sentence):
+        call()
