@@ -233,3 +233,14 @@ REFUSED = {
 def test_bad_input_is_told_in_a_sentence(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         call()
+
+
+@pytest.mark.parametrize("seconds", [0.01, 3.0])
+def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
+    n = 1800
+    W = sp.random_array((n, n), density=0.01, rng=np.random.default_rng(0))
+    found = gm.minimize(gm.problems.maxcut(W + W.T), tol=1e-9, time_limit=seconds)
+    assert found.status is gm.Status.TIME_LIMIT
+    if found.rank:  # it had the time for a point, which is feasible all along
+        assert found.certificate.violation <= 1e-12
+        assert found.value < 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -110,12 +111,12 @@ def _constrained(
     run = _Run(model, settings, Judge(model, settings, proof), History())
     run.watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
-        with blas_threads_for(problem.order**2), clock.until(settings.deadline):
+        with blas_threads_for(problem.order**2):
             status = run.take(run.through(methods, factor, y, options), max_iter)
     finally:
         if bar is not None:
             bar.close()
-    found, certificate = run.judge.outcome(factor)
+    found, certificate = run.judge.outcome(factor if run.last is None else run.last.factor)
     if keeper is not None:
         keeper.finish(found, certificate.value, len(run.history))
     point = run.judge.point
@@ -177,12 +178,14 @@ class _Run:
         return self.stale >= PATIENCE
 
     def take(self, candidates: Any, limit: int | None) -> Status:
-        status = self._taken(candidates, limit)
+        with clock.until(self.settings.deadline):
+            status = self._taken(candidates, limit)
         judge = self.judge
         if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
             return status
         if self.last is not None and not judge.converged:
-            with _quiet():
+            late = clock.until(self.settings.last_deadline())
+            with suppress(clock.TimeUpError), late, _quiet():
                 judge.see(self.last, last=True)
         return Status.CONVERGED if judge.converged else status
 
