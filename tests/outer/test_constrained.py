@@ -235,7 +235,7 @@ def test_bad_input_is_told_in_a_sentence(call, sentence):
         call()
 
 
-@pytest.mark.parametrize("seconds", [0.01, 3.0])
+@pytest.mark.parametrize("seconds", [0.01, 0.2])
 def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
     n = 1800
     W = sp.random_array((n, n), density=0.01, rng=np.random.default_rng(0))

@@ -172,3 +172,26 @@ def test_masked_entries_are_refused_where_every_entry_counts(make):
 @pytest.mark.parametrize("make", FROM_SAMPLES.values(), ids=FROM_SAMPLES)
 def test_an_array_that_masks_nothing_is_an_array(make):
     make(np.ma.masked_array(X, np.zeros(X.shape, dtype=bool)))
+
+
+@pytest.mark.parametrize("kind", ["nuclear", "offsets", "implicit", "signs", "margins"])
+def test_entries_of_a_completion_may_come_in_any_order(kind):
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((7, 5)) < 0.6)
+    values, weights = rng.standard_normal(rows.size), rng.uniform(1.5, 3.0, rows.size)
+    signs = np.where(values > 0, 1.0, -1.0)
+
+    def made(e):
+        at = (rows[e], cols[e])
+        if kind == "implicit":
+            return problems.implicit_completion(*at, weights[e], (7, 5), 0.3)
+        if kind in ("signs", "margins"):
+            margin = 1.0 if kind == "signs" else weights[e]
+            return problems.mmmf(*at, signs[e], (7, 5), 0.3, margin=margin)
+        ridge = 0.5 if kind == "offsets" else None
+        given = {"ridge": ridge, "weights": weights[e]}
+        return problems.nuclear_completion(*at, values[e], (7, 5), 0.3, **given)
+
+    L = rng.standard_normal((12, 3))
+    shuffled = made(rng.permutation(rows.size))
+    assert shuffled.value(L) == pytest.approx(made(np.arange(rows.size)).value(L), rel=1e-12)

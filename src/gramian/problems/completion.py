@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -46,7 +47,7 @@ def nuclear_completion(
 
     Through the block embedding (BiS eq. 33; ‖X‖_* = ½ min tr Z over Z = [·, X; Xᵀ, ·] ⪰ 0): M ⪰ 0
     of order m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some
-    entries of M and λ/2 tr M. Sorted by row.
+    entries of M and λ/2 tr M. Entries may come in any order; dual vectors have them by rows.
 
     Parameters
     ----------
@@ -59,10 +60,11 @@ def nuclear_completion(
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
+    omega = None if weights is None else _weights(weights, i.size)
+    i, j, R, omega = _by_rows(i, j, R, omega)
     map = BlockEntries(i, j, (m, n))
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     scale = (a[i] * b[j]) ** -0.5
-    omega = None if weights is None else _weights(weights, i.size)
     if ridge is None:
         share = 1.0 if omega is None else omega
         loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
@@ -94,7 +96,7 @@ def implicit_completion(
 
     t_ij is 1 with weight ω_e for the entries that are given, and 0 with one and the same weight for
     all others. The factor [P; Q] and the scales are those of `nuclear_completion`; no sum runs over
-    all entries, which are a square of low rank. Sorted by row, each entry once.
+    all entries, which are a square of low rank. Each entry comes once, in any order.
 
     Parameters
     ----------
@@ -106,6 +108,7 @@ def implicit_completion(
     (m, n), i, j = _entries(rows, cols, shape)
     omega, rest = _one_each(confidence, i.size, "confidence"), positive(unknown, "unknown")
     refuse_rows(omega, omega <= rest, "confidence", f"is not above that of all others, {rest:g}")
+    i, j, omega = _by_rows(i, j, omega)
     map = BlockEntries(i, j, (m, n))
     a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
     root, units = np.sqrt(omega - rest), (a[i] * b[j]) ** -0.5
@@ -149,23 +152,23 @@ def mmmf(
     """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
-    come more than once, with other signs and margins. Sorted by row. With `groups`, whole numbers
+    come more than once, with other signs and margins, in any order. With `groups`, whole numbers
     from 0, X_e − δ_k stands for X_e, k the group of e and δ free beside κ/2 ‖δ‖², κ the `ridge`:
     thresholds between levels, learned with X.
     """
     (m, n), i, j = _entries(rows, cols, shape)
-    map = BlockEntries(i, j, (m, n))
     if np.ndim(margin):
         margin = _one_each(margin, i.size, "margin")
-    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
-    scale = (a[map.rows] * b[map.cols]) ** -0.5
     omega = 1.0 if weights is None else _weights(weights, i.size)
-    hinge = _ScaledHinge(margin, mu=mu, scale=scale, weight=omega)
-    loss: Loss = Signed(hinge, _signs(signs, i.size))
-    if groups is not None:
-        k = _indices(groups, i.size, "groups")
-        if k.size != i.size:
-            raise ValueError(f"groups must be as many as the entries, {i.size}, got {k.size}")
+    k = None if groups is None else _indices(groups, i.size, "groups")
+    if k is not None and k.size != i.size:
+        raise ValueError(f"groups must be as many as the entries, {i.size}, got {k.size}")
+    i, j, y, margin, omega, k = _by_rows(i, j, _signs(signs, i.size), margin, omega, k)
+    map = BlockEntries(i, j, (m, n))
+    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
+    scale = (a[i] * b[j]) ** -0.5
+    loss: Loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale, weight=omega), y)
+    if k is not None:
         kappa = positive(ridge, "ridge")
         loss = WithThresholds(loss, k, int(k.max()) + 1, scale, ridge=kappa)
     return Problem(
@@ -246,6 +249,14 @@ def _entries(
     if i.size != j.size:
         raise ValueError(f"rows and cols must be as many, got {i.size} and {j.size}")
     return (m, n), i, j
+
+
+def _by_rows(i: Indices, *others: Any) -> tuple[Any, ...]:
+    """Entries in the order of their rows, with what belongs to each of them."""
+    if np.all(i[1:] >= i[:-1]):
+        return i, *others
+    order = np.argsort(i, kind="stable")
+    return i[order], *(each[order] if np.ndim(each) else each for each in others)
 
 
 def _indices(given: ArrayLike, size: int, name: str) -> Indices:
