@@ -18,8 +18,8 @@ from benchmarks import _formulations as forms
 from benchmarks._models import random_pairs
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
-from gramian.constraints import nearest_others
 from gramian.graph import neighbor_graph
+from gramian.neighbours import nearest
 
 TITLE = "QSDP as SCSDP, as SQLP, as a quadratic objective and by auto: RegPCP on USPS"
 PAPER = "SQLP (Wu 2011), Table 3.2"
@@ -94,7 +94,7 @@ def constraints(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def smooth_basis(X: np.ndarray, m: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The m smallest eigenvalues of the normalised Laplacian, their vectors, and the seconds."""
     graph = neighbor_graph(X, NEIGHBOURS, connect="components")
-    last = nearest_others(X, NEIGHBOURS, False)[:, -1]
+    last = nearest(X, NEIGHBOURS).indices[:, -1]
     sigma = float(np.mean(np.linalg.norm(X - X[last], axis=1)))
     laplacian = graph.laplacian(graph.weights(np.sqrt(2.0) * sigma), normalized=True)
     start = time.perf_counter()

@@ -93,7 +93,7 @@ class Formula:
         once, twice, zero = (self(np.sqrt(LD(t)) * v).value for t in (1, 2, 0))
         b = (twice - 2 * once + zero) / 2
         a = once - zero - b
-        if b <= 1e-9 * abs(a):
+        if b <= 1e-15 * abs(a):  # what extended precision leaves of b
             return LD(0)
         return b if zero == 0 and abs(a) <= 1e-12 * b else a * a / (4 * b)
 

@@ -30,15 +30,18 @@ LINES = {
     "predict pairs": "predict ratings.csv --model ratings.gramian",
     "eigen": "eigen kernel.npy",
     "solve": "solve --entries correlations.csv --weights W.npy",
+    "solve program": "solve cut.dat-s",
     "report": "report flowers.gramian --data flowers.csv --label species",
     "demo": "demo",
 }
 INPUTS = {
     *("flowers.csv", "other.csv", "points.csv", "same.csv", "ratings.csv", "new.csv"),
     *("kernel.npy", "correlations.csv", "W.npy", "flowers.gramian", "ratings.gramian"),
+    "cut.dat-s",
 }
 ENDINGS = {"--out": "out.csv", "--model": "m.gramian", "--report": "page.html",
-           "--plot": "drawn.png", "--matrix": "M.csv", "--checkpoint": "kept"}  # fmt: skip
+           "--plot": "drawn.png", "--matrix": "M.csv", "--dual": "y.csv",
+           "--checkpoint": "kept"}  # fmt: skip
 
 
 def command(name):
@@ -46,9 +49,10 @@ def command(name):
 
 
 def written(line):
-    """The options by which a command writes."""
+    """The options by which a command writes; matrices have no multipliers to write."""
     params = command(line.split()[0]).params
-    return [max(p.opts, key=len) for p in params if isinstance(p.type, (Output, Folder))]
+    options = [max(p.opts, key=len) for p in params if isinstance(p.type, (Output, Folder))]
+    return [option for option in options if option != "--dual" or "--entries" not in line]
 
 
 def cases():
@@ -94,9 +98,9 @@ def contents(folder):
 def test_every_command_that_writes_looks_first():
     options = {name: written(name) for name in COMMANDS}
     assert set(options["metric"]) == {"--out", "--model", "--report", "--checkpoint"}
-    assert set(options["solve"]) == {"--out", "--matrix", "--report", "--checkpoint"}
+    assert set(options["solve"]) == {"--out", "--matrix", "--report", "--checkpoint", "--dual"}
     for name, (module, _) in COMMANDS.items():
-        if name in ("info", "bench"):
+        if name in ("info", "bench", "evaluate"):
             assert not options[name]
             continue
         assert isinstance(command(name), Writing), name

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.neighbors import KNeighborsClassifier
 
 from gramian.metric._base import principal_columns
+from gramian.neighbours import nearest
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -101,9 +101,10 @@ def _factor(M: Array, rank: int | None) -> Array:
 
 def _error(mapped: Array, classes: Indices, kept: int) -> int:
     """How many of the held-out rows, those after the kept ones, their neighbours get wrong."""
-    neighbours = KNeighborsClassifier(min(NEIGHBOURS, kept), algorithm="brute")
-    neighbours.fit(mapped[:kept], classes[:kept])
-    return int(np.sum(neighbours.predict(mapped[kept:]) != classes[kept:]))
+    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
+    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
+    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
+    return int(np.sum(votes.argmax(axis=1) != classes[kept:]))
 
 
 def _keys(data: Moments, X: Any, mean: Array) -> Array:
