@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.objectives import Objective
-from gramian.search import quartic
+from gramian.search import Point, quartic
+from gramian.search.quasi_newton import Pairs
 
 Array = NDArray[np.floating]
 
@@ -20,8 +20,8 @@ MEMORY = 5
 REFRESH = 50
 """Steps after which the image is computed afresh, against drift."""
 
-SLOPE, CURVED = 1e-10, 1e-14
-"""Cosines below which a direction does not descend, and a pair tells nothing of the curvature."""
+SLOPE = 1e-10
+"""The cosine below which a direction does not descend."""
 
 
 class Descent(NamedTuple):
@@ -54,50 +54,31 @@ def descend_exactly(
         slope = objective.gradient_factor(image)
         return slope if null is None else slope - null @ (null.T @ slope)
 
-    image = objective.image(factor)
-    gradient = slope_at(image)
-    pairs: deque[tuple[Array, Array, float]] = deque(maxlen=memory)
-    size = float(np.linalg.norm(gradient))
+    def point_at(image: Any) -> Point:
+        return Point(image.factor.ravel(), np.nan, slope_at(image).ravel(), image)
+
+    point = point_at(objective.image(factor))
+    pairs = Pairs(factor.size, memory, factor.dtype)
     for step in range(iterations):
+        image, size = point.image, float(np.linalg.norm(point.gradient))
         if size <= tol or not np.isfinite(size) or expired():
             return Descent(image, size, step, False)
-        direction = _direction(gradient, pairs)
-        if not np.sum(direction * gradient) < -SLOPE * np.linalg.norm(direction) * size:
-            direction = -gradient
+        direction = -pairs.times(point.gradient)
+        if not direction @ point.gradient < -SLOPE * np.linalg.norm(direction) * size:
+            direction = -point.gradient
             pairs.clear()
-        line = objective.line(image, direction)
+        line = objective.line(image, direction.reshape(factor.shape))
         mu, value = quartic(line.restriction)
         if value == -np.inf:
             return Descent(image, size, step, True)
         if not mu > 0:
-            if not pairs:
+            if not pairs.taken:
                 return Descent(image, size, step, False)
             pairs.clear()
             continue
         after = line.take(mu)
         if step % REFRESH == REFRESH - 1:
             after = objective.image(after.factor)
-        slope = slope_at(after)
-        move, change = mu * direction, slope - gradient
-        along = float(np.sum(move * change))
-        if along > CURVED * np.linalg.norm(move) * np.linalg.norm(change):
-            pairs.append((move, change, 1.0 / along))
-        image, gradient = after, slope
-        size = float(np.linalg.norm(gradient))
-    return Descent(image, size, iterations, False)
-
-
-def _direction(gradient: Array, pairs: deque[tuple[Array, Array, float]]) -> Array:
-    """−H∇F by the two loops of Nocedal (1980)."""
-    q = gradient.copy()
-    weights = []
-    for move, change, inverse in reversed(pairs):
-        weight = inverse * float(np.vdot(move, q))
-        weights.append(weight)
-        q -= weight * change
-    if pairs:
-        _, change, inverse = pairs[-1]
-        q *= 1.0 / (inverse * float(np.vdot(change, change)))
-    for (move, change, inverse), weight in zip(pairs, reversed(weights), strict=True):
-        q += (weight - inverse * float(np.vdot(change, q))) * move
-    return -q
+        last, point = point, point_at(after)
+        pairs.add(last, point)
+    return Descent(point.image, float(np.linalg.norm(point.gradient)), iterations, False)
