@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock, solvers
+from gramian import solvers
 from gramian.backends.threads import blas_threads_for
-from gramian.callbacks import Callback, ProgressBar, State
-from gramian.outer.judge import Candidate, Judge
+from gramian.callbacks import Callback, ProgressBar
+from gramian.outer.drive import Drive
+from gramian.outer.judge import Judge
 from gramian.outer.model import Model
 from gramian.outer.registry import METHODS, Method, choose
 from gramian.outer.sanity import check_rows
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
-from gramian.solvers.base import Settings, Step
+from gramian.solvers.base import Settings
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.solvers.minimize import PROOFS, settings_for
 
 Array = NDArray[np.floating]
-
-PROGRESS, PATIENCE = 0.9, 15
-"""A loop is left where so many points running have not brought gap and violation to this part of
-what they were."""
 
 
 def minimize(
@@ -108,7 +103,7 @@ def _constrained(
     keeper = checkpoint_for(problem, checkpoint, every)
     factor = factor if keeper is None else keeper.start(factor)
     bar = ProgressBar(f"{problem.name} by {solver}", tol, max_iter) if progress else None
-    run = _Run(model, settings, Judge(model, settings, proof), History())
+    run = Drive(model, settings, Judge(model, settings, proof), History())
     run.watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
         with blas_threads_for(problem.order**2):
@@ -135,112 +130,6 @@ def _constrained(
         ray=run.judge.ray if status in (Status.INFEASIBLE, Status.UNBOUNDED) else None,
         dimacs=run.judge.dimacs(),
     )
-
-
-class _Run:
-    """Takes the points of a loop until one is good enough or something else ends it."""
-
-    def __init__(self, model: Model, settings: Settings, judge: Judge, history: History) -> None:
-        self.model, self.settings, self.judge, self.history = model, settings, judge, history
-        self.watchers: list[Any] = []
-        self.last: Candidate | None = None
-        self.last_method = ""
-        self.least, self.stale, self.looks = np.inf, 0, 0
-
-    def through(
-        self, methods: list[Method], factor: Array, y: Array, options: dict[str, Any]
-    ) -> Iterator[Candidate]:
-        """The points of one loop after another, each from the best so far."""
-        for method in methods:
-            self.last_method, self.least, self.stale = method.name, np.inf, 0
-            self.settings.enters(method.name)
-            if self.judge.factor is not None and self.judge.y is not None:
-                factor, y = self.judge.factor, self.judge.y
-            given = {name: options[name] for name in method.options if name in options}
-            for candidate in method.run(
-                self.model, factor, y, self.settings, self.judge.guide, **given
-            ):
-                yield candidate
-                if self._idle():
-                    break
-
-    def _idle(self) -> bool:
-        """Whether the best point has not become better for long."""
-        best = self.judge.best
-        if best is None or self.judge.looks == self.looks:
-            return False
-        self.looks = self.judge.looks
-        gap = 1.0 if best.relative_gap is None else best.relative_gap
-        below = max(0.0, best.lower_bound - best.value) / max(abs(best.value), 1e-300)
-        measure = max(gap, best.violation, below if np.isfinite(below) else 0.0)
-        self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
-        self.least = min(self.least, measure)
-        return self.stale >= PATIENCE
-
-    def take(self, candidates: Any, limit: int | None) -> Status:
-        with clock.until(self.settings.deadline):
-            status = self._taken(candidates, limit)
-        judge = self.judge
-        if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
-            return status
-        if self.last is not None and not judge.converged:
-            late = clock.until(self.settings.last_deadline())
-            with suppress(clock.TimeUpError), late, _quiet():
-                judge.see(self.last, last=True)
-        return Status.CONVERGED if judge.converged else status
-
-    def _taken(self, candidates: Any, limit: int | None) -> Status:
-        try:
-            for iteration, candidate in enumerate(_quietly(candidates)):
-                self.last = candidate
-                with _quiet():
-                    status = self.judge.see(candidate)
-                stop = self._told(iteration, candidate)
-                if status is not None:
-                    return status
-                if stop:
-                    return Status.STOPPED
-                if limit is not None and iteration >= limit:
-                    return Status.MAX_ITER
-                if self.settings.expired():
-                    return Status.TIME_LIMIT
-        except clock.TimeUpError:
-            return Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return Status.DIVERGED
-        return Status.STALLED
-
-    def _told(self, iteration: int, candidate: Candidate) -> bool:
-        """Write the record and ask the watchers whether to stop."""
-        value = self.model.problem.value(candidate.factor)
-        best = self.judge.best
-        record = {
-            "iteration": iteration,
-            "time": time.perf_counter() - self.settings.started,
-            "value": value,
-            "rank": candidate.factor.shape[1],
-            "gap": None if best is None else best.gap,
-            **candidate.trace,
-        }
-        self.history.append(record)
-        state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
-        return any([watch(state) is True for watch in self.watchers])
-
-
-def _quiet() -> Any:
-    return np.errstate(over="ignore", invalid="ignore", divide="ignore")
-
-
-def _quietly(candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """The same without warnings of numbers that have grown too large: they are looked at."""
-    while True:
-        with _quiet():
-            candidate = next(candidates, None)
-        if candidate is None:
-            return
-        yield candidate
 
 
 def _methods(solver: str, model: Model, settings: Settings) -> list[Method]:
