@@ -242,3 +242,12 @@ def test_trial_factorisations_stop_before_they_take_long():
     started = time.perf_counter()
     assert SparseForm(A).seconds > 10
     assert time.perf_counter() - started < 20  # minutes once
+
+
+def test_a_small_graph_that_fills_in_is_not_taken_for_a_quick_one():
+    """No trial is made of so few nodes: a run with a limit would wait seconds for its proof."""
+    rng, n = np.random.default_rng(0), 1800
+    links = sp.random_array((n, n), density=0.01, rng=rng)
+    assert SparseForm(sp.csr_array(links + links.T + 10 * sp.eye_array(n))).seconds > 1.0
+    path = sp.diags_array([np.ones(n - 1), 3 * np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1])
+    assert SparseForm(sp.csr_array(path)).seconds <= 0.1

@@ -27,6 +27,9 @@ that none of them is to take."""
 SHALLOW = 6
 """Edges to the farthest node, from one, of a graph whose factor fills in: random links do that."""
 
+DENSE_RATE = 3e9
+"""n³ over this is about what a sparse factor of order n takes where it fills in (1,800: 2 s)."""
+
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
 
@@ -80,7 +83,9 @@ class SparseForm:
             taken = time.perf_counter() - started
             growth = max(growth, taken / last if last > 0 else 0.0)
             size *= GROWTH
-        return 0.1 if taken == 0 else taken * growth ** np.log2(GROWTH * self.order / size)
+        if taken == 0:  # too few nodes for a trial
+            return self.order**3 / DENSE_RATE if self.fills else 0.1
+        return taken * growth ** np.log2(GROWTH * self.order / size)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
         """By the Rayleigh quotient of the pencil; a vector only where P = I."""
