@@ -107,3 +107,31 @@ def test_movielens_is_predicted_as_well_as_by_the_optimum():
     told = model.evaluate(tuple(part[held] for part in parts))
     assert told["rmse"] <= 0.906
     assert model.certificate_.relative_gap <= 0.15 and model.certificate_.proved
+
+
+@pytest.mark.parametrize("calls", [1, 3, 12])
+def test_an_interruption_keeps_what_was_swept(calls, monkeypatch):
+    from gramian.objectives.halves import Halves
+
+    seen, refit = [], Halves.refit_lower
+
+    def interrupted(self, state, steps):
+        seen.append(1)
+        if len(seen) == calls:
+            raise KeyboardInterrupt
+        return refit(self, state, steps)
+
+    monkeypatch.setattr(Halves, "refit_lower", interrupted)
+    model = NuclearCompletion(random_state=0)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model.fit((ROWS, COLS, VALUES))
+    assert model.result_.status is gm.Status.INTERRUPTED
+    assert len(seen) == calls
+    assert np.all(np.isfinite(model.predict(np.column_stack([ROWS[:9], COLS[:9]]))))
+    assert model.certificate_.gap is not None
+
+
+def test_progress_shows_the_sweeps(capsys):
+    NuclearCompletion(random_state=0, progress=True).fit((ROWS, COLS, VALUES))
+    told = capsys.readouterr().err
+    assert "completion by auto" in told and "steps" in told

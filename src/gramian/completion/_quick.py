@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._random import generator
+from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
 from gramian.completion._ratings import Ratings
 from gramian.problem import Problem
@@ -42,11 +43,16 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     """The problem of the λ chosen and its answer; sets `lam_`, and `path_` where λ is "auto"."""
     rng, started = generator(model.random_state), time.perf_counter()
     limit = np.inf if model.time_limit is None else float(model.time_limit)
-    sweeps = Quick(rng, started + limit, started)
-    state = _settled(model, ratings, sweeps, limit)
-    whole = model._problem(ratings, model.lam_)
-    halves = whole.objective.halves(np.float32)
-    sweeps.sweep(halves, state, LAST)
+    bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
+    sweeps = Quick(rng, started + limit, started, watch=bar)
+    try:
+        state = _settled(model, ratings, sweeps, limit)
+        whole = model._problem(ratings, model.lam_)
+        halves = whole.objective.halves(np.float32)
+        sweeps.sweep(halves, state, LAST)
+    finally:
+        if bar is not None:
+            bar.close()
     return whole, sweeps.result(whole, halves.factor(state))
 
 
@@ -102,7 +108,7 @@ def _path(
             best = error, state.copy()
         return float(error)
 
-    path = falling(halves.lam, error_at, lambda: time.perf_counter() >= until)
+    path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
     return path, best[1]
 
 

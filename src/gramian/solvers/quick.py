@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.threads import blas_threads_for
+from gramian.callbacks import State
 from gramian.certificate import Certificate, certify_image, proved_certificate
 from gramian.problem import Problem
 from gramian.proofs import Bottom
 from gramian.result import History, Result, Status
 from gramian.solvers.alternating import STEPS
+from gramian.solvers.base import Step
 
 Array = NDArray[np.floating]
 
@@ -43,6 +45,9 @@ class Quick:
     deadline: float = np.inf
     started: float = field(default_factory=time.perf_counter)
     history: History = field(default_factory=History)
+    watch: Callable[[State], Any] | None = None
+    """Is shown every sweep."""
+    interrupted: bool = False
 
     def expired(self) -> bool:
         return time.perf_counter() >= self.deadline
@@ -69,26 +74,37 @@ class Quick:
         wide[:, own:-1] = max(float(length), 1e-6) * noise
         return wide
 
-    def sweep(self, halves: Any, state: Array, count: int, **told: float) -> None:
+    def sweep(self, halves: Any, state: Array, count: int) -> None:
         """That many sweeps over both halves, in place, unless the time is up."""
         for _ in range(count):
-            if self.expired() and len(self.history):
+            if self.expired() and (len(self.history) or self.interrupted):
                 break
-            halves.refit_upper(state, STEPS)
-            value = halves.refit_lower(state, STEPS)
-            self.history.append({
-                "iteration": len(self.history),
-                "time": time.perf_counter() - self.started,
-                "value": value,
-                "rank": state.shape[1] - 1,
-                **told,
-            })  # fmt: skip
+            try:
+                halves.refit_upper(state, STEPS)
+                value = halves.refit_lower(state, STEPS)
+            except KeyboardInterrupt:  # what is swept so far is a point like any other
+                self.interrupted, self.deadline = True, time.perf_counter()
+                break
+            self._tell(halves, state, value)
+
+    def _tell(self, halves: Any, state: Array, value: float) -> None:
+        self.history.append({
+            "iteration": len(self.history),
+            "time": time.perf_counter() - self.started,
+            "value": value,
+            "rank": state.shape[1] - 1,
+        })  # fmt: skip
+        if self.watch is not None:
+            step = Step(lambda: halves.factor(state), value)
+            self.watch(State(len(self.history) - 1, step, self.history.records[-1]))
 
     def until_still(self, halves: Any, state: Array, error_of: Callable[[Array], float]) -> None:
         """Sweeps until the error has stopped moving."""
         last = np.inf
         for _ in range(MOST):
             self.sweep(halves, state, 1)
+            if self.interrupted:
+                break
             error = error_of(state)
             self.history.records[-1]["held_out"] = error
             if not error < (1 - MOVED) * last or self.expired():
@@ -102,14 +118,20 @@ class Quick:
         return Result(
             factor=factor,
             value=certificate.value,
-            status=Status.TIME_LIMIT if self.expired() else Status.SETTLED,
+            status=self._status(),
             certificate=certificate,
             history=self.history,
             solver="auto",
+            route=("alternating",),
             problem=problem.name,
             formula=problem.displayed,
             seconds=time.perf_counter() - self.started,
         )
+
+    def _status(self) -> Status:
+        if self.interrupted:
+            return Status.INTERRUPTED
+        return Status.TIME_LIMIT if self.expired() else Status.SETTLED
 
     def _certificate(self, problem: Problem, factor: Array) -> Certificate:
         now = time.perf_counter()
