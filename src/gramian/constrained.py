@@ -28,6 +28,7 @@ class Constraint:
     Examples
     --------
     >>> import numpy as np
+    >>> from gramian import Constraint
     >>> from gramian.maps import Entries
     >>> print(Constraint.equal(Entries(np.array([[0, 0], [1, 1]]), 2), 1.0))
     Entries(order=2, size=2) in bounds, 2 of them equalities
