@@ -40,7 +40,6 @@ class BlockSquares(Objective):
 
     quadratic = True
     sees = None
-    thin = True
     constant = 0.0
 
     def __init__(self, weight: float, row_scale: Array, col_scale: Array) -> None:
@@ -68,7 +67,14 @@ class BlockSquares(Objective):
             self.order,
             lambda V: self._times(image.left, image.right, V),
             lambda: self._block(image.left @ image.right.T),
+            errors=lambda: self._errors(image),
         )
+
+    def _errors(self, image: BlockImage) -> Array:
+        """|E_ij| ≤ γ ω/2 ‖left_i‖ ‖right_j‖ over the units of both."""
+        rows = [np.sum(half * half, axis=1) for half in (image.left, image.right)]
+        size = rounded_sum(image.left.shape[1] + 4)
+        return size * 0.5 * self.weight * np.concatenate(rows) / self.units**2
 
     def _times(self, left: Array, right: Array, V: Array) -> Array:
         """ω/2 [0 G; Gᵀ 0] V for G = A^{-½} left rightᵀ B^{-½}."""
@@ -144,7 +150,9 @@ class BlockSquares(Objective):
         return Growth(0.0, 0.0)
 
     def rounding(self, image: BlockImage) -> float:
-        return 4 * rounded_sum(self.order) * self.value(image)
+        """Of the products of both Gram matrices, whose entries can cancel: γ ω (Σ ‖l_a‖‖r_a‖)²."""
+        lengths = [np.linalg.norm(half, axis=0) for half in (image.left, image.right)]
+        return 4 * rounded_sum(self.order) * self.weight * float(lengths[0] @ lengths[1]) ** 2
 
 
 class Everywhere(Sum):

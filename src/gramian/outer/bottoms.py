@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.objectives import SymmetricOperator
 from gramian.outer.model import Model
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, SparseForm, lowest
 
@@ -92,7 +93,7 @@ def _sparse(
         if len(rows) == 1:
             values[k] = diagonal[rows[0]]
             continue
-        part = _Part(sp.csr_array(S[rows][:, rows]), slack[rows])
+        part = _part(sp.csr_array(S[rows][:, rows]), slack[rows])
         bottom = lowest(part, wanted=wanted, seconds=seconds, prove=prove)
         values[k] = bottom.value
         found.append(bottom)
@@ -104,25 +105,8 @@ def _sparse(
     return Bottoms(values, worst.how, worst.miss, best[1])
 
 
-@dataclass(frozen=True)
-class _Part:
+def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
     """One block of a sparse matrix, as a proof takes it."""
-
-    matrix: sp.csr_array
-    errors: Array
-
-    @property
-    def order(self) -> int:
-        return int(self.matrix.shape[0])
-
-    def __matmul__(self, v: Array) -> Array:
-        return self.matrix @ v
-
-    def dense(self) -> Array:
-        return self.matrix.toarray()
-
-    def form(self) -> SparseForm:
-        return SparseForm(self.matrix)
-
-    def slack(self) -> Array:
-        return self.errors
+    return SymmetricOperator(
+        S.shape[0], lambda v: S @ v, S.toarray, lambda: SparseForm(S), lambda: slack
+    )

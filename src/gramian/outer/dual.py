@@ -33,7 +33,7 @@ RAISED = 1e6
 """How many times the size of the slack it is made along vectors that M has in its null space."""
 
 SAFE = 1e-12
-"""The part by which t and 1 − s are made larger, for the rounding of y itself."""
+"""The part by which t and 1 − s are made larger, for their own rounding."""
 
 
 @dataclass(frozen=True)
@@ -87,17 +87,20 @@ class Repair:
     def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:
             u, lifts, miss = self.direction
-            low = found.values < 0
+            # y − tu is rounded: what that can take off the slack is paid for.
+            values, lifts = found.values - self._rounded(y), lifts - self._rounded(u)
+            low = values < 0
             if np.all(lifts[low] > 0):
-                lost = self._rounded(y)
-                t = float(np.max((lost - found.values[low]) / lifts[low])) * (1 + SAFE)
-                if np.all(found.values - lost + t * lifts >= 0):
+                t = float(np.max(-values[low] / lifts[low])) * (1 + SAFE)
+                if np.all(values + t * lifts >= 0):
                     yield y - t * u, found.how, max(found.miss, miss)
         for inner, floors in self._interior():
-            low = found.values < 0
+            lost = self._rounded(y) + self._rounded(inner)
+            values, floors = found.values - lost, floors - lost
+            low = values < 0
             if np.all(floors[low] > 0):
-                s = float(np.min(floors[low] / (floors[low] - found.values[low]))) * (1 - SAFE)
-                if np.all((1 - s) * floors + s * found.values >= 0):
+                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SAFE)
+                if np.all((1 - s) * floors + s * values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
 
     def _rounded(self, y: Array) -> float:
