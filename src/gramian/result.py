@@ -35,7 +35,10 @@ class Status(Enum):
     DIVERGED = "values became NaN or infinite; this is the best point before that"
     ROUNDING = "the tolerance lies below what float64 resolves here; the gap says what is sure"
     UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
-    INFEASIBLE = "no matrix meets all the constraints: a combination of them contradicts M ⪰ 0"
+    INFEASIBLE = (
+        "no matrix of a reasonable size meets all the constraints: a combination of them "
+        "contradicts M ⪰ 0"
+    )
 
     @property
     def sentence(self) -> str:
