@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import host
+
 Array = NDArray[np.floating]
 
 
@@ -38,7 +40,7 @@ class State:
     @property
     def factor(self) -> Array:
         """L of shape (n, r)."""
-        return self.step.factor
+        return host(self.step.factor)
 
 
 Callback = Callable[[State], Any]

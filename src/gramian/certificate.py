@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.backends.arrays import as_double, host, inner
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
@@ -136,7 +137,8 @@ def certify(
     time_limit : float
         Seconds that a proof may take, about.
     """
-    L = as_factor(factor, problem.order).astype(float, copy=False)
+    L = as_factor(factor, problem.order, problem.objective.place)
+    L = as_double(L)
     _check_trace(problem, L)
     image = problem.objective.image(L)
     w = None if dual is None else _checked_dual(problem, image, dual)
@@ -144,12 +146,13 @@ def certify(
 
 
 def _checked_dual(problem: Problem, image: Any, dual: ArrayLike) -> Any:
-    own, w = problem.objective.dual(image), np.asarray(dual, dtype=float)
+    own = problem.objective.dual(image)
+    w = np.asarray(host(dual) if hasattr(dual, "device") else dual, dtype=float)
     if own is None:
         raise ValueError(f"{problem.name!r} has no dual vectors; leave dual out")
     if w.shape != own.shape or not np.all(np.isfinite(w)):
-        raise ValueError(f"dual must hold {own.size} finite numbers, got shape {w.shape}")
-    return w
+        raise ValueError(f"dual must hold {len(own)} finite numbers, got shape {w.shape}")
+    return problem.objective.place.put(w)
 
 
 def proved_certificate(
@@ -207,12 +210,12 @@ def certify_image(
     objective = problem.objective
     value = objective.value(image)
     gradient = objective.gradient(image)
-    complementarity = float(np.sum(image.factor * (gradient @ image.factor)))
+    complementarity = inner(image.factor, gradient @ image.factor)
     if bottom is None:
         bottom = _quick_bottom(problem, image, gradient, value, tol)
     if not isinstance(bottom, Bottom):
         bottom = Bottom(float(bottom), "eigenvalues")
-    trace = float(np.sum(image.factor * image.factor))
+    trace = inner(image.factor, image.factor)
     bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
     if bottom.value > -np.inf:  # otherwise only what costs nothing is asked for
@@ -283,7 +286,7 @@ def _quick_bottom(
 def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
     """The error of λ_min that a relative gap of `tol` can bear."""
     reach = problem.domain.trace or problem.objective.trace_bound(value)
-    reach = reach or float(np.sum(image.factor * image.factor)) or 1.0
+    reach = reach or inner(image.factor, image.factor) or 1.0
     return SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
 
 
@@ -293,7 +296,7 @@ def _with_proof(bound: LowerBound, bottom: Bottom) -> LowerBound:
 
 
 def _check_trace(problem: Problem, L: Any) -> None:
-    trace, fixed = float(np.sum(L * L)), problem.domain.trace
+    trace, fixed = inner(L, L), problem.domain.trace
     if fixed is not None and abs(trace - fixed) > TRACE_ERROR * fixed:
         raise ValueError(
             f"the factor has tr LLᵀ = {trace:.6g}, but this problem is over {problem.domain}; "

@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import host, namespace
+
 Array = NDArray[np.floating]
 
 
@@ -61,6 +63,9 @@ class Spectrahedron:
 
 
 def project(domain: Domain, M: Array) -> tuple[Array, Array]:
-    """The nearest member of the domain to a symmetric matrix, as (eigenvalues, eigenvectors)."""
-    values, vectors = np.linalg.eigh(M)
-    return domain.project_eigenvalues(values), vectors
+    """The nearest member of the domain to a symmetric matrix, as (eigenvalues, eigenvectors).
+
+    The eigenvalues are on the host, the vectors where M is.
+    """
+    values, vectors = namespace(M).linalg.eigh(M)
+    return domain.project_eigenvalues(host(values)), vectors

@@ -38,6 +38,7 @@ def solve(
         time_limit=estimator.time_limit if time_limit is None else time_limit,
         random_state=estimator.random_state,
         progress=estimator.progress,
+        device=estimator.device,
     )
 
 

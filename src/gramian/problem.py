@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.backends.arrays import HOST, Place, host
 from gramian.constrained import Constraint, Constraints
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
@@ -54,7 +56,8 @@ class Problem:
 
     def value(self, factor: ArrayLike) -> float:
         """F(LLᵀ), the value of the displayed formula, constants included."""
-        return self.objective.value(self.objective.image(as_factor(factor, self.order)))
+        L = as_factor(factor, self.order, self.objective.place)
+        return self.objective.value(self.objective.image(L))
 
     @cached_property
     def bounds(self) -> Constraints:
@@ -78,9 +81,21 @@ class Problem:
         return f"{self.name}: {self.displayed}  (order {self.order})"
 
 
-def as_factor(factor: ArrayLike, order: int) -> np.ndarray:
-    """A factor L as a C-contiguous float array of shape (order, r), checked."""
-    L = np.asarray(factor)
+def as_factor(factor: ArrayLike, order: int, place: Place = HOST) -> np.ndarray:
+    """A factor L as a C-contiguous float array of shape (order, r), checked, at a place."""
+    if place.is_host or isinstance(factor, np.ndarray):
+        L: np.ndarray = place.put(_checked_factor(factor, order))
+        return L
+    there: Any = factor
+    if there.ndim != 2 or there.shape[0] != order:
+        raise ValueError(f"a factor must have shape ({order}, r), got {tuple(there.shape)}")
+    if not bool(place.xp.all(place.xp.isfinite(there))):
+        raise ValueError("the factor contains NaN or infinity")
+    return there
+
+
+def _checked_factor(factor: Any, order: int) -> np.ndarray:
+    L = host(factor) if hasattr(factor, "device") else np.asarray(factor)
     if L.dtype == object or np.iscomplexobj(L):
         raise ValueError(f"a factor must hold real numbers, got dtype {L.dtype}")
     if L.dtype not in (np.float32, np.float64):

@@ -31,7 +31,7 @@ def test_the_product_is_that_of_the_bfgs_recursion(memory, pairs):
     """H ← (I − ρsyᵀ)H(I − ρysᵀ) + ρssᵀ over the last pairs, from γI."""
     rng, n = np.random.default_rng(pairs), 9
     A = definite(rng, n)
-    kept = Pairs(n, memory, float)
+    kept = Pairs(np.zeros(n), memory)
     x = rng.standard_normal(n)
     old = Point(x, 0.0, A @ x)
     seen = []
@@ -51,11 +51,11 @@ def test_the_product_is_that_of_the_bfgs_recursion(memory, pairs):
 
 def test_without_pairs_the_product_is_the_gradient_itself():
     g = np.arange(3.0)
-    assert np.array_equal(Pairs(3, 2, float).times(g), g)
+    assert np.array_equal(Pairs(np.zeros(3), 2).times(g), g)
 
 
 def test_a_flat_pair_is_left_out():
-    pairs, rng = Pairs(4, 3, float), np.random.default_rng(0)
+    pairs, rng = Pairs(np.zeros(4), 3), np.random.default_rng(0)
     A, x = np.diag([1.0, 2.0, 3.0, 4.0]), rng.standard_normal(4)
     first = Point(x, 0.0, A @ x)
     second = Point(x + 1, 0.0, A @ (x + 1))

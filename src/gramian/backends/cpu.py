@@ -23,8 +23,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gramian.backends.threads import in_parts
+from gramian.memory import memory
 
 Floats = NDArray[np.floating[Any]]
 Indices = NDArray[np.int32]
@@ -83,16 +85,57 @@ class Pattern:
 
     @property
     def order(self) -> int:
-        return self.indptr.size - 1
+        return int(self.indptr.shape[0]) - 1
 
     @property
     def size(self) -> int:
-        return self.edge.size // 2
+        return int(self.edge.shape[0]) // 2
 
     def matrix(self, w: Floats) -> sparse.csr_array:
         """Σ_e w_e (e_i e_jᵀ + e_j e_iᵀ), sharing the index arrays of the pattern."""
         shape = (self.order, self.order)
         return sparse.csr_array((w[self.edge], self.neighbour, self.indptr), shape=shape)
+
+
+def csr(data: Floats, indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
+    """The sparse matrix of these arrays, which it shares."""
+    return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
+def starts(keys: Indices, count: int) -> Indices:
+    """Where each of the keys 0..count begins in a sorted array of them."""
+    return index_array(np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))]))
+
+
+def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float64]:
+    """The sums of the values of each group 0..count."""
+    return np.bincount(groups, values, minlength=count).astype(float, copy=False)
+
+
+def gram(matrix: Any) -> NDArray[np.float64]:
+    """BᵀB of a sparse B, dense."""
+    found: NDArray[np.float64] = (matrix.T @ matrix).toarray()
+    return found
+
+
+def cholesky(A: Floats) -> Callable[[Floats], Floats] | None:
+    """b ↦ A⁻¹b by Cholesky's factor, None where A has none; A is overwritten."""
+    factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
+    return None if info else lambda b: dpotrs(factor, b, lower=0)[0]
+
+
+def free_memory() -> float:
+    """Bytes that are free."""
+    return memory()
+
+
+def turned(
+    indptr: Indices, indices: Indices, shape: tuple[int, int]
+) -> tuple[Indices, Indices, Indices]:
+    """The transposed pattern: its row starts, its columns, and which entry each of them is."""
+    numbers = np.arange(indices.size, dtype=np.int32)
+    numbered = csr(numbers, indices, indptr, shape).tocsc()
+    return index_array(numbered.indptr), index_array(numbered.indices), numbered.data
 
 
 def index_array(indices: ArrayLike) -> Indices:

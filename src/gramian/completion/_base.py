@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from gramian._random import generator
+from gramian.backends.arrays import host, moved, place
 from gramian.completion._frames import is_frame, names_of, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
@@ -138,7 +139,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         rng = generator(self.random_state)
         held = rng.random(ratings.values.size) < HELD_OUT
         train, test = ratings.part(~held), ratings.part(held)
-        problem = self._problem(train, self._guess(train))
+        there = place(self.device)
+        problem = moved(self._problem(train, self._guess(train)), there)
         rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
         found: dict[float, Array] = {}
         last: Array | None = None
@@ -155,7 +157,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
         self.path_ = falling(self._guess(train), error_of, lambda: time.perf_counter() >= until)
         self.lam_ = self.path_.best
-        return found[self.lam_]
+        return host(found[self.lam_])
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
         """The best factor found in the time left; a last step is taken in any case."""
@@ -176,7 +178,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """Factors and offsets from M, in the units of the entries."""
         m, n = ratings.shape
         rows, cols = self._scales(ratings)
-        L = balanced(factor, m)
+        L = balanced(host(factor), m)
         self.row_factors_ = L[:m] / np.sqrt(rows)[:, None]
         self.col_factors_ = L[m:] / np.sqrt(cols)[:, None]
         self.row_biases_: Array = np.zeros(m)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._random import generator
+from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
 from gramian.completion._ratings import Ratings
@@ -89,6 +90,7 @@ def _columns(ratings: Ratings) -> int:
 def is_quick(model: Any, ratings: Ratings) -> bool:
     """Whether a fit ends so: asked for, no other solver, and the optimum not as cheap."""
     plain = model.tol == "auto" and model.solver == "auto" and model.max_iter is None
+    plain = plain and place(model.device).is_host
     flat = model.biases and np.ptp(ratings.values) == 0  # offsets are all there is
     return bool(plain and ratings.values.size >= LEAST and not flat)
 

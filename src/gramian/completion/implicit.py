@@ -45,6 +45,8 @@ class ImplicitCompletion(Updating, Completion):
         α: how much more the known entries count than the others. Entries r_ij must be above 0.
     weight_power, rank, duplicates, tol, solver, max_iter, time_limit, random_state, progress :
         As in `NuclearCompletion`.
+    device : None or "cpu"
+        Sweeps over all entries run on the processor only.
 
     Attributes
     ----------
@@ -83,6 +85,7 @@ class ImplicitCompletion(Updating, Completion):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.lam = lam
         self.alpha = alpha
@@ -95,6 +98,7 @@ class ImplicitCompletion(Updating, Completion):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
         """What of entries that were not in the fit is found among the first k columns of each row.
@@ -174,5 +178,9 @@ class ImplicitCompletion(Updating, Completion):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         positive(self.alpha, "alpha")
+        if self.device not in (None, "cpu"):
+            raise ValueError(
+                f"implicit feedback is solved on the processor: leave device={self.device!r} out"
+            )
         if isinstance(self.tol, str) and self.tol != "auto":
             raise ValueError(f'tol must be a number in [0, 1) or "auto", got {self.tol!r}')

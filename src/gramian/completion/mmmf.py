@@ -43,7 +43,7 @@ class MMMF(Completion):
         Whether thresholds between more than two levels are learned, or midway between them.
     biases, bias_ridge, weight_power, rank, duplicates :
         As in `NuclearCompletion`.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -78,6 +78,7 @@ class MMMF(Completion):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.lam = lam
         self.mu = mu
@@ -93,6 +94,7 @@ class MMMF(Completion):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """The levels of pairs of a row and a column; see `NuclearCompletion.predict`."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from gramian.backends.arrays import at_home
 from gramian.completion._base import Completion
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
@@ -51,7 +52,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         moving; the certificate, whatever it is then, is still a true bound. A number: when the
         certified relative gap is at most that, 1e-4 say, which is the proved optimum. Below 20,000
         entries, or with another solver or `max_iter`, "auto" is 1e-4.
-    solver, max_iter, time_limit, random_state, progress :
+    solver, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -104,6 +105,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.lam = lam
         self.biases = biases
@@ -118,6 +120,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -164,7 +167,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        objective: Any = problem.objective
+        objective: Any = at_home(problem.objective)
         self.row_biases_, self.col_biases_ = objective.loss.offsets(objective.map.bilinear(L, L))
 
     def _set_bounds(self, values: Array) -> None:

@@ -21,6 +21,7 @@ from gramian.eigen.lobpcg import lobpcg
 from gramian.eigen.newton_cg import newton_cg
 from gramian.eigen.newton_lanczos import newton_lanczos
 from gramian.eigen.polynomial import minimise_quartic
+from gramian.eigen.restarted import restarted_lanczos
 from gramian.eigen.ritz import ritz_pairs
 
 __all__ = [
@@ -59,7 +60,8 @@ def leading_eigenpair(
     Parameters
     ----------
     operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
-    method : "krylov" (ARPACK), "newton-lanczos", "newton-cg" (BILGO, Algorithm 2) or "lobpcg".
+    method : "krylov" (ARPACK), "newton-lanczos", "newton-cg" (BILGO, Algorithm 2) or "lobpcg". An
+        operator on a device goes by restarted Lanczos there, whatever is asked for.
     v0 : a guess of the eigenvector. A small random part is mixed into it.
     tol : the residual asked for, relative to max(|λ|, an estimate of ‖A‖). It is raised to what
         products in the operator's precision can show, 4 √n ε.
@@ -75,7 +77,9 @@ def leading_eigenpair(
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     counted = CountedOperator(operator)
     tol = max(tol, counted.precision)
-    start = starting_vector(counted.size, v0, tol, random_state)
+    start = starting_vector(counted.size, v0, tol, random_state, counted.place)
+    if not counted.place.is_host:
+        return restarted_lanczos(counted, start, tol)
     return METHODS[method](counted, start, tol, max_iter)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.backends.arrays import HOST, Place, norm
 from gramian.eigen._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]
@@ -52,7 +53,9 @@ class CountedOperator:
         shape = tuple(operator.shape)
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"operator must be square and not empty, got shape {shape}")
-        dtype = np.dtype(getattr(operator, "dtype", None) or np.float64)
+        self.place: Place = getattr(operator, "place", HOST)
+        told = getattr(operator, "dtype", None) if self.place.is_host else None
+        dtype = np.dtype(told or np.float64)
         if dtype.kind == "c":
             raise ValueError("operator must be real symmetric, got a complex dtype")
         self.size: int = shape[0]
@@ -70,6 +73,8 @@ class CountedOperator:
         """Return A @ vectors."""
         clock.check()
         self.products += 1 if vectors.ndim == 1 else vectors.shape[1]
+        if not self.place.is_host:
+            return self._there(vectors)
         with np.errstate(invalid="ignore", over="ignore"):
             image = np.asarray(
                 self._operator @ vectors.astype(self.dtype, copy=False), dtype=np.float64
@@ -78,13 +83,19 @@ class CountedOperator:
             raise FloatingPointError("the operator returned NaN or infinite values")
         return image
 
-    def pair(self, vector: Array, tol: float, norm: float) -> EigenPair:
+    def _there(self, vectors: Array) -> Array:
+        image: Array = self._operator @ vectors
+        if not bool(self.place.xp.all(self.place.xp.isfinite(image))):
+            raise FloatingPointError("the operator returned NaN or infinite values")
+        return image
+
+    def pair(self, vector: Array, tol: float, reach: float) -> EigenPair:
         """Return the eigenpair at a vector, its residual measured by one more product."""
-        unit = vector / np.linalg.norm(vector)
+        unit = vector / norm(vector)
         image = self(unit)
         value = float(unit @ image)
-        residual = float(np.linalg.norm(image - value * unit))
-        converged = residual <= tol * max(abs(value), norm)
+        residual = norm(image - value * unit)
+        converged = residual <= tol * max(abs(value), reach)
         return EigenPair(value, unit, residual, self.products, converged)
 
 
@@ -120,22 +131,24 @@ def probe(operator: CountedOperator, start: Array) -> Probe:
     )
 
 
-def starting_vector(n: int, v0: Array | None, tol: float, random_state: RandomState) -> Array:
+def starting_vector(
+    n: int, v0: Array | None, tol: float, random_state: RandomState, place: Place = HOST
+) -> Array:
     """Return v0 with a small random part mixed in, or a random vector.
 
     Without the random part a v0 orthogonal to the leading eigenvector is a saddle point of f
     (and an invariant start for Krylov methods) that is never left. The part is √tol, larger
     than tol so that a non-leading eigenvector is not taken for the answer at once.
     """
-    noise = np.random.default_rng(random_state).standard_normal(n)
-    noise /= np.linalg.norm(noise)
+    noise = place.normal(np.random.default_rng(random_state), (n,))
+    noise /= norm(noise)
     if v0 is None:
         return noise
-    given = np.asarray(v0, dtype=np.float64)
-    if given.shape != (n,) or not np.isfinite(given).all():
+    given = np.asarray(v0, dtype=np.float64) if place.is_host else place.put(v0)
+    if given.shape != (n,) or not bool(place.xp.all(place.xp.isfinite(given))):
         raise ValueError(f"v0 must be a finite vector of shape ({n},), got shape {given.shape}")
-    length = float(np.linalg.norm(given))
+    length = norm(given)
     if length == 0.0:
         return noise
-    mixed: Array = given / length + np.clip(np.sqrt(tol), *_MIX_RANGE) * noise
+    mixed: Array = given / length + float(np.clip(np.sqrt(tol), *_MIX_RANGE)) * noise
     return mixed

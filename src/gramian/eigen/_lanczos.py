@@ -4,6 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
+from gramian.backends.arrays import beside, norm, zeros
+
 Array = NDArray[np.float64]
 
 
@@ -17,8 +19,8 @@ class LanczosBasis:
     """
 
     def __init__(self, start: Array, capacity: int, precision: float) -> None:
-        self._rows = np.empty((capacity + 1, start.size))
-        self._rows[0] = start / np.linalg.norm(start)
+        self._rows = zeros((capacity + 1, start.shape[0]), start)
+        self._rows[0] = start / norm(start)
         self._capacity = capacity
         self._precision = precision
         self._scale = 0.0
@@ -56,7 +58,7 @@ class LanczosBasis:
         coefficients = known @ image
         rest = image - coefficients @ known
         rest -= (known @ rest) @ known
-        alpha, beta = float(coefficients[-1]), float(np.linalg.norm(rest))
+        alpha, beta = float(coefficients[-1]), norm(rest)
         self._scale = max(self._scale, abs(alpha), beta)
         self.alphas.append(alpha)
         if beta <= self._precision * self._scale:
@@ -78,7 +80,8 @@ class LanczosBasis:
 
     def combine(self, y: Array) -> Array:
         """Return Q_k y."""
-        return y @ self.vectors
+        combined: Array = beside(self._rows, y) @ self.vectors
+        return combined
 
     def image(self, y: Array) -> Array:
         """Return A Q_k y = Q_k (T_k y) + β_k y_k q_{k+1}."""

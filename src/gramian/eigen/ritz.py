@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.backends.arrays import contiguous
 from gramian.eigen._base import Array, CountedOperator, Operator, RandomState
 from gramian.eigen._lanczos import LanczosBasis
 
@@ -36,7 +37,7 @@ def ritz_pairs(
     a multiple eigenvalue do not show.
     """
     counted = CountedOperator(operator)
-    noise = np.random.default_rng(random_state).standard_normal(counted.size)
+    noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))
     basis = LanczosBasis(noise if v0 is None else v0, min(steps, counted.size), counted.precision)
     while not basis.full:
         basis.extend(counted(basis.last))
@@ -47,5 +48,5 @@ def ritz_pairs(
     values, vectors = basis.ritz()
     chosen = vectors[:, ::-1][:, :k]
     residuals = np.array([basis.residual(y) for y in chosen.T])
-    found = np.ascontiguousarray((chosen.T @ basis.vectors).T)
+    found = contiguous(basis.combine(np.ascontiguousarray(chosen.T)).T)
     return RitzPairs(values[::-1][:k].copy(), found, residuals)

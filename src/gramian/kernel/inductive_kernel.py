@@ -53,7 +53,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     n_components : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost. The
         best kernel of a rank is the leading part of the best of all: `auto` cuts that.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -87,6 +87,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.kernel = kernel
         self.kernel_params = kernel_params
@@ -99,6 +100,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -44,7 +44,7 @@ class NPKL(LinkedKernel):
         `neighbor_recall_` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -95,6 +95,7 @@ class NPKL(LinkedKernel):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.lam = lam
@@ -110,6 +111,7 @@ class NPKL(LinkedKernel):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

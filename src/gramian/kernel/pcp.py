@@ -33,7 +33,7 @@ class PCP(NPKL):
         The largest |Z_ij − T_ij| that ends the continuation.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`, for each λ.
 
     Attributes
@@ -64,6 +64,7 @@ class PCP(NPKL):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.max_violation = max_violation
@@ -78,6 +79,7 @@ class PCP(NPKL):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def _check_parameters(self) -> None:
         super(NPKL, self)._check_parameters()

@@ -33,7 +33,7 @@ class RegPCP(LinkedKernel):
         the links can hold would follow them and nothing else.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -64,6 +64,7 @@ class RegPCP(LinkedKernel):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.n_basis = n_basis
@@ -78,6 +79,7 @@ class RegPCP(LinkedKernel):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.backends.arrays import namespace
 from gramian.losses.base import Array
+from gramian.losses.functions import where
 
 
 class Augmented:
@@ -54,16 +56,17 @@ class Augmented:
 
     def conjugate(self, w: Array) -> float:
         """sup over s in [l, u] of ⟨w, s⟩, and Σ (w + y)²/(2σ)."""
-        end = np.where(w >= 0, self.upper, self.lower)
-        reach = np.where(w == 0, 0.0, w * np.where(w == 0, 0.0, end))
-        return float(np.sum(reach) + np.sum((w + self.y) ** 2 / (2 * self.penalty)))
+        xp, live = namespace(w), w != 0
+        end = where(live, xp.where(w >= 0, self.upper, self.lower), 0.0)
+        reach = where(live, w * end, 0.0)
+        return float(xp.sum(reach) + xp.sum((w + self.y) ** 2 / (2 * self.penalty)))
 
     def _off(self, z: Array) -> Array:
         """How far z − y/σ lies outside the bounds."""
         moved = z - self.y / self.penalty
-        return moved - np.clip(moved, self.lower, self.upper)
+        return moved - namespace(z).clip(moved, self.lower, self.upper)
 
     def _bend(self, z: Array) -> Array:
         if self.quadratic:
-            return np.asarray(self.penalty)
-        return np.where(self._off(z) != 0, self.penalty, 0.0)
+            return self.penalty
+        return where(self._off(z) != 0, self.penalty, 0.0)

@@ -10,6 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.arrays import namespace
+from gramian.losses.functions import where
+
 Array = NDArray[np.floating]
 
 
@@ -59,7 +62,8 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     told = getattr(loss, "recession", None)
     if told is not None:
         return float(told(z, noise))
-    return 0.0 if loss.quadratic and not np.any(np.abs(z) > noise) else np.inf
+    xp = namespace(z)
+    return 0.0 if loss.quadratic and not bool(xp.any(xp.abs(z) > noise)) else np.inf
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class Separable(ABC):
         self.smoothness = float(np.max(self.weight, initial=0.0)) * self.steepest
 
     def value(self, z: Array) -> float:
-        return float(np.sum(self.weight * self._phi(z - self.centre)))
+        return float(namespace(z).sum(self.weight * self._phi(z - self.centre)))
 
     def gradient(self, z: Array) -> Array:
         return self.weight * self._slope(z - self.centre)
@@ -124,18 +128,21 @@ class Separable(ABC):
 
     def recession(self, z: Array, noise: Array) -> float:
         """Σ_e ω_e lim φ(tz_e)/t."""
-        live = np.where(np.abs(z) > noise, z, 0.0)
-        slopes = np.where(np.broadcast_to(self.weight, live.shape) > 0, self._far(live), 0.0)
-        return float(np.sum(np.where(slopes == 0, 0.0, self.weight * slopes)))
+        xp = namespace(z)
+        live = where(xp.abs(z) > noise, z, 0.0)
+        weight = xp.broadcast_to(self.weight, live.shape)
+        slopes = where(weight > 0, self._far(live), 0.0)
+        return float(xp.sum(where(slopes != 0, weight * slopes, 0.0)))
 
     def conjugate(self, w: Array) -> float:
         """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight allows only w_e = 0."""
-        weight = np.broadcast_to(self.weight, np.shape(w))
-        if np.any(w[weight == 0] != 0):
-            return np.inf
+        xp = namespace(w)
+        weight = xp.broadcast_to(self.weight, w.shape)
         live = weight > 0
-        dual = self._conjugate_phi(w[live] / weight[live])
-        return float(np.sum(w * self.centre) + np.sum(weight[live] * dual))
+        if bool(xp.any(~live & (w != 0))):
+            return np.inf
+        dual = self._conjugate_phi(w / where(live, weight, 1.0))
+        return float(xp.sum(w * self.centre) + xp.sum(where(live, weight * dual, 0.0)))
 
     @abstractmethod
     def _phi(self, s: Array) -> Array:
@@ -151,7 +158,7 @@ class Separable(ABC):
 
     def _far(self, s: Array) -> Array:
         """lim φ(ts)/t for t → ∞; endless unless a subclass knows better."""
-        return np.where(s == 0, 0.0, np.inf)
+        return where(s == 0, namespace(s).zeros_like(s), np.inf)
 
     @abstractmethod
     def _conjugate_phi(self, u: Array) -> Array:

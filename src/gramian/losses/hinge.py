@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian.backends.arrays import namespace
 from gramian.losses.base import Array, Separable
+from gramian.losses.functions import indicator, negative, positive, where
 
 
 class SquaredHinge(Separable):
@@ -17,19 +19,19 @@ class SquaredHinge(Separable):
         super().__init__(margin, weight=weight)
 
     def _phi(self, s: Array) -> Array:
-        return np.square(np.minimum(s, 0.0))
+        return negative(s) ** 2
 
     def _slope(self, s: Array) -> Array:
-        return 2.0 * np.minimum(s, 0.0)
+        return 2.0 * negative(s)
 
     def _bend(self, s: Array) -> Array:
-        return np.where(s < 0, 2.0, 0.0)
+        return 2.0 * indicator(s < 0, s)
 
     def _far(self, s: Array) -> Array:
-        return np.where(s < 0, np.inf, 0.0)
+        return where(s >= 0, 0.0 * s, np.inf)
 
     def _conjugate_phi(self, u: Array) -> Array:
-        return np.where(u <= 0, 0.25 * u * u, np.inf)
+        return where(u <= 0, 0.25 * u * u, np.inf)
 
 
 class SmoothedHinge(Separable):
@@ -52,17 +54,17 @@ class SmoothedHinge(Separable):
         return SmoothedHinge(self.centre, mu=mu, weight=self.weight)
 
     def _phi(self, s: Array) -> Array:
-        inside = np.clip(-s, 0.0, self.mu)
-        return inside * inside / (2 * self.mu) + np.maximum(-s - self.mu, 0.0)
+        inside = namespace(s).clip(-s, 0.0, self.mu)
+        return inside * inside / (2 * self.mu) + positive(-s - self.mu)
 
     def _slope(self, s: Array) -> Array:
-        return -np.clip(-s / self.mu, 0.0, 1.0)
+        return -namespace(s).clip(-s / self.mu, 0.0, 1.0)
 
     def _bend(self, s: Array) -> Array:
-        return np.where((s < 0) & (s > -self.mu), 1.0 / self.mu, 0.0)
+        return indicator((s < 0) & (s > -self.mu), s) / self.mu
 
     def _far(self, s: Array) -> Array:
-        return np.maximum(-s, 0.0)
+        return positive(-s)
 
     def _conjugate_phi(self, u: Array) -> Array:
-        return np.where((u <= 0) & (u >= -1), 0.5 * self.mu * u * u, np.inf)
+        return where((u <= 0) & (u >= -1), 0.5 * self.mu * u * u, np.inf)

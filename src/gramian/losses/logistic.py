@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, xlogy
 
+from gramian.backends.arrays import namespace
 from gramian.losses.base import Array, Separable
+from gramian.losses.functions import entropy, expit, positive, softplus, where
 
 
 class Logistic(Separable):
@@ -18,7 +19,7 @@ class Logistic(Separable):
         super().__init__(margin, weight=weight)
 
     def _phi(self, s: Array) -> Array:
-        return np.logaddexp(0.0, -s)
+        return softplus(-s)
 
     def _slope(self, s: Array) -> Array:
         return -expit(-s)
@@ -27,10 +28,10 @@ class Logistic(Separable):
         return expit(s) * expit(-s)
 
     def _far(self, s: Array) -> Array:
-        return np.maximum(-s, 0.0)
+        return positive(-s)
 
     def _conjugate_phi(self, u: Array) -> Array:
         """(−u) ln(−u) + (1 + u) ln(1 + u) on [−1, 0], the entropy; infinite elsewhere."""
-        share = np.clip(-u, 0.0, 1.0)
-        entropy = xlogy(share, share) + xlogy(1 - share, 1 - share)
-        return np.where((u <= 0) & (u >= -1), entropy, np.inf)
+        share = namespace(u).clip(-u, 0.0, 1.0)
+        both = entropy(share) + entropy(1 - share)
+        return where((u <= 0) & (u >= -1), both, np.inf)

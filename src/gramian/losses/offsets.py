@@ -10,8 +10,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse.linalg import LinearOperator, cg
 
+from gramian.backends.arrays import Placed, backend, namespace
 from gramian.losses.base import LeastSquares
 
 Array = NDArray[np.floating]
@@ -23,6 +23,10 @@ second where conjugate gradients have cost more than that by then: 0.1 GB."""
 
 PRODUCT = 20.0
 """What an entry of a sparse product costs, in multiplications of dense ones."""
+
+INVERTED, BLOCK = 20_000, 16_384
+"""Up to so many of the shorter side the inverse of the system is kept on a device, and the rows of
+which it is made at once."""
 
 ACCURACY, MOST_STEPS = 1e-13, 5000
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
@@ -84,21 +88,20 @@ class SquaredWithOffsets:
 
     def value(self, z: Array) -> float:
         b, c, left = self._residuals(z)
-        return float(0.5 * (left @ self._weighted(left)) + 0.5 * self.ridge * (b @ b + c @ c))
+        return 0.5 * float(left @ self._weighted(left)) + 0.5 * self.ridge * float(b @ b + c @ c)
 
     def gradient(self, z: Array) -> Array:
         slope = self.scale * self._weighted(self._residuals(z)[2])
-        return np.negative(slope, out=slope)
+        slope *= -1.0
+        return slope
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, H what is left of a vector beside its best offsets."""
         return self._bend
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        bent = np.empty_like(directions, order="F")
-        for k, d in enumerate(directions.T):
-            bent[:, k] = self._bend(d)
-        return directions.T @ bent
+        bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
+        return directions.T @ namespace(z).stack(bent, axis=1)
 
     def smoothed(self, mu: float) -> None:
         return None
@@ -132,7 +135,8 @@ class SquaredWithOffsets:
         seen = self._seen
         if seen is None or seen[0] is not z:
             left = self.scale * z
-            np.subtract(self.targets, left, out=left)
+            left *= -1.0
+            left += self.targets
             b, c = self._fitted(left)
             left -= b[self.rows]
             left -= c[self.cols]
@@ -152,10 +156,8 @@ class SquaredWithOffsets:
         return e if self.weight is None else self.weight * e
 
     def _sums(self, e: Array) -> tuple[Array, Array]:
-        e = np.asarray(e, dtype=float)
-        by_row: Array = np.bincount(self.rows, e, minlength=self.shape[0]).astype(float)
-        by_col: Array = np.bincount(self.cols, e, minlength=self.shape[1]).astype(float)
-        return by_row, by_col
+        sums = backend(e).group_sums
+        return sums(self.rows, e, self.shape[0]), sums(self.cols, e, self.shape[1])
 
     def _fitted(self, e: Array) -> tuple[Array, Array]:
         """The offsets that fit e best, once more for what the first solution leaves."""
@@ -166,7 +168,7 @@ class SquaredWithOffsets:
         return b + more[0], c + more[1]
 
 
-class _Offsets:
+class _Offsets(Placed):
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g) with N the links of rows and columns."""
 
     def __init__(self, links: sparse.csr_array, row_mass: Array, col_mass: Array) -> None:
@@ -178,6 +180,11 @@ class _Offsets:
         self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
         """What Cholesky's factor costs, in multiplications."""
         self.spent = 0.0
+
+    @cached_property
+    def _turned_links(self) -> Any:
+        """Nᵀ."""
+        return self.links.T
 
     @cached_property
     def _factor(self) -> Any:
@@ -194,26 +201,53 @@ class _Offsets:
         """b and c, the shorter side first."""
         if self.turned:
             f, g = g, f
-        right = g - self.links.T @ (f / self.row_mass)
+        right = g - self._turned_links @ (f / self.row_mass)
         c = self._shorter(right)
         b = (f - self.links @ c) / self.row_mass
         return (c, b) if self.turned else (b, c)
 
     def _shorter(self, right: Array) -> Array:
-        n = self.links.shape[1]
-        if (n <= SMALL or self.spent > self.price) and self._factor is not None:
+        if not self.place.is_host:
+            inverted = self.links.shape[1] <= INVERTED
+            return right @ self._inverse if inverted else self._by_steps(right)
+        if (self.links.shape[1] <= SMALL or self.spent > self.price) and self._factor is not None:
             found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
             return found
-        links, turned, mass = self.links, self.links.T, self.row_mass
+        return self._by_steps(right)
 
-        def product(c: Array) -> Array:
+    @cached_property
+    def _inverse(self) -> Array:
+        """(D_c − NᵀD_r⁻¹N)⁻¹ on a device, where one product with it takes less than any solution.
+
+        Its rounding is what the second solution for what the first one leaves takes away.
+        """
+        xp, links, n = namespace(self.col_mass), self.links, self.links.shape[1]
+        schur = xp.zeros((n, n), dtype=xp.float64, device=self.col_mass.device)
+        for first in range(0, links.shape[0], BLOCK):
+            block = links.rows(first, first + BLOCK).toarray()
+            schur -= (block / self.row_mass[first : first + BLOCK, None]).T @ block
+        every = xp.arange(n, device=self.col_mass.device)
+        schur[every, every] += self.col_mass
+        return xp.linalg.inv(schur)
+
+    def _by_steps(self, right: Array) -> Array:
+        """By conjugate gradients, scaled by the diagonal, from 0."""
+        links, turned, mass = self.links, self._turned_links, self.row_mass
+        c, left = 0.0 * right, right
+        scaled = left / self.col_mass
+        step, rho = scaled, float(left @ scaled)
+        enough = ACCURACY**2 * float(right @ right)
+        for _ in range(MOST_STEPS):
+            if not float(left @ left) > enough:
+                break
             self.spent += 2 * PRODUCT * links.nnz
-            return self.col_mass * c - turned @ ((links @ c) / mass)
-
-        system = LinearOperator((n, n), matvec=product, dtype=float)
-        jacobi = LinearOperator((n, n), matvec=lambda c: c / self.col_mass, dtype=float)
-        found, _ = cg(system, right, rtol=ACCURACY, maxiter=MOST_STEPS, M=jacobi)
-        return found
+            bent = self.col_mass * step - turned @ ((links @ step) / mass)
+            length = rho / float(step @ bent)
+            c, left = c + length * step, left - length * bent
+            scaled = left / self.col_mass
+            rho, last = float(left @ scaled), rho
+            step = scaled + (rho / last) * step
+        return c
 
 
 def _square(u: Array) -> float:

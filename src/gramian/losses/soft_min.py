@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax, xlogy
 
+from gramian.backends.arrays import namespace
 from gramian.losses.base import Array
+from gramian.losses.functions import entropy, logsumexp, softmax, where
 
 
 class SoftMin:
@@ -40,7 +41,8 @@ class SoftMin:
         """Dᵀ (diag(s) − ssᵀ) D / μ with s the soft-max weights."""
         share = self._share(z)
         mean = share @ directions
-        return ((directions * share[:, None]).T @ directions - np.outer(mean, mean)) / self.mu
+        spread = (directions * share[:, None]).T @ directions - mean[:, None] * mean
+        return spread / self.mu
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         share = self._share(z)
@@ -50,14 +52,15 @@ class SoftMin:
         return SoftMin(mu=mu, offset=self.offset)
 
     def recession(self, z: Array, noise: Array) -> float:
-        return float(-np.min(np.where(np.abs(z) > noise, z, 0.0)))
+        xp = namespace(z)
+        return -float(xp.min(where(xp.abs(z) > noise, z, 0.0)))
 
     def conjugate(self, w: Array) -> float:
         """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w ≥ 0, Σ s = 1; infinite elsewhere."""
-        share = -w
-        if np.any(share < 0) or abs(np.sum(share) - 1.0) > 1e-9:
+        xp, share = namespace(w), -w
+        if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
             return np.inf
-        return float(np.sum(share * self.offset) + self.mu * np.sum(xlogy(share, share)))
+        return float(xp.sum(share * self.offset) + self.mu * xp.sum(entropy(share)))
 
 
 class FilledSoftMin:
@@ -82,17 +85,20 @@ class FilledSoftMin:
 
     def level(self, z: Array) -> float:
         """The h with Σ max(0, h − c) = ωt."""
-        ascending = np.sort(z[:-1] + self.offset)
-        levels = (self.rate * z[-1] + np.cumsum(ascending)) / np.arange(1, z.size)
-        return float(levels[max(0, int(np.sum(levels >= ascending)) - 1)])
+        xp = namespace(z)
+        ascending = xp.sort(z[:-1] + self.offset)
+        counts = xp.cumulative_sum(xp.ones_like(ascending))
+        levels = (self.rate * z[-1] + xp.cumulative_sum(ascending)) / counts
+        filled = xp.astype(levels >= ascending, z.dtype)
+        return float(levels[max(0, int(xp.sum(filled)) - 1)])
 
     def _raised(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
         """The values with the least raised to the level, and which were."""
         level, c = self.level(z), z[:-1] + self.offset
-        raised = c <= level
-        if not raised.any():  # a budget below 0: the least value stands for them
-            raised[np.argmin(c)] = True
-        return np.where(raised, level, c), raised
+        xp, raised = namespace(z), c <= level
+        if not bool(xp.any(raised)):  # a budget below 0: the least value stands for them
+            raised[int(xp.argmin(c))] = True
+        return where(~raised, c, level), raised
 
     def _filled(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Soft-max weights of the raised values, and which were raised."""
@@ -104,21 +110,22 @@ class FilledSoftMin:
 
     def gradient(self, z: Array) -> Array:
         share, raised = self._filled(z)
-        return -np.append(share, self.rate * share[raised][0])
+        return -_appended(share, self.rate * share[raised][:1])
 
     def _moved(self, raised: NDArray[np.bool_], directions: Array) -> Array:
         """How the raised values move with (c, t)."""
-        moved = directions[:-1].copy()
-        moved[raised] = (
-            directions[:-1][raised].sum(axis=0) + self.rate * directions[-1]
-        ) / raised.sum()
+        xp = namespace(directions)
+        inside = directions[:-1][raised]
+        level = (xp.sum(inside, axis=0) + self.rate * directions[-1]) / inside.shape[0]
+        moved = xp.asarray(directions[:-1], copy=True)
+        moved[raised] = level
         return moved
 
     def curvature(self, z: Array, directions: Array) -> Array:
         share, raised = self._filled(z)
         moved = self._moved(raised, directions)
         mean = share @ moved
-        return ((moved * share[:, None]).T @ moved - np.outer(mean, mean)) / self.mu
+        return ((moved * share[:, None]).T @ moved - mean[:, None] * mean) / self.mu
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         share, raised = self._filled(z)
@@ -126,8 +133,8 @@ class FilledSoftMin:
         def product(d: Array) -> Array:
             moved = self._moved(raised, d)
             bent = share * (moved - share @ moved) / self.mu
-            bent[raised] = bent[raised].sum() / raised.sum()
-            return np.append(bent, self.rate * bent[raised][0])
+            bent[raised] = namespace(d).mean(bent[raised])
+            return _appended(bent, self.rate * bent[raised][:1])
 
         return product
 
@@ -136,12 +143,16 @@ class FilledSoftMin:
 
     def conjugate(self, w: Array) -> float:
         """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w_c, where −w_t/ω is no smaller than any of s."""
-        share, ceiling = -w[:-1], -w[-1] / self.rate
-        if np.any(share < 0) or abs(np.sum(share) - 1.0) > 1e-9:
+        xp, share, ceiling = namespace(w), -w[:-1], -float(w[-1]) / self.rate
+        if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
             return np.inf
-        if ceiling < share.max() * (1 - 1e-12):
+        if ceiling < float(xp.max(share)) * (1 - 1e-12):
             return np.inf
-        return float(np.sum(share * self.offset) + self.mu * np.sum(xlogy(share, share)))
+        return float(xp.sum(share * self.offset) + self.mu * xp.sum(entropy(share)))
+
+
+def _appended(values: Array, last: Array) -> Array:
+    return namespace(values).concat([values, last])
 
 
 def _offset(offset: ArrayLike) -> Array:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from gramian.backends.arrays import namespace
 from gramian.losses.base import Array, LeastSquares, Separable
 
 
@@ -20,12 +19,12 @@ class Squared(Separable):
         return 2.0 * s
 
     def _bend(self, s: Array) -> Array:
-        return np.full_like(s, 2.0)
+        return namespace(s).full_like(s, 2.0)
 
     def _conjugate_phi(self, u: Array) -> Array:
         return 0.25 * u * u
 
     def least_squares(self) -> LeastSquares:
         """½(s z − t)² with s = √(2ω) and t = s c."""
-        scale = np.sqrt(2.0 * self.weight)
+        scale = namespace(self.weight).sqrt(2.0 * self.weight)
         return LeastSquares(scale, scale * self.centre, None)

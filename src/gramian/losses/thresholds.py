@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import backend, namespace
 from gramian.losses.base import Loss, recession_of
 
 Array = NDArray[np.floating]
@@ -61,7 +62,8 @@ class WithThresholds:
 
     def curvature(self, z: Array, directions: Array) -> Array:
         product = self.hessian(z)
-        bent = np.column_stack([product(d) for d in directions.T])
+        columns = [product(directions[:, k]) for k in range(directions.shape[1])]
+        bent = namespace(z).stack(columns, axis=1)
         return directions.T @ bent
 
     def smoothed(self, mu: float) -> WithThresholds | None:
@@ -87,8 +89,8 @@ class WithThresholds:
 
     def _sums(self, w: Array) -> Array:
         """Sᵀw."""
-        totals = np.bincount(self.groups, w / self.scale, minlength=self.count)
-        return totals.astype(float)
+        totals: Array = backend(w).group_sums(self.groups, w / self.scale, self.count)
+        return totals
 
     def _slope(self, z: Array, delta: Array) -> Array:
         return self.ridge * delta - self._sums(self.loss.gradient(self._moved(z, delta)))
@@ -98,18 +100,19 @@ class WithThresholds:
 
         It begins with the last δ, and ends at the same one whatever that was, to rounding.
         """
-        delta: Any = np.zeros(self.count) if self._seen is None else self._seen[1]
+        xp = namespace(z)
+        delta: Any = self._seen[1] if self._seen is not None else self._sums(xp.zeros_like(z))
         slope = self._slope(z, delta)
-        reach = np.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this
+        reach = xp.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this
         low, high = delta - reach, delta + reach
-        enough = ACCURACY * self._sums(np.ones(self.groups.size))
+        enough = ACCURACY * self._sums(xp.ones_like(z))
         for _ in range(STEPS):
-            if np.all(np.abs(slope) <= enough):
+            if bool(xp.all(xp.abs(slope) <= enough)):
                 break
-            low, high = np.where(slope < 0, delta, low), np.where(slope > 0, delta, high)
+            low, high = xp.where(slope < 0, delta, low), xp.where(slope > 0, delta, high)
             bend = self.loss.hessian(self._moved(z, delta))
             step = delta - slope / (self._sums(bend(1.0 / self.scale)) + self.ridge)
             inside = (step > low) & (step < high)
-            delta = np.where(inside, step, 0.5 * (low + high))
+            delta = xp.where(inside, step, 0.5 * (low + high))
             slope = self._slope(z, delta)
-        return np.asarray(delta)
+        return delta

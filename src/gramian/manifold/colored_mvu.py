@@ -26,7 +26,7 @@ class ColoredMVU(MVU):
     ----------
     n_components, n_neighbors, nu, max_edge_error, connect, approximate, rank :
         As in `MVU`; "auto" takes ν in units of the longest wave along y.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes

@@ -58,7 +58,7 @@ class MVU(Unfolding):
         `graph_.recall` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`, for each solve.
 
     Attributes
@@ -108,6 +108,7 @@ class MVU(Unfolding):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -122,6 +123,7 @@ class MVU(Unfolding):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: Any = None) -> MVU:
         """Unfold the samples.

@@ -35,7 +35,7 @@ class RegMVU(Unfolding):
         the graph's Laplacian: what `MVU` takes, in the thesis' form.
     connect, approximate, rank :
         As in `MVU`.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -66,6 +66,7 @@ class RegMVU(Unfolding):
         time_limit: float | None = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -80,6 +81,7 @@ class RegMVU(Unfolding):
         self.time_limit = time_limit
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: Any = None) -> RegMVU:
         """Unfold the samples.

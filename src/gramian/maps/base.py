@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends import cpu
+from gramian.backends.arrays import Placed, eye, namespace, precision
 from gramian.maps.triangle import triangle
 
 Floats = NDArray[np.floating[Any]]
 
 
-class LinearMap(ABC):
+class LinearMap(Placed, ABC):
     """A linear map 𝒜 from symmetric n × n matrices to R^p, with its adjoint 𝒜*.
 
     ⟨𝒜(M), w⟩ = ⟨M, 𝒜*(w)⟩ for every symmetric M and every w. Neither M nor 𝒜*(w) is formed
@@ -45,14 +46,14 @@ class LinearMap(ABC):
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         """𝒜*(w) as a dense symmetric n × n matrix."""
-        return self.adjoint(w, np.eye(self.order))
+        return self.adjoint(w, eye(self.order, self.place))
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         """𝒜(W S Wᵀ) as a (p, k(k+1)/2) matrix acting on svec(S)."""
         places = zip(*triangle(W.shape[1]), strict=True)
-        return np.column_stack(
-            [scale * self.bilinear(W[:, [i]], W[:, [j]]) for i, j, scale in places]
-        )
+        columns = [W[:, i : i + 1] for i in range(W.shape[1])]
+        found = [float(scale) * self.bilinear(columns[i], columns[j]) for i, j, scale in places]
+        return namespace(W).stack(found, axis=1)
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
         """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one L and many D and w."""
@@ -68,16 +69,20 @@ class LinearMap(ABC):
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """What z = 𝒜(LLᵀ) can be off by in floating point, entry by entry."""
-        return np.asarray(8 * np.finfo(float).eps * np.abs(z), dtype=float)
+        return 8 * precision(z) * namespace(z).abs(z)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """The same where the row i of L is itself off by off_i."""
-        rows = np.linalg.norm(L, axis=1)
-        widest = float(np.max(off * (2 * rows + off), initial=0.0))
-        return np.full(np.shape(z), 4 * widest) + self.error(L, z)
+        widest = float(namespace(L).max(off * (2 * row_norms(L) + off)))
+        return self.error(L, z) + 4 * widest
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(order={self.order}, size={self.size})"
+
+
+def row_norms(L: Floats) -> Floats:
+    """‖l_i‖ of every row."""
+    return namespace(L).linalg.vector_norm(L, axis=1)
 
 
 def check_factors(order: int, *factors: Floats) -> None:

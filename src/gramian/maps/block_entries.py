@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.backends.arrays import as_double, backend, beside, contiguous, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
 from gramian.maps.triangle import triangle
 
@@ -37,15 +38,16 @@ class BlockEntries(LinearMap):
 
     def matrix(self, w: Floats) -> sparse.csr_array:
         """G, sharing the index arrays of the map."""
-        return sparse.csr_array((w, self.cols, self._starts), shape=self.shape)
+        found: sparse.csr_array = backend(w).csr(w, self.cols, self._starts, self.shape)
+        return found
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         check_factors(self.order, U, V)
         m = self.shape[0]
-        z = cpu.gather_products(U[:m], V[m:], self.rows, self.cols)
+        z = backend(U).gather_products(U[:m], V[m:], self.rows, self.cols)
         if V is U:
             return z
-        return 0.5 * (z + cpu.gather_products(V[:m], U[m:], self.rows, self.cols))
+        return 0.5 * (z + backend(U).gather_products(V[:m], U[m:], self.rows, self.cols))
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         check_factors(self.order, W)
@@ -53,34 +55,34 @@ class BlockEntries(LinearMap):
         left, right = W[self.rows], W[self.shape[0] + self.cols]
         products = left[:, a] * right[:, b]
         products += left[:, b] * right[:, a]
-        return products * (0.5 * scale)
+        return products * beside(W, 0.5 * scale)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         check_weights(self.size, w)
         check_factors(self.order, V)
         m = self.shape[0]
-        w = np.asarray(w, dtype=float)
-        out = np.empty_like(V)
-        out[:m] = cpu.sparse_product(self.matrix(w), np.ascontiguousarray(V[m:]))
-        out[m:] = cpu.sparse_product(self._turned(w), np.ascontiguousarray(V[:m]))
+        product, out = backend(V).sparse_product, namespace(V).empty_like(V)
+        out[:m] = product(self.matrix(w), contiguous(V[m:]))
+        out[m:] = product(self._turned(w), contiguous(V[:m]))
         out *= 0.5
         return out
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
         """v ↦ 𝒜*(w)v, for one w and many v."""
-        G = self.matrix(np.asarray(w, dtype=float))
-        turned, m = G.T, self.shape[0]
-        return lambda v: 0.5 * np.concatenate([G @ v[m:], turned @ v[:m]])
+        G, turned, m = self.matrix(w), self._turned(w), self.shape[0]
+        return lambda v: 0.5 * namespace(v).concat([G @ v[m:], turned @ v[:m]])
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         check_weights(self.size, w)
+        if not self.place.is_host:
+            return super().adjoint_matrix(w)
         G = 0.5 * self.matrix(np.asarray(w, dtype=float)).toarray()
         m, n = self.shape
         return np.block([[np.zeros((m, m)), G], [G.T, np.zeros((n, n))]])
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         check_matrix(self.order, M)
-        return M[self.rows, self.shape[0] + self.cols].astype(np.float64, copy=False)
+        return as_double(M[self.rows, self.shape[0] + self.cols])
 
     def by_row(self) -> tuple[Any, Any, Any]:
         """Where the entries of each row start, their columns, and which entry each is."""
@@ -88,20 +90,20 @@ class BlockEntries(LinearMap):
 
     def by_column(self) -> tuple[Any, Any, Any]:
         """The same for each column, and rows."""
-        starts, indices, entry = self._pattern
-        return cpu.index_array(starts), cpu.index_array(indices), entry
+        return self._pattern
 
     @cached_property
     def _starts(self) -> cpu.Indices:
-        counts = np.bincount(self.rows, minlength=self.shape[0])
-        return cpu.index_array(np.concatenate([[0], np.cumsum(counts)]))
+        found: cpu.Indices = backend(self.rows).starts(self.rows, self.shape[0])
+        return found
 
     @cached_property
     def _pattern(self) -> tuple[Any, Any, Any]:
         """Gᵀ's row starts, its column indices, and which entry each of them is."""
-        numbered = self.matrix(np.arange(self.size, dtype=np.int32)).tocsc()
-        return numbered.indptr, numbered.indices, numbered.data
+        found: tuple[Any, Any, Any] = backend(self.cols).turned(self._starts, self.cols, self.shape)
+        return found
 
     def _turned(self, w: Floats) -> sparse.csr_array:
         starts, indices, entry = self._pattern
-        return sparse.csr_array((w[entry], indices, starts), shape=self.shape[::-1])
+        found: sparse.csr_array = backend(w).csr(w[entry], indices, starts, self.shape[::-1])
+        return found

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.backends.arrays import as_double, at_home, norm, precision
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 
 WIDEST, ORTHONORMAL = 2000, 1e-11
@@ -58,8 +59,9 @@ class Congruence(LinearMap):
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         """Xᵀ ℬ*(w) X, without a product of X with the identity."""
-        X = self.X.toarray() if sparse.issparse(self.X) else self.X
-        product: Floats = np.asarray(self.X.T @ self.base.adjoint(w, X), dtype=np.float64)
+        X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
+        product: Floats = self.X.T @ self.base.adjoint(w, X)
+        product = as_double(product)
         return 0.5 * (product + product.T)
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
@@ -69,9 +71,9 @@ class Congruence(LinearMap):
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel."""
-        squares = self.X.multiply(self.X) if sparse.issparse(self.X) else np.square(self.X)
-        sizes = np.sqrt(np.ravel(np.asarray(squares.sum(axis=1), dtype=float)))
-        off = 4 * np.finfo(self.X.dtype).eps * np.sqrt(self.order) * sizes * np.linalg.norm(L)
+        sizes = self._row_sizes
+        eps = precision(self.X.data if hasattr(self.X, "nnz") else self.X)
+        off = 4 * eps * self.order**0.5 * norm(L) * sizes
         return self.base.error_of_rows(off, self.X @ L, z)
 
     def identity_weights(self) -> NDArray[np.float64] | None:
@@ -80,7 +82,17 @@ class Congruence(LinearMap):
         return None if weights is None else weights / (1.0 - ORTHONORMAL * self.order)
 
     @cached_property
+    def _row_sizes(self) -> NDArray[np.float64]:
+        """‖x_i‖ of every row."""
+        X = at_home(self).X
+        squares = X.multiply(X) if sparse.issparse(X) else np.square(X)
+        sizes = np.sqrt(np.ravel(np.asarray(squares.sum(axis=1), dtype=float)))
+        return self.place.put(sizes)
+
+    @cached_property
     def _orthonormal(self) -> bool:
+        if not self.place.is_host:
+            return at_home(self)._orthonormal
         if self.order > min(self.X.shape[0], WIDEST) or self.X.dtype != np.float64:
             return False
         gram = self.X.T @ self.X

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.backends.arrays import as_double, backend, beside, host, moved, namespace
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -39,31 +40,32 @@ class PairDistances(LinearMap):
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w) off its diagonal, built at the first adjoint."""
-        return cpu.Pattern.from_pairs(self.rows, self.cols, self.order)
+        pattern = cpu.Pattern.from_pairs(host(self.rows), host(self.cols), self.order)
+        return moved(pattern, self.place)
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """(u_i − u_j)·(v_i − v_j) for every pair."""
         check_factors(self.order, U, V)
-        return cpu.gather_distances(U, V, self.rows, self.cols)
+        return backend(U).gather_distances(U, V, self.rows, self.cols)
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         """scale · (w_ia − w_ja)(w_ib − w_jb) for every pair (i, j) and every a ≤ b."""
         check_factors(self.order, W)
         a, b, scale = triangle(W.shape[1])
         differences = W[self.rows] - W[self.cols]
-        products: NDArray[np.float64] = differences[:, a] * differences[:, b] * scale
-        return products
+        products: NDArray[np.float64] = differences[:, a] * differences[:, b]
+        return products * beside(W, scale)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """|δ‖l_i − l_j‖²| ≤ 2‖l_i − l_j‖(o_i + o_j) + (o_i + o_j)²."""
-        both = off[self.rows] + off[self.cols]
-        return both * (2 * np.sqrt(np.abs(z)) + both) + self.error(L, z)
+        xp, both = namespace(z), off[self.rows] + off[self.cols]
+        return both * (2 * xp.sqrt(xp.abs(z)) + both) + self.error(L, z)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""
         check_weights(self.size, w)
         check_factors(self.order, V)
-        return cpu.scatter_distances(w, V, self.pattern)
+        return backend(V).scatter_distances(w, V, self.pattern)
 
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
         """𝒜*(w), a Laplacian, as a sparse matrix."""
@@ -71,12 +73,14 @@ class PairDistances(LinearMap):
         return cpu.laplacian_matrix(w, self.pattern)
 
     def adjoint_matrix(self, w: Floats) -> Floats:
+        if not self.place.is_host:
+            return super().adjoint_matrix(w)
         dense: Floats = self.adjoint_sparse(w).toarray()
         return dense
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """M_ii + M_jj − 2 M_ij for every pair."""
         check_matrix(self.order, M)
-        M = M.astype(np.float64, copy=False)
-        diagonal = M.diagonal()
+        M = as_double(M)
+        diagonal = namespace(M).linalg.diagonal(M)
         return diagonal[self.rows] + diagonal[self.cols] - 2 * M[self.rows, self.cols]

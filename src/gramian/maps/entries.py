@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.backends.arrays import as_double, at_home, backend, beside, host, moved
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -17,6 +18,7 @@ from gramian.maps.base import (
     check_order,
     check_weights,
     index_columns,
+    row_norms,
 )
 from gramian.maps.triangle import triangle
 
@@ -36,12 +38,13 @@ class Entries(LinearMap):
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w), built at the first adjoint."""
-        return cpu.Pattern.from_pairs(self.rows, self.cols, self.order)
+        pattern = cpu.Pattern.from_pairs(host(self.rows), host(self.cols), self.order)
+        return moved(pattern, self.place)
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """½ (u_i·v_j + u_j·v_i) for every pair."""
         check_factors(self.order, U, V)
-        return cpu.gather_entries(U, V, self.rows, self.cols)
+        return backend(U).gather_entries(U, V, self.rows, self.cols)
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         """scale · ½ (w_ia w_jb + w_ib w_ja) for every pair (i, j) and every a ≤ b."""
@@ -50,11 +53,11 @@ class Entries(LinearMap):
         left, right = W[self.rows], W[self.cols]
         products = left[:, a] * right[:, b]
         products += left[:, b] * right[:, a]
-        return products * (0.5 * scale)
+        return products * beside(W, 0.5 * scale)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """|δ(l_i·l_j)| ≤ o_i ‖l_j‖ + o_j ‖l_i‖ + o_i o_j."""
-        rows = np.linalg.norm(L, axis=1)
+        rows = row_norms(L)
         i, j = self.rows, self.cols
         return off[i] * rows[j] + off[j] * rows[i] + off[i] * off[j] + self.error(L, z)
 
@@ -62,7 +65,7 @@ class Entries(LinearMap):
         """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V."""
         check_weights(self.size, w)
         check_factors(self.order, V)
-        return cpu.scatter_entries(w, V, self.pattern)
+        return backend(V).scatter_entries(w, V, self.pattern)
 
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
         """𝒜*(w) as a sparse matrix."""
@@ -70,16 +73,21 @@ class Entries(LinearMap):
         return cpu.entries_matrix(w, self.pattern)
 
     def adjoint_matrix(self, w: Floats) -> Floats:
+        if not self.place.is_host:
+            return super().adjoint_matrix(w)
         dense: Floats = self.adjoint_sparse(w).toarray()
         return dense
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """M_ij for every pair."""
         check_matrix(self.order, M)
-        return M[self.rows, self.cols].astype(np.float64, copy=False)
+        return as_double(M[self.rows, self.cols])
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         """1 on one copy of each diagonal entry, where all of them are there."""
+        if not self.place.is_host:
+            known = at_home(self).identity_weights()
+            return None if known is None else self.place.put(known)
         diagonal = np.flatnonzero(self.rows == self.cols)
         found, first = np.unique(self.rows[diagonal], return_index=True)
         if found.size < self.order:

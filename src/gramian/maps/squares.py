@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.arrays import namespace, precision
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
 
 
@@ -24,7 +25,7 @@ class Squares(LinearMap):
         check_factors(self.order, U, V)
         left = self.vectors.T @ U
         right = left if V is U else self.vectors.T @ V
-        return np.einsum("kr,kr->k", left, right)
+        return namespace(U).sum(left * right, axis=1)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         check_weights(self.size, w)
@@ -38,5 +39,7 @@ class Squares(LinearMap):
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """A sum of many terms may be far smaller than they are."""
-        rows = np.abs(self.vectors).T @ np.abs(L)
-        return 8 * np.finfo(float).eps * np.sqrt(self.order) * np.einsum("kr,kr->k", rows, rows)
+        xp = namespace(L)
+        rows = xp.abs(self.vectors).T @ xp.abs(L)
+        found: NDArray[np.float64] = 8 * precision(L) * self.order**0.5 * xp.sum(rows**2, axis=1)
+        return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import namespace, zeros
 from gramian.maps.base import Floats, LinearMap, check_order, check_weights
 
 
@@ -23,13 +24,13 @@ class Stack(LinearMap):
             raise ValueError(f"maps side by side need one order, got {sorted(orders)}")
         self.order = orders.pop()
         self.size = sum(map.size for map in self.maps)
-        self._ends = np.cumsum([map.size for map in self.maps])[:-1]
+        self._ends = [int(end) for end in np.cumsum([map.size for map in self.maps])[:-1]]
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
-        return self._joined([map.bilinear(U, V) for map in self.maps])
+        return self._joined([map.bilinear(U, V) for map in self.maps], U)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
-        total = np.zeros(V.shape, dtype=V.dtype)
+        total = namespace(V).zeros_like(V)
         for map, part in self.split(w):
             total += map.adjoint(part, V)
         return total
@@ -41,32 +42,35 @@ class Stack(LinearMap):
         return total
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
-        return self._joined([map.of_matrix(M) for map in self.maps])
+        return self._joined([map.of_matrix(M) for map in self.maps], M)
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
-        k = W.shape[1]
+        k, xp = W.shape[1], namespace(W)
         rows = [map.columns(W) for map in self.maps]
-        return np.vstack(rows) if rows else np.zeros((0, k * (k + 1) // 2))
+        empty = xp.zeros((0, k * (k + 1) // 2), dtype=W.dtype)
+        return xp.concat(rows, axis=0) if rows else empty
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
         """Those of the maps, side by side."""
         pairs = [map.fixed(L) for map in self.maps]
 
         def adjoint(w: Floats) -> Floats:
-            total = np.zeros(L.shape)
+            total = namespace(L).zeros_like(L)
             for (_, back), (_, part) in zip(pairs, self.split(w), strict=True):
                 total += back(part)
             return total
 
-        return lambda D: self._joined([forward(D) for forward, _ in pairs]), adjoint
+        return lambda D: self._joined([forward(D) for forward, _ in pairs], D), adjoint
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        return self._joined([map.error(L, part) for map, part in self.split(z)])
+        return self._joined([map.error(L, part) for map, part in self.split(z)], L)
 
     def split(self, w: Floats) -> Iterator[tuple[LinearMap, Floats]]:
         """Each map with its own part of a vector."""
         check_weights(self.size, w)
-        return zip(self.maps, np.split(w, self._ends), strict=bool(self.maps))
+        starts = [0, *self._ends]
+        parts = [w[a:b] for a, b in zip(starts, [*self._ends, self.size], strict=True)]
+        return zip(self.maps, parts, strict=bool(self.maps))
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         """Those of the first map that has some."""
@@ -78,5 +82,6 @@ class Stack(LinearMap):
                 return np.concatenate(weights)
         return None
 
-    def _joined(self, parts: list[Floats]) -> NDArray[np.float64]:
-        return np.concatenate(parts) if parts else np.zeros(0)
+    def _joined(self, parts: list[Floats], like: Floats) -> NDArray[np.float64]:
+        xp = namespace(like)
+        return xp.concat(parts) if parts else zeros((0,), like)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
-from gramian.backends import cpu
+from gramian.backends.arrays import Placed, backend, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -22,7 +22,7 @@ WHOLE = 2000
 """Points whose graph may fill in altogether."""
 
 
-class GroundedRoot:
+class GroundedRoot(Placed):
     """R (n × (n − 1)) with RᵀPR = I for the Laplacian P of a connected graph, and first row 0.
 
     P without its first row and column is CCᵀ, C sparse and lower triangular after a permutation
@@ -47,24 +47,29 @@ class GroundedRoot:
             raise ValueError("the graph is not connected: its Laplacian has no such root")
         self.C = sp.csc_array(lu.L @ sp.diags_array(np.sqrt(pivots)))
         self.C.sort_indices()
-        self.place = lu.perm_r
+        self.rows = lu.perm_r
         self.n = laplacian.shape[0]
         self.order = self.n - 1
         self._last: tuple[Floats, Floats] | None = None
 
     def __matmul__(self, Y: Floats) -> Floats:
         """RY, found again where the last Y comes again, as it does within one evaluation."""
-        if self._last is None or not np.array_equal(self._last[0], Y):
-            L = np.zeros((self.n, Y.shape[1]))
-            L[1:] = cpu.triangular_solve(self.C, Y, transposed=True)[self.place]
-            self._last = (Y.copy(), L)
-        return self._last[1]
+        xp, last = namespace(Y), self._last
+        if last is None or last[0].shape != Y.shape or not bool(xp.all(last[0] == Y)):
+            L = self._zeros(Y)
+            L[1:] = backend(Y).triangular_solve(self.C, Y, transposed=True)[self.rows]
+            self._last = last = (xp.asarray(Y, copy=True), L)
+        return last[1]
+
+    def _zeros(self, Y: Floats) -> Floats:
+        zeros: Floats = self.place.zeros((self.n, Y.shape[1]))
+        return zeros
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
-        B = np.empty((self.order, V.shape[1]))
-        B[self.place] = V[1:]
-        return cpu.triangular_solve(self.C, B)
+        B = namespace(V).empty_like(V[1:])
+        B[self.rows] = V[1:]
+        return backend(V).triangular_solve(self.C, B)
 
     def congruence(self, *matrices: Any) -> Callable[[Floats], Floats]:
         """v ↦ Rᵀ(Σ matrices)Rv for a vector v."""
@@ -72,14 +77,14 @@ class GroundedRoot:
         def product(v: Floats) -> Floats:
             placed = (self @ v[:, None])[:, 0]
             total = sum(matrix @ placed for matrix in matrices)
-            return self.transposed(np.asarray(total)[:, None])[:, 0]
+            return self.transposed(total[:, None])[:, 0]
 
         return product
 
     def coordinates(self, L: Floats) -> Floats:
         """Y with RY = L less its first row."""
-        Z = np.empty((self.order, L.shape[1]))
-        Z[self.place] = L[1:] - L[0]
+        Z = namespace(L).empty_like(L[1:])
+        Z[self.rows] = L[1:] - L[0]
         coordinates: Floats = self.C.T @ Z
         return coordinates
 

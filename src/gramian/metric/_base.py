@@ -129,6 +129,7 @@ class MetricLearner(
             "time_limit": self.time_limit,
             "random_state": self.random_state,
             "progress": self.progress,
+            "device": self.device,
         }
         options |= changes
         if options["rank"] is not None:

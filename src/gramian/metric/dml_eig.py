@@ -89,7 +89,7 @@ class DMLEig(KernelMetricLearner):
         The largest rank of S less its floor.
     init : fitted metric learner, optional
         Start from its metric.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`. ``solver="frank-wolfe"`` is the paper's, improved.
 
     Attributes
@@ -139,6 +139,7 @@ class DMLEig(KernelMetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -156,6 +157,7 @@ class DMLEig(KernelMetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> DMLEig:
         """Learn the metric from labelled samples.

@@ -55,7 +55,7 @@ class KTA(KernelMetricLearner):
         3000 features and samples it is 40 unless told.
     init : fitted metric learner, optional
         Start from its metric instead of from nothing.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -100,6 +100,7 @@ class KTA(KernelMetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -115,6 +116,7 @@ class KTA(KernelMetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> KTA:
         """Learn the metric from labelled samples.

@@ -41,7 +41,7 @@ class LinearSeparation(MetricLearner):
         3000 features and samples it is 40 unless told.
     init : fitted metric learner, optional
         Start from its metric instead of from nothing.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -72,6 +72,7 @@ class LinearSeparation(MetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.lam = lam
@@ -84,6 +85,7 @@ class LinearSeparation(MetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> LinearSeparation:
         """Learn the metric from labelled samples.

@@ -91,7 +91,7 @@ class LMNN(MetricLearner):
         The largest rank of M; the certificate then says what the limit can cost.
     init : fitted metric learner, optional
         Start from its metric.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -136,6 +136,7 @@ class LMNN(MetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -150,6 +151,7 @@ class LMNN(MetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> LMNN:
         """Learn the metric from labelled samples.

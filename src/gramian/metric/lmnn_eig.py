@@ -79,7 +79,7 @@ class LMNNEig(MetricLearner):
         The largest rank of S.
     init : fitted metric learner, optional
         Start from its metric.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -116,6 +116,7 @@ class LMNNEig(MetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -132,6 +133,7 @@ class LMNNEig(MetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> LMNNEig:
         """Learn the metric from labelled samples.

@@ -46,7 +46,7 @@ class TripletMetric(MetricLearner):
         The largest rank of M; the certificate then says what the limit can cost.
     init : fitted metric learner, optional
         Start from its metric.
-    solver, tol, max_iter, time_limit, random_state, progress :
+    solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -88,6 +88,7 @@ class TripletMetric(MetricLearner):
         init: Any = None,
         random_state: Any = None,
         progress: bool = False,
+        device: Any = None,
     ) -> None:
         self.n_components = n_components
         self.n_neighbors = n_neighbors
@@ -101,6 +102,7 @@ class TripletMetric(MetricLearner):
         self.init = init
         self.random_state = random_state
         self.progress = progress
+        self.device = device
 
     def fit(self, X: Any, y: ArrayLike) -> TripletMetric:
         """Learn the metric from labelled samples: the triplets of nearest targets and impostors.

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import HOST, Place, Placed
+
 Array = NDArray[np.floating]
 
 
@@ -36,6 +38,8 @@ class SymmetricOperator:
     """What is known of its structure, for a proof of its smallest eigenvalue (see `proofs`)."""
     errors: Callable[[], Array] | None = None
     """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` is made with."""
+    place: Place = HOST
+    """Where it is multiplied."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -49,7 +53,9 @@ class SymmetricOperator:
         return np.zeros(self.order) if self.errors is None else self.errors()
 
     def __neg__(self) -> SymmetricOperator:
-        return SymmetricOperator(self.order, lambda V: -self.product(V), lambda: -self.dense())
+        return SymmetricOperator(
+            self.order, lambda V: -self.product(V), lambda: -self.dense(), place=self.place
+        )
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,7 @@ class Growth:
         return float(room / self.slope) if self.slope > 0 else None
 
 
-class Objective(ABC):
+class Objective(Placed, ABC):
     """A convex F of a symmetric matrix of a given order."""
 
     order: int

@@ -13,6 +13,16 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from gramian.backends.arrays import (
+    at_home,
+    beside,
+    host,
+    inner,
+    largest,
+    moved,
+    namespace,
+    relocated,
+)
 from gramian.losses import Loss
 from gramian.losses.base import error_of, least_squares_of, recession_of
 from gramian.maps import (
@@ -93,12 +103,19 @@ class Composite(Objective):
         self.wide = isinstance(map, BlockEntries)
         self.dense_numbers = max(map.dense_numbers, dense_numbers(self.C))
 
+    def with_linear(self, C: Any) -> Composite:
+        """The same with another linear term, sharing map and loss; at the same place."""
+        if not self.place.is_host:
+            changed = at_home(self).with_linear(C)
+            return relocated(self, changed, C=moved(changed.C, self.place))
+        return Composite(self.map, self.loss, C, constant=self.constant)
+
     def image(self, L: Array) -> CompositeImage:
         CL = self.C @ L
-        return CompositeImage(L, self.map.bilinear(L, L), _inner(L, CL), CL)
+        return CompositeImage(L, self.map.bilinear(L, L), inner(L, CL), CL)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
-        return CompositeImage(X[:, :0], self.map.bilinear(X, Y), _inner(X, self.C @ Y), X[:, :0])
+        return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])
 
     def value(self, image: CompositeImage) -> float:
         return self.loss.value(image.z) + image.linear + self.constant
@@ -112,13 +129,15 @@ class Composite(Objective):
 
     def beside(self, image: CompositeImage, V: Array) -> Beside:
         """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map."""
-        Z, z, linear = self.map.columns(V), image.z, svec(V.T @ (self.C @ V))
+        Z, z, linear = self.map.columns(V), image.z, svec(host(V.T @ (self.C @ V)))
 
         def taken(S: Array) -> CompositeImage:
             s = svec(S)
-            return CompositeImage(V[:, :0], z + Z @ s, image.linear + float(linear @ s), V[:, :0])
+            moved = z + Z @ beside(Z, s)
+            return CompositeImage(V[:, :0], moved, image.linear + float(linear @ s), V[:, :0])
 
-        return Beside(self.loss.curvature(z, Z), Z.T @ self.loss.gradient(z) + linear, taken)
+        slope = host(Z.T @ self.loss.gradient(z)) + linear
+        return Beside(host(self.loss.curvature(z, Z)), slope, taken)
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """𝒜*(w) + C."""
@@ -137,27 +156,38 @@ class Composite(Objective):
             self.order,
             product,
             lambda: self.map.adjoint_matrix(w) + self.C.dense(),
-            lambda: composite_form(self.map, w, self.C),
-            lambda: composite_errors(self.map, w, self.C),
+            lambda: self._form(w),
+            lambda: composite_errors(at_home(self.map), host(w), at_home(self.C)),
+            self.place,
         )
+
+    def _form(self, w: Array) -> Any:
+        """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""
+        if isinstance(self.map, BlockEntries):
+            return composite_form(self.map, w, at_home(self.C))
+        return composite_form(at_home(self.map), host(w), at_home(self.C))
 
     def rounding(self, image: CompositeImage) -> float:
         """Of the loss and its slope along z, of ⟨C, M⟩, and of z where data come before it."""
-        w = self.loss.gradient(image.z)
-        along = float(np.sum(np.abs(w * image.z)))
+        w, xp = self.loss.gradient(image.z), namespace(image.z)
+        along = float(xp.sum(xp.abs(w * image.z)))
         terms = abs(self.loss.value(image.z)) + abs(image.linear) + abs(self.constant) + along
         longest = rounded_sum(max(image.factor.shape))
         found = float(
             4 * rounded_sum(1) * terms
             + longest * along
             + error_of(self.loss, image.z)
-            + float(np.abs(w) @ self.map.error(image.factor, image.z))
+            + float(xp.abs(w) @ self.map.error(image.factor, image.z))
         )
-        linear = longest * size_of(self.C) * float(np.sum(image.factor * image.factor))
+        linear = longest * self._size_of_C * inner(image.factor, image.factor)
         if linear > SMALL_ROUNDING * terms:  # entries tell more than norms
-            sizes = np.abs(image.factor)
-            linear = min(linear, longest * _inner(sizes, absolute_product(self.C, sizes)))
+            sizes = xp.abs(image.factor)
+            linear = min(linear, longest * inner(sizes, absolute_product(self.C, sizes)))
         return found + linear
+
+    @cached_property
+    def _size_of_C(self) -> float:
+        return size_of(self.C)
 
     def gradient_factor(self, image: CompositeImage) -> Array:
         """2(𝒜*(w)L + CL) with the CL at hand."""
@@ -166,12 +196,15 @@ class Composite(Objective):
     def recession(self, image: CompositeImage) -> tuple[float, float]:
         """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""
         L = image.factor
-        noise = ROUNDED_IMAGE * float(np.sum(L * L)) + self.map.error(L, image.z)
-        unsure = rounded_sum(self.order) * size_of(self.C) * float(np.sum(L * L))
+        noise = ROUNDED_IMAGE * inner(L, L) + self.map.error(L, image.z)
+        unsure = rounded_sum(self.order) * self._size_of_C * inner(L, L)
         return recession_of(self.loss, image.z, noise) + image.linear, unsure
 
     def flattened(self, V: Array) -> Array:
         """Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be."""
+        if not self.place.is_host:
+            flat: Array = self.place.put(at_home(self).flattened(host(V)))
+            return flat
         noise = np.full(self.map.size, 1e-15 * float(np.sum(V * V)))
         for _ in range(FLATTENING):
             z = self.map.bilinear(V, V)
@@ -204,24 +237,26 @@ class Composite(Objective):
 
     def subspace(self, W: Array) -> CompositeRestriction:
         return CompositeRestriction(
-            self.loss, self.map.columns(W), svec(W.T @ (self.C @ W)), self.constant
+            self.loss, self.map.columns(W), svec(host(W.T @ (self.C @ W))), self.constant
         )
 
     def subspace_cost(self, columns: int) -> int:
         return self.map.size * triangle_size(columns)
 
     def blend(self, image: CompositeImage, other: CompositeImage) -> Blend:
+        xp = namespace(image.z)
+
         def take(alpha: float, beta: float) -> CompositeImage:
-            kept = [(np.sqrt(s), i) for s, i in ((alpha, image), (beta, other)) if s > 0]
+            kept = [(float(np.sqrt(s)), i) for s, i in ((alpha, image), (beta, other)) if s > 0]
             empty = [image.factor[:, :0]]
             return CompositeImage(
-                np.hstack([root * i.factor for root, i in kept] or empty),
+                xp.concat([root * i.factor for root, i in kept] or empty, axis=1),
                 alpha * image.z + beta * other.z,
                 alpha * image.linear + beta * other.linear,
-                np.hstack([root * i.CL for root, i in kept] or empty),
+                xp.concat([root * i.CL for root, i in kept] or empty, axis=1),
             )
 
-        images = np.column_stack([image.z, other.z])
+        images = xp.stack([image.z, other.z], axis=1)
         linear = np.array([image.linear, other.linear])
         return Blend(CompositeRestriction(self.loss, images, linear, self.constant), take)
 
@@ -230,14 +265,14 @@ class Composite(Objective):
         cross = self.map.bilinear(L, direction)
         square = self.map.bilinear(direction, direction)
         C_direction = self.C @ direction
-        images = np.column_stack([image.z, cross, square])
-        linear = np.array([image.linear, _inner(L, C_direction), _inner(direction, C_direction)])
+        images = namespace(L).stack([image.z, cross, square], axis=1)
+        linear = np.array([image.linear, inner(L, C_direction), inner(direction, C_direction)])
 
         def take(mu: float) -> CompositeImage:
             theta = np.array([1.0, 2 * mu, mu * mu])
             return CompositeImage(
                 L + mu * direction,
-                images @ theta,
+                images @ beside(images, theta),
                 float(linear @ theta),
                 image.CL + mu * C_direction,
             )
@@ -245,11 +280,7 @@ class Composite(Objective):
         return Line(CompositeRestriction(self.loss, images, linear, self.constant), take)
 
     def value_dense(self, M: Array) -> float:
-        return (
-            self.loss.value(self.map.of_matrix(M))
-            + float(np.sum(M * self.C.dense()))
-            + self.constant
-        )
+        return self.loss.value(self.map.of_matrix(M)) + inner(M, self.C.dense()) + self.constant
 
     def gradient_dense(self, M: Array) -> Array:
         w = self.loss.gradient(self.map.of_matrix(M))
@@ -257,9 +288,10 @@ class Composite(Objective):
 
     def metric(self) -> Array | None:
         """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
-        if self._image_root is None or self._image_root[1].shape[1]:
+        root = at_home(self)._image_root
+        if root is None or root[1].shape[1]:
             return None
-        return self.map.adjoint_matrix(np.ones(self.map.size))
+        return self.map.adjoint_matrix(self.place.put(np.ones(self.map.size)))
 
     def whitened(self) -> Whitening | None:
         """Distances along a connected graph, in coordinates where its Laplacian is the identity.
@@ -273,6 +305,8 @@ class Composite(Objective):
     @cached_property
     def _whitening(self) -> Whitening | None:
         assert isinstance(self.map, PairDistances)
+        if not self.place.is_host:
+            return self._moved_whitening()
         laplacian = self.map.adjoint_sparse(np.ones(self.map.size))
         connected = connected_components(laplacian, directed=False, return_labels=False) == 1
         if not (connected and self._blind_to_shifts()):
@@ -282,6 +316,15 @@ class Composite(Objective):
         objective = Composite(map, self.loss, Rooted(self.C, root), constant=self.constant)
         return Whitening(objective, root.__matmul__, root.coordinates)
 
+    def _moved_whitening(self) -> Whitening | None:
+        """That of the objective at home, at this place."""
+        known = at_home(self).whitened()
+        if known is None:
+            return None
+        objective = moved(known.objective, self.place)
+        root = objective.map.root
+        return Whitening(objective, root.__matmul__, root.coordinates)
+
     def _blind_to_shifts(self) -> bool:
         """Whether C1 = 0, beside its product with a random vector."""
         ones = np.ones((self.order, 1))
@@ -289,7 +332,9 @@ class Composite(Objective):
         return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
 
     def halves(self, dtype: Any = float) -> Halves | None:
-        """Squares of some entries of a block, beside a multiple of the trace."""
+        """Squares of some entries of a block, beside a multiple of the trace; on the host."""
+        if not self.place.is_host:
+            return None
         key = np.dtype(dtype)
         if key not in self._halved:
             self._halved[key] = self._halves(key)
@@ -302,7 +347,7 @@ class Composite(Objective):
     def _halves(self, dtype: Any) -> Halves | None:
         squares = least_squares_of(self.loss)
         C = self.C
-        even = isinstance(C, LowRankPlusIdentity) and not C.weights.size and C.scale > 0
+        even = isinstance(C, LowRankPlusIdentity) and not C.weights.shape[0] and C.scale > 0
         if squares is None or not even or not isinstance(self.map, BlockEntries):
             return None
         return Halves.of(self.map, self.loss, squares, 2.0 * C.lower, dtype)
@@ -315,13 +360,13 @@ class Composite(Objective):
         white = self.whitened() if self.order > PENCIL_ORDER else None
         if white is None or w is None:
             return
-        inner = white.objective
-        assert isinstance(inner, Composite) and isinstance(inner.map, WhitenedDistances)
-        bottom = lowest(inner.dual_operator(w), seconds=seconds)
+        evened = white.objective
+        assert isinstance(evened, Composite) and isinstance(evened.map, WhitenedDistances)
+        bottom = lowest(evened.dual_operator(w), seconds=seconds)
         shift = max(0.0, -bottom.value)
         if bottom.how == "eigenvalues":  # of coordinates that are white to rounding only
-            shift = shift * (1 + 1e-9) + 1e-14 * float(np.abs(w).max())
-        found = self._dual_point(w + shift * inner.map.kept)
+            shift = shift * (1 + 1e-9) + 1e-14 * largest(w)
+        found = self._dual_point(w + shift * evened.map.kept)
         yield replace(found, how=bottom.how, miss=bottom.miss)
 
     def smoothed(self, mu: float) -> Composite | None:
@@ -349,7 +394,8 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
-        shift = None if self._image_root is None else self._pencil_shift(w)
+        home = at_home(self)
+        shift = None if home._image_root is None else home._pencil_shift(host(w))
         if shift is not None:
             yield self._dual_point(w + shift)
 
@@ -399,6 +445,8 @@ class Composite(Objective):
 
     def _vector_gradient(self, w: Array) -> Callable[[Array], Array]:
         """v ↦ (𝒜*(w) + C)v, as one sparse matrix where both are sparse."""
+        if not self.place.is_host:
+            return self._moved_gradient(w)
         if isinstance(self.map, Entries | PairDistances) and isinstance(self.C, Sparse):
             matrix = self.map.adjoint_sparse(w) + self.C.matrix
             return lambda v: matrix @ v
@@ -411,8 +459,8 @@ class Composite(Objective):
         quick = self.map.vector_product(w)
         if quick is not None:
             return lambda v: quick(v) + self.C @ v
+        return self._moved_gradient(w)
+
+    def _moved_gradient(self, w: Array) -> Callable[[Array], Array]:
+        """The same with vectors as matrices of one column."""
         return lambda v: self.map.adjoint(w, v[:, None])[:, 0] + self.C @ v
-
-
-def _inner(U: Array, V: Array) -> float:
-    return float(np.sum(U * V))

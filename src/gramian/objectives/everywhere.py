@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, side_by_side
 from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
 from gramian.maps.triangle import triangle, triangle_size
@@ -57,7 +58,7 @@ class BlockSquares(Objective):
 
     def pair_image(self, X: Array, Y: Array) -> BlockImage:
         (X1, X2), (Y1, Y2) = self._halved(X), self._halved(Y)
-        return BlockImage(X[:, :0], 0.5 * np.hstack([X1, Y1]), np.hstack([Y2, X2]))
+        return BlockImage(X[:, :0], 0.5 * side_by_side([X1, Y1]), side_by_side([Y2, X2]))
 
     def value(self, image: BlockImage) -> float:
         return 0.5 * self.weight * _inner(image, image)
@@ -95,7 +96,7 @@ class BlockSquares(Objective):
 
         def product(D: Array) -> Array:
             D1, D2 = self._halved(D)
-            change = self._times(np.hstack([P, D1]), np.hstack([D2, Q]), image.factor)
+            change = self._times(side_by_side([P, D1]), side_by_side([D2, Q]), image.factor)
             return 2.0 * (self._times(image.left, image.right, D) + change)
 
         return product
@@ -119,7 +120,7 @@ class BlockSquares(Objective):
         def take(alpha: float, beta: float) -> BlockImage:
             kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
             parts = [np.sqrt(s) * i.factor for s, i in kept] or [image.factor[:, :0]]
-            return self.image(np.hstack(parts))
+            return self.image(side_by_side(parts))
 
         return Blend(self._restriction([image, other]), take)
 
@@ -135,7 +136,7 @@ class BlockSquares(Objective):
     def value_dense(self, M: Array) -> float:
         block = M[: self.split, self.split :]
         scaled = block / np.outer(self.units[: self.split], self.units[self.split :])
-        return 0.5 * self.weight * float(np.sum(scaled * scaled))
+        return 0.5 * self.weight * inner(scaled, scaled)
 
     def gradient_dense(self, M: Array) -> Array:
         m, units = self.split, self.units

@@ -12,6 +12,19 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.backends.arrays import (
+    Placed,
+    at_home,
+    beside,
+    contiguous,
+    host,
+    inner,
+    moved,
+    namespace,
+    norm,
+    row_squares,
+    side_by_side,
+)
 from gramian.maps.triangle import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
@@ -63,7 +76,7 @@ def lowered(eigenvalues: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Eigenbasis:
+class Eigenbasis(Placed):
     """A ⪰ V diag(a) Vᵀ and B ⪰ V diag(b) Vᵀ: where 𝓗M = AMA + ½(BM + MB) is a division away.
 
     Equal but for rounding, which is taken off (`lowered`): so ⟨M, 𝓗M⟩ is never less than it is
@@ -77,7 +90,7 @@ class Eigenbasis:
     @cached_property
     def H(self) -> Array:
         """𝓗 as elementwise weights a_i a_j + ½(b_i + b_j) on VᵀMV."""
-        return np.outer(self.a, self.a) + 0.5 * np.add.outer(self.b, self.b)
+        return self.a[:, None] * self.a + 0.5 * (self.b[:, None] + self.b)
 
 
 class GramQuadratic(Objective):
@@ -115,16 +128,16 @@ class GramQuadratic(Objective):
 
     def pair_image(self, X: Array, Y: Array) -> GramImage:
         """½(XYᵀ + YXᵀ) = ¼(X + Y)(X + Y)ᵀ − ¼(X − Y)(X − Y)ᵀ."""
-        image = self.image(0.5 * np.hstack([X + Y, X - Y]))
-        return replace(image, signs=np.repeat([1.0, -1.0], X.shape[1]))
+        image = self.image(0.5 * side_by_side([X + Y, X - Y]))
+        return replace(image, signs=beside(X, np.repeat([1.0, -1.0], X.shape[1])))
 
     def value(self, image: GramImage) -> float:
         L = image.factor
         through_A, through_B, plain = L.T @ image.AL, L.T @ image.BL, L.T @ L
         return (
-            _inner(image.signed(through_A), image.signed(through_A).T)
-            + _inner(image.signed(through_B), image.signed(plain).T)
-            + 2 * _inner(image.signed(L.T), image.CL.T)
+            inner(image.signed(through_A), image.signed(through_A).T)
+            + inner(image.signed(through_B), image.signed(plain).T)
+            + 2 * inner(image.signed(L.T), image.CL.T)
             + self.constant
         )
 
@@ -139,7 +152,7 @@ class GramQuadratic(Objective):
                 + L @ image.signed(BL.T @ columns)
                 + 2 * (self.C @ columns)
             )
-            return result.reshape(V.shape)
+            return namespace(V).reshape(result, V.shape)
 
         def dense() -> Array:
             mixed = BL @ image.signed(L.T)
@@ -147,22 +160,24 @@ class GramQuadratic(Objective):
 
         def form() -> Any:
             b = self.B.scale if _is_multiple_of_identity(self.B) else None
-            parts = None if image.signs is not None else quadratic_parts(L, AL, BL, b, self.C)
+            parts = None
+            if image.signs is None:
+                parts = quadratic_parts(host(L), host(AL), host(BL), b, at_home(self.C))
             return None if parts is None else parts.form()
 
         def errors() -> Array:
             """|2AMA + …| ≤ √(h_i h_j) entry by entry, h the row sums of squares."""
-            rows = 2 * np.sum(AL * AL, axis=1) + np.sum(BL * BL, axis=1) + np.sum(L * L, axis=1)
-            return rounded_sum(3 * L.shape[1] + 2) * rows
+            rows = 2 * row_squares(AL) + row_squares(BL) + row_squares(L)
+            return rounded_sum(3 * L.shape[1] + 2) * host(rows)
 
-        return SymmetricOperator(self.order, product, dense, form, errors)
+        return SymmetricOperator(self.order, product, dense, form, errors, self.place)
 
     def recession(self, image: GramImage) -> tuple[float, float]:
         """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, +inf for others: F is a parabola there."""
         trace, (a, b, c) = _square(image.factor), self._sizes
-        curved = np.linalg.norm(image.AL) > FLAT * a * np.sqrt(trace)
-        curved |= _inner(image.factor, image.BL) > FLAT * b * trace
-        slope = np.inf if curved else 2 * _inner(image.factor, image.CL)
+        curved = norm(image.AL) > FLAT * a * np.sqrt(trace)
+        curved |= inner(image.factor, image.BL) > FLAT * b * trace
+        slope = np.inf if curved else 2 * inner(image.factor, image.CL)
         return slope, 2 * FLAT * c * trace
 
     def flat(self) -> Array | None:
@@ -170,9 +185,12 @@ class GramQuadratic(Objective):
         a, b, _ = self._sizes
         if self.order > DENSE_ORDER or a + b == 0:
             return None
+        if not self.place.is_host:
+            known = at_home(self).flat()
+            return None if known is None else self.place.put(known)
         both = self.A.dense() / (a or 1.0) + self.B.dense() / (b or 1.0)
         sizes, vectors = np.linalg.eigh(both)
-        return np.ascontiguousarray(vectors[:, sizes <= FLAT * self.order])
+        return contiguous(vectors[:, sizes <= FLAT * self.order])
 
     def rounding(self, image: GramImage) -> float:
         """LᵀAL, LᵀBL and LᵀCL are off by √n u times |L|ᵀ|A||L| and so on; so are their squares.
@@ -183,18 +201,17 @@ class GramQuadratic(Objective):
         quick = self._rounding(image, value, *(size * trace for size in self._sizes))
         if quick <= SMALL_ROUNDING * value:
             return quick
-        sizes = np.abs(image.factor)
+        sizes = namespace(image.factor).abs(image.factor)
         exact = (
-            float(np.linalg.norm(sizes.T @ absolute_product(matrix, sizes)))
-            for matrix in (self.A, self.B, self.C)
+            norm(sizes.T @ absolute_product(matrix, sizes)) for matrix in (self.A, self.B, self.C)
         )
         return min(quick, self._rounding(image, value, *exact))
 
     def _rounding(self, image: GramImage, value: float, a: float, b: float, c: float) -> float:
         L, unit = image.factor, rounded_sum(self.order)
-        plain = float(np.linalg.norm(L.T @ L))
-        through_A = float(np.linalg.norm(L.T @ image.AL))
-        through_B = float(np.linalg.norm(L.T @ image.BL))
+        plain = norm(L.T @ L)
+        through_A = norm(L.T @ image.AL)
+        through_B = norm(L.T @ image.BL)
         value += abs(self.constant)
         a, b, c = unit * a, unit * b, unit * c
         terms = 2 * a * through_A + a * a + b * plain + unit * through_B * plain + 2 * c
@@ -226,8 +243,10 @@ class GramQuadratic(Objective):
         return product
 
     def subspace(self, W: Array) -> QuadraticRestriction:
-        through_A, through_B, linear = (W.T @ (matrix @ W) for matrix in (self.A, self.B, self.C))
-        Q = symmetric_kron(through_A, through_A) + symmetric_kron(through_B, W.T @ W)
+        through_A, through_B, linear = (
+            host(W.T @ (matrix @ W)) for matrix in (self.A, self.B, self.C)
+        )
+        Q = symmetric_kron(through_A, through_A) + symmetric_kron(through_B, host(W.T @ W))
         return QuadraticRestriction(Q, svec(linear), self.constant)
 
     def subspace_cost(self, columns: int) -> int:
@@ -235,18 +254,18 @@ class GramQuadratic(Objective):
 
     def blend(self, image: GramImage, other: GramImage) -> Blend:
         L, V = image.factor, other.factor
-        LL = _square(L.T @ image.AL) + _inner(L.T @ image.BL, L.T @ L)
-        LV = _square(image.AL.T @ V) + _inner(image.BL.T @ V, L.T @ V)
-        VV = _square(V.T @ other.AL) + _inner(V.T @ other.BL, V.T @ V)
-        linear = np.array([_inner(L, image.CL), _inner(V, other.CL)])
+        LL = _square(L.T @ image.AL) + inner(L.T @ image.BL, L.T @ L)
+        LV = _square(image.AL.T @ V) + inner(image.BL.T @ V, L.T @ V)
+        VV = _square(V.T @ other.AL) + inner(V.T @ other.BL, V.T @ V)
+        linear = np.array([inner(L, image.CL), inner(V, other.CL)])
         Q = np.array([[LL, LV], [LV, VV]])
 
         def take(alpha: float, beta: float) -> GramImage:
             kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
             if not kept:
                 return GramImage(*(block[:, :0] for block in _blocks(image)))
-            scaled = [[np.sqrt(s) * block for block in _blocks(i)] for s, i in kept]
-            return GramImage(*(np.hstack(columns) for columns in zip(*scaled, strict=True)))
+            scaled = [[float(np.sqrt(s)) * block for block in _blocks(i)] for s, i in kept]
+            return GramImage(*(side_by_side(columns) for columns in zip(*scaled, strict=True)))
 
         return Blend(QuadraticRestriction(Q, linear, self.constant), take)
 
@@ -258,7 +277,7 @@ class GramQuadratic(Objective):
         plain = _expansion(L, L, D, D)
         mixed = through_B @ plain.T
         Q = through_A @ through_A.T + 0.5 * (mixed + mixed.T)
-        linear = np.array([_inner(L, image.CL), _inner(D, image.CL), _inner(D, move.CL)])
+        linear = np.array([inner(L, image.CL), inner(D, image.CL), inner(D, move.CL)])
 
         def take(mu: float) -> GramImage:
             pairs = zip(_blocks(image), _blocks(move), strict=True)
@@ -268,8 +287,8 @@ class GramQuadratic(Objective):
 
     def value_dense(self, M: Array) -> float:
         AM = self.A @ M
-        quadratic = _inner(AM, AM.T) + _inner(self.B @ M, M)
-        return quadratic + 2 * _inner(self.C.dense(), M) + self.constant
+        quadratic = inner(AM, AM.T) + inner(self.B @ M, M)
+        return quadratic + 2 * inner(self.C.dense(), M) + self.constant
 
     def gradient_dense(self, M: Array) -> Array:
         BM = self.B @ M
@@ -287,6 +306,9 @@ class GramQuadratic(Objective):
     @cached_property
     def eigenbasis(self) -> Eigenbasis | None:
         """The common eigenvectors of A and B where they commute and the order allows it."""
+        if not self.place.is_host:
+            known = at_home(self).eigenbasis
+            return None if known is None else moved(known, self.place)
         if self._eigenbasis is not None:
             return self._eigenbasis
         if self.order > DENSE_ORDER:
@@ -305,7 +327,7 @@ class GramQuadratic(Objective):
         Its shift by tI costs t·tr M + t²n/4m, where q is strongly convex.
         """
         trace, m = _square(image.factor), self.modulus
-        q = self.value(image) - self.constant - 2 * _inner(image.factor, image.CL)
+        q = self.value(image) - self.constant - 2 * inner(image.factor, image.CL)
 
         def shifted(t: float) -> float:
             return self.constant - q - t * trace - t * t * self.order / (4 * m)
@@ -322,7 +344,10 @@ class GramQuadratic(Objective):
         𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
         exactly where B and C are low-rank plus a multiple of the identity.
         """
-        if self.order > DENSE_ORDER:
+        if not self.place.is_host:
+            home = at_home(self)
+            yield from home.lower_bounds(home.image(host(image.factor)), bottom)
+        elif self.order > DENSE_ORDER:
             yield from self._structured_bound(image)
         elif self.modulus > 0 or (self.eigenbasis is not None and np.any(self.eigenbasis.H > 0)):
             yield self._spectral_bound(image)
@@ -331,8 +356,8 @@ class GramQuadratic(Objective):
         """S = P₊(G − κM): κ > 0 keeps the range of M out of S, for several sizes of κ."""
         G = self.gradient(image).dense()
         M = image.factor @ image.factor.T
-        size = float(np.linalg.norm(M))
-        ratio = float(np.linalg.norm(G)) / size if size > 0 else 0.0
+        size = norm(M)
+        ratio = norm(G) / size if size > 0 else 0.0
         kappas = {0.0, 2 * self.modulus, ratio}
         if self.order > EXACT_ORDER:  # a second each: the one that is best as a rule
             kappas = {2 * self.modulus or ratio}
@@ -347,12 +372,12 @@ class GramQuadratic(Objective):
         R = G - S
         basis = self.eigenbasis
         if basis is None:
-            return _inner(S, M) + _square(R) / (4 * self.modulus)
+            return inner(S, M) + _square(R) / (4 * self.modulus)
         R = basis.V.T @ R @ basis.V
         flat = 1e-14 * np.max(basis.H, initial=0.0) >= basis.H
         if np.max(np.abs(R[flat]), initial=0.0) > 0:
             return np.inf
-        return _inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
+        return inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
 
     def _flat_gap(self, G: Array, M: Array) -> float:
         """S = G but where 𝓗 has curvature: there the least that makes it PSD is added.
@@ -371,11 +396,11 @@ class GramQuadratic(Objective):
         except np.linalg.LinAlgError:
             return np.inf
         across = turned[np.ix_(first, last)]
-        inner = turned[np.ix_(first, first)] - across @ scipy.linalg.cho_solve(factor, across.T)
-        T = _positive_part(-0.5 * (inner + inner.T))
+        core = turned[np.ix_(first, first)] - across @ scipy.linalg.cho_solve(factor, across.T)
+        T = _positive_part(-0.5 * (core + core.T))
         H = basis.H[np.ix_(first, first)]
         there = (basis.V.T @ M @ basis.V)[np.ix_(first, first)]
-        return _inner(G, M) + _inner(T, there) + float(np.sum(T * T / H)) / 4
+        return inner(G, M) + inner(T, there) + float(np.sum(T * T / H)) / 4
 
     @property
     def unit(self) -> float:
@@ -394,7 +419,7 @@ class GramQuadratic(Objective):
             return
         if B.scale <= 0:
             return
-        span = np.hstack([image.AL, C.factor])
+        span = side_by_side([image.AL, C.factor])
         R: Array = scipy.linalg.qr(span, mode="r", check_finite=False)[0][: span.shape[1]]
         moving, still = R[:, : image.AL.shape[1]], R[:, image.AL.shape[1] :]
         fixed, change = (still * C.weights) @ still.T, moving @ moving.T
@@ -438,31 +463,32 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     if not B_dense.any():
         a, V = np.linalg.eigh(A_dense)
         return Eigenbasis(V, lowered(a), np.zeros(order))
-    size = np.linalg.norm(A_dense) * np.linalg.norm(B_dense)
-    if np.linalg.norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
+    size = norm(A_dense) * norm(B_dense)
+    if norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
         return None
-    mix = A_dense / np.linalg.norm(A_dense) + np.sqrt(0.5) * B_dense / np.linalg.norm(B_dense)
+    mix = A_dense / norm(A_dense) + np.sqrt(0.5) * B_dense / norm(B_dense)
     _, V = np.linalg.eigh(mix)
     rotated_A, rotated_B = V.T @ A_dense @ V, V.T @ B_dense @ V
     a, b = np.diag(rotated_A).copy(), np.diag(rotated_B).copy()
-    off = np.linalg.norm(rotated_A - np.diag(a)) * np.linalg.norm(B_dense)
-    off += np.linalg.norm(rotated_B - np.diag(b)) * np.linalg.norm(A_dense)
+    off = norm(rotated_A - np.diag(a)) * norm(B_dense)
+    off += norm(rotated_B - np.diag(b)) * norm(A_dense)
     if off > 1e-11 * size:
         return None
     # What V leaves off the diagonal counts as rounding of both.
-    left_A = np.linalg.norm(rotated_A - np.diag(a))
-    left_B = np.linalg.norm(rotated_B - np.diag(b))
+    left_A = norm(rotated_A - np.diag(a))
+    left_B = norm(rotated_B - np.diag(b))
     return Eigenbasis(V, lowered(a - left_A), lowered(b - left_B))
 
 
 def _is_multiple_of_identity(matrix: Any) -> TypeGuard[LowRankPlusIdentity]:
-    return isinstance(matrix, LowRankPlusIdentity) and matrix.weights.size == 0
+    return isinstance(matrix, LowRankPlusIdentity) and matrix.weights.shape[0] == 0
 
 
 def _expansion(L: Array, KL: Array, D: Array, KD: Array) -> Array:
     """Rows LᵀKL, sym(LᵀKD), DᵀKD of (L+μD)ᵀK(L+μD) over θ = (1, 2μ, μ²), each flattened."""
     cross = L.T @ KD
-    return np.stack([(L.T @ KL).ravel(), (0.5 * (cross + cross.T)).ravel(), (D.T @ KD).ravel()])
+    rows = [host(L.T @ KL), host(0.5 * (cross + cross.T)), host(D.T @ KD)]
+    return np.stack([row.ravel() for row in rows])
 
 
 def _positive_part(S: Array) -> Array:
@@ -476,9 +502,5 @@ def _blocks(image: GramImage) -> tuple[Array, Array, Array, Array]:
     return image.factor, image.AL, image.BL, image.CL
 
 
-def _inner(U: Array, V: Array) -> float:
-    return float(np.sum(U * V))
-
-
 def _square(U: Array) -> float:
-    return float(np.sum(U * U))
+    return inner(U, U)

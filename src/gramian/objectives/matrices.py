@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian import clock
-from gramian.backends import cpu
+from gramian.backends.arrays import Placed, at_home, backend, eye, host, norm, place_of, size
 from gramian.proofs import (
     EXACT_ORDER,
     DenseForm,
@@ -52,7 +52,7 @@ class SymmetricMatrix(Protocol):
     def dense(self) -> Array: ...
 
 
-class Dense:
+class Dense(Placed):
     """A symmetric ndarray; `lower` saves the eigenvalues where a bound is known already.
 
     `floor` is a bound that is known, too, where a better one is of use.
@@ -81,7 +81,7 @@ class Dense:
         return self.array
 
 
-class Sparse:
+class Sparse(Placed):
     """A symmetric scipy sparse matrix."""
 
     def __init__(self, matrix: Any) -> None:
@@ -97,13 +97,14 @@ class Sparse:
         return max(discs, Dense(self.dense()).lower)
 
     def __matmul__(self, V: Array) -> Array:
-        return cpu.sparse_product(self.matrix, V)
+        product: Array = backend(V).sparse_product(self.matrix, V)
+        return product
 
     def dense(self) -> Array:
         return self.matrix.toarray()
 
 
-class LowRankPlusIdentity:
+class LowRankPlusIdentity(Placed):
     """s I + U diag(δ) Uᵀ; with no U, a multiple of the identity."""
 
     def __init__(
@@ -135,15 +136,16 @@ class LowRankPlusIdentity:
 
     def __matmul__(self, V: Array) -> Array:
         product = self.scale * V
-        if self.weights.size:
+        if self.weights.shape[0]:
             product = product + (self.factor * self.weights) @ (self.factor.T @ V)
         return product
 
     def dense(self) -> Array:
-        return self.scale * np.eye(self.order) + (self.factor * self.weights) @ self.factor.T
+        low: Array = (self.factor * self.weights) @ self.factor.T
+        return self.scale * eye(self.order, self.place) + low
 
 
-class GramOperator:
+class GramOperator(Placed):
     """s Xᵀ diag(w) X by products with X alone, for X too wide to form it; w = 1 unless told."""
 
     def __init__(self, X: Any, scale: float = 1.0, weights: Array | None = None) -> None:
@@ -168,7 +170,7 @@ class GramOperator:
         return self.scale * (self.X.T @ XV)
 
     def dense(self) -> Array:
-        return self @ np.eye(self.order)
+        return self @ eye(self.order, self.place)
 
 
 class MatrixSum:
@@ -211,7 +213,7 @@ class Scaled:
         return self.scale * self.matrix.dense()
 
 
-class Rooted:
+class Rooted(Placed):
     """RᵀCR for a root R given by its products."""
 
     lower = -np.inf
@@ -225,10 +227,10 @@ class Rooted:
         return product[:, 0] if V.ndim == 1 else product
 
     def dense(self) -> Array:
-        return self @ np.eye(self.order)
+        return self @ eye(self.order, self.place)
 
 
-class Operator:
+class Operator(Placed):
     """A scipy LinearOperator that its owner says is symmetric."""
 
     def __init__(self, operator: LinearOperator, *, lower: float = -np.inf) -> None:
@@ -236,10 +238,12 @@ class Operator:
         self.order = operator.shape[0]
 
     def __matmul__(self, V: Array) -> Array:
-        return self.operator @ V if V.size else np.zeros(V.shape)
+        """On the host, wherever V is: the operator is its owner's."""
+        product: Array = place_of(V).put(self.operator @ host(V)) if size(V) else 0.0 * V
+        return product
 
     def dense(self) -> Array:
-        return self.operator @ np.eye(self.order)
+        return self @ eye(self.order, self.place)
 
 
 def dense_numbers(matrix: SymmetricMatrix) -> int:
@@ -378,6 +382,7 @@ def _proved_lower(matrix: Any, form: Any) -> float:
 
 def size_of(matrix: Any) -> float:
     """An upper bound on ‖A‖, or about that where only products are known."""
+    matrix = at_home(matrix)
     if isinstance(matrix, Dense):
         return float(np.linalg.norm(matrix.array))
     if isinstance(matrix, Sparse):
@@ -393,11 +398,14 @@ def size_of(matrix: Any) -> float:
         weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
         return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
     probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
-    return float(np.linalg.norm(matrix @ probe))
+    return norm(matrix @ probe)
 
 
 def absolute_product(matrix: Any, V: Array) -> Array:
     """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
+    if at_home(matrix) is not matrix:
+        there: Array = place_of(V).put(absolute_product(at_home(matrix), host(V)))
+        return there
     if isinstance(matrix, Dense):
         return np.abs(matrix.array) @ V
     if isinstance(matrix, Sparse):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, host
 from gramian.losses import Loss
 from gramian.objectives.base import Restriction
 
@@ -35,7 +36,7 @@ class QuadraticRestriction:
 
 @dataclass(frozen=True)
 class CompositeRestriction:
-    """g(Zθ) + cᵀθ + constant, with the images as the columns of Z."""
+    """g(Zθ) + cᵀθ + constant, with the images as the columns of Z, wherever they are."""
 
     loss: Loss
     Z: Array
@@ -47,13 +48,17 @@ class CompositeRestriction:
         return self.loss.quadratic
 
     def value(self, theta: Array) -> float:
-        return self.loss.value(self.Z @ theta) + float(self.c @ theta) + self.constant
+        return self.loss.value(self._at(theta)) + float(self.c @ theta) + self.constant
 
     def gradient(self, theta: Array) -> Array:
-        return self.Z.T @ self.loss.gradient(self.Z @ theta) + self.c
+        return host(self.Z.T @ self.loss.gradient(self._at(theta))) + self.c
 
     def hessian(self, theta: Array) -> Array:
-        return self.loss.curvature(self.Z @ theta, self.Z)
+        return host(self.loss.curvature(self._at(theta), self.Z))
+
+    def _at(self, theta: Array) -> Array:
+        image: Array = self.Z @ beside(self.Z, theta)
+        return image
 
 
 @dataclass(frozen=True)

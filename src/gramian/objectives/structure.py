@@ -32,7 +32,7 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
     if known is None:
         return None
     if isinstance(map, BlockEntries) and known.sparse is None and known.columns == 0:
-        return Bipartite(known.scale, 0.5 * map.matrix(np.asarray(w, dtype=float)))
+        return Bipartite(known.scale, map.matrix(0.5 * w))
     if isinstance(map, Congruence):
         return _span(map, w, known)
     adjoint = adjoint_parts(map, w)

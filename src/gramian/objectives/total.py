@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, namespace
 from gramian.objectives.base import (
     Blend,
     Growth,
@@ -67,7 +68,8 @@ class Sum(Objective):
         duals = [part.dual(i) for part, i in self._with(image)]
         if any(w is None for w in duals):
             return None
-        return np.concatenate([np.ravel(w) for w in duals if w is not None])
+        xp = namespace(image.factor)
+        return xp.concat([xp.reshape(w, (-1,)) for w in duals if w is not None])
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         return together([part.dual_operator(v) for part, v in self._split(w)])
@@ -124,7 +126,7 @@ class Sum(Objective):
         return sum(part.value_dense(M) for part in self.parts)
 
     def gradient_dense(self, M: Array) -> Array:
-        return np.sum([part.gradient_dense(M) for part in self.parts], axis=0)
+        return reduce(add, (part.gradient_dense(M) for part in self.parts))
 
     @property
     def modulus(self) -> float:
@@ -141,17 +143,19 @@ class Sum(Objective):
         """min over N ⪰ 0 of F(M) + ⟨∇F, N − M⟩ + m‖N − M‖², at N = P₊(M − ∇F/2m)."""
         m = self.modulus
         G, M = self.gradient(image).dense(), image.factor @ image.factor.T
-        values, vectors = np.linalg.eigh(M - G / (2 * m))
-        step = (vectors * np.maximum(values, 0.0)) @ vectors.T - M
-        fall = float(np.sum(G * step) + m * np.sum(step * step))
+        xp = namespace(M)
+        values, vectors = xp.linalg.eigh(M - G / (2 * m))
+        step = (vectors * xp.clip(values, 0.0, None)) @ vectors.T - M
+        fall = inner(G, step) + m * inner(step, step)
         return LowerBound(self.value(image) + fall, "strong convexity")
 
     def growth(self) -> Growth:
         return reduce(add, (part.growth() for part in self.parts))
 
     def _split(self, w: Array) -> zip[tuple[Objective, Array]]:
-        ends = np.cumsum([part.sees for part in self.parts])[:-1]
-        return zip(self.parts, np.split(w, ends), strict=True)
+        ends = [int(end) for end in np.cumsum([part.sees for part in self.parts])]
+        parts = [w[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+        return zip(self.parts, parts, strict=True)
 
     def _with(self, image: SumImage) -> zip[tuple[Objective, Any]]:
         return zip(self.parts, image.parts, strict=True)
@@ -166,4 +170,5 @@ def together(operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
         lambda: reduce(add, (G.dense() for G in operators)),
         lambda: joined_form(order, [G.form() for G in operators]),
         lambda: reduce(add, (G.slack() for G in operators)),
+        operators[0].place,
     )

@@ -41,6 +41,7 @@ def minimize(
     checkpoint: str | Path | None = None,
     every: float = EVERY,
     proof: str = "auto",
+    device: Any = None,
     **options: Any,
 ) -> Result:
     limits: dict[str, Any] = {
@@ -57,7 +58,12 @@ def minimize(
         "proof": proof,
     }
     if not isinstance(problem, Problem) or not problem.constraints:
-        return solvers.minimize(problem, solver, **limits, **options)
+        return solvers.minimize(problem, solver, **limits, device=device, **options)
+    if device is not None and device != "cpu":
+        raise ValueError(
+            f"{problem.name!r} has linear constraints, which are met on the processor: "
+            f"leave device={device!r} out"
+        )
     return _constrained(problem, solver, options, **limits)
 
 

@@ -131,7 +131,7 @@ def trace_weighted(problem: Problem, lam: float) -> Problem:
         return replace(problem, objective=objective.trace_weighted(positive(lam, "lam")))
     assert isinstance(objective, Composite)
     C = 0.5 * positive(lam, "lam")
-    return replace(problem, objective=Composite(objective.map, objective.loss, C))
+    return replace(problem, objective=objective.with_linear(C))
 
 
 def mmmf(

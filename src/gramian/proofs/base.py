@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+from gramian.backends.arrays import HOST, Place
+
 Array = NDArray[np.floating]
 
 UNIT = float(np.finfo(float).eps) / 2
@@ -91,6 +93,12 @@ class Matrix(Protocol):
 
     def slack(self) -> Array:
         """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` was made with."""
+
+
+def place_of_matrix(matrix: Any) -> Place:
+    """Where the products of a matrix are made: on the host unless it says so."""
+    found: Place = getattr(matrix, "place", HOST)
+    return found
 
 
 def rounded_sum(terms: float) -> float:

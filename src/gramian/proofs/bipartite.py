@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import Place, backend, eye, host, namespace, place_of
 from gramian.proofs.base import UNIT, rounded_sum
 
 Array = NDArray[np.floating]
@@ -29,8 +29,8 @@ class Bipartite:
 
     def smaller(self) -> _LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
-        B = sp.csr_array(self.B)
-        return _LiftedGram(B if B.shape[1] <= B.shape[0] else sp.csr_array(B.T), self.scale)
+        B = self.B
+        return _LiftedGram(B if B.shape[1] <= B.shape[0] else B.T.tocsr(), self.scale)
 
     def from_smaller(self, bottom: float) -> float:
         """The bound on λ_min that one on that of the smaller matrix gives."""
@@ -56,21 +56,23 @@ class _LiftedGram:
     def __matmul__(self, V: Array) -> Array:
         return self.a**2 * V - self.B.T @ (self.B @ V)
 
+    @property
+    def place(self) -> Place:
+        return place_of(self.B.data)
+
     @cached_property
     def _gram(self) -> Array:
-        gram: Array = (self.B.T @ self.B).toarray()
+        gram: Array = backend(self.B.data).gram(self.B)
         return gram
 
     def dense(self) -> Array:
-        lifted = -self._gram
-        lifted[np.diag_indices_from(lifted)] += self.a**2
-        return lifted
+        return self.a**2 * eye(self.order, self.place) - self._gram
 
     def form(self) -> None:
         return None
 
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
-        counts = np.bincount(self.B.indices, minlength=self.order)
-        k = np.diagonal(self._gram)
+        counts = np.bincount(host(self.B.indices), minlength=self.order)
+        k = host(namespace(self._gram).linalg.diagonal(self._gram))
         return rounded_sum(float(np.max(counts, initial=1))) * k + 4 * UNIT * (self.a**2 + k)

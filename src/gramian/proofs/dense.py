@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from gramian import clock
+from gramian.backends.arrays import HOST, Place, backend, host, namespace, norm, place_of
 from gramian.backends.threads import blas_threads_for, dense_threads
-from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos
+from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos, place_of_matrix
 
 Array = NDArray[np.floating]
+
+DEVICE_FLOPS, DEVICE_START = 1e12, 0.01
+"""Operations a second of a device at least (an H200 has 25e12 at order 10,000), and the seconds
+that the first of them takes."""
 
 FLOPS, FURTHER = 8e9, 0.5
 """Operations a second that Cholesky's factorisation has at least on one core, and the part of them
@@ -38,16 +43,22 @@ class DenseForm:
         return 2 * self.order * (self.order + 2) * UNIT
 
     def resolution(self, vector: Array, t: float) -> float:
-        lost = self.order * self.slack + self._share * np.abs(np.diagonal(self.G) - t)
-        return 2 * float(np.square(vector) @ lost)
+        lost = self.order * self.slack + self._share * np.abs(self._diagonal - t)
+        return 2 * float(np.square(host(vector)) @ lost)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array]:
-        vector = inverse_lanczos(self.order, solve)
+        place = place_of(self.G)
+        found = inverse_lanczos(self.order, lambda b: host(solve(place.put(b))))
+        vector = place.put(found)
         return float(vector @ (self.G @ vector)), vector
 
     @property
     def seconds(self) -> float:
-        return dense_seconds(self.order)
+        return dense_seconds(self.order, place_of(self.G))
+
+    @cached_property
+    def _diagonal(self) -> Array:
+        return host(namespace(self.G).linalg.diagonal(self.G))
 
     def above(self, t: float) -> Factor:
         """Cholesky's factor of A = G − tI with its diagonal made smaller by what rounding can hide.
@@ -57,41 +68,45 @@ class DenseForm:
         e_i e_j is no less than −n diag(e²): so the diagonal loses nφ of itself, and n e_i². No
         row is judged by the size of another.
         """
-        diagonal = np.diagonal(self.G) - t
+        diagonal = self._diagonal - t
         diagonal = (diagonal - self.order * self.slack) * (1.0 - self._share)
         if not np.all(diagonal > 0):
             return Factor(False)
         clock.check(self.seconds)
-        A = self.G.copy()
-        np.fill_diagonal(A, diagonal)
-        with blas_threads_for(A.size):
-            factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
-        if info != 0:
-            return Factor(False)
-        return Factor(True, lambda b: dpotrs(factor, b, lower=0)[0])
+        A, every = namespace(self.G).asarray(self.G, copy=True), np.arange(self.order)
+        A[every, every] = place_of(A).put(diagonal)
+        with blas_threads_for(self.order**2):
+            solve = backend(A).cholesky(A)
+        return Factor(solve is not None, solve)
 
 
-def dense_seconds(order: int) -> float:
+def dense_seconds(order: int, place: Place = HOST) -> float:
     """About what Cholesky's factorisation of that order takes."""
+    if not place.is_host:
+        return order**3 / 3 / DEVICE_FLOPS + DEVICE_START
     return order**3 / 3 / (FLOPS * (1 + FURTHER * (dense_threads(order**2) - 1)))
 
 
-def eigen_seconds(order: int) -> float:
+def eigen_seconds(order: int, place: Place = HOST) -> float:
     """About what the smallest eigenvalue of a dense matrix of that order takes."""
-    return 4 * dense_seconds(order)
+    return 4 * dense_seconds(order, place)
 
 
 def all_eigenvalues(matrix: Any) -> Bottom:
     """The smallest of all eigenvalues, less the backward error of its computation."""
-    clock.check(eigen_seconds(matrix.order))
+    clock.check(eigen_seconds(matrix.order, place_of_matrix(matrix)))
     G = matrix.dense()
-    if not np.all(np.isfinite(G)):
+    xp = namespace(G)
+    if not bool(xp.all(xp.isfinite(G))):
         raise FloatingPointError("the gradient is not finite")
-    with blas_threads_for(G.size):
-        lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
+    if xp is np:
+        with blas_threads_for(G.size):
+            lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
+    else:
+        lowest = xp.linalg.eigvalsh(G)[0]
     return Bottom(float(lowest) - rounding_of(G, matrix.slack()), "eigenvalues")
 
 
 def rounding_of(G: Array, slack: Array) -> float:
     """What a computed eigenvalue can be off by: the algorithm's share, and how G was made."""
-    return float(16 * UNIT * np.linalg.norm(G) + np.sum(slack))
+    return float(16 * UNIT * norm(G) + np.sum(slack))

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import host
 from gramian.eigen import ritz_pairs
-from gramian.proofs.base import Bottom
+from gramian.proofs.base import Bottom, place_of_matrix
 
 Array = NDArray[np.floating]
 
@@ -71,7 +72,8 @@ def estimated(
 
 
 def _seed(matrix: Any) -> int:
-    return zlib.crc32(np.ascontiguousarray(matrix @ np.ones(matrix.order)).tobytes())
+    ones = place_of_matrix(matrix).put(np.ones(matrix.order))
+    return zlib.crc32(np.ascontiguousarray(host(matrix @ ones)).tobytes())
 
 
 def _miss(order: int, steps: int, share: float) -> float:
@@ -92,6 +94,7 @@ class _Signed:
 
     def __init__(self, matrix: Any, sign: float) -> None:
         self.matrix, self.sign, self.shape = matrix, sign, (matrix.order, matrix.order)
+        self.place = place_of_matrix(matrix)
 
     def __matmul__(self, v: Array) -> Array:
         return self.sign * (self.matrix @ v)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.memory import memory
-from gramian.proofs.base import EXACT_ORDER, Bottom, Form
+from gramian.backends.arrays import host, norm
+from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
 from gramian.proofs.estimate import COARSE, estimated
@@ -67,10 +67,10 @@ def lowest(
     if isinstance(form, LowRank):
         found, lost = form.lowest()
         fine = wanted is None or lost <= max(wanted, COARSE * max(0.0, -found.value))
-        if fine or (prove and not _dense_fits(matrix.order, seconds)):
+        if fine or (prove and not _dense_fits(matrix, seconds)):
             return found
         form, start = None, found.vector  # columns of very different size: entries tell more
-    if prove and _dense_fits(matrix.order, seconds) and _dense_is_quicker(form):
+    if prove and _dense_fits(matrix, seconds) and _dense_is_quicker(form, matrix):
         form = DenseForm(matrix.dense(), matrix.slack())
         matrix = form
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
@@ -91,7 +91,7 @@ def _of_blocks(
     prove: bool,
 ) -> Bottom:
     """That of the smaller Gram matrix of the block, where it is not too large itself."""
-    if prove and (form.order <= EXACT_ORDER or _dense_fits(form.order, seconds)):
+    if prove and (form.order <= EXACT_ORDER or _dense_fits(form.smaller(), seconds)):
         smaller = form.smaller()
         fine = None if wanted is None else 2 * wanted * max(form.scale, wanted)
         found = lowest(smaller, wanted=fine, seconds=seconds)
@@ -107,7 +107,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     top, vector = float(guess.value), guess.vector
     assert vector is not None
     seen = float(vector @ (matrix @ vector))
-    wanted = max(wanted, form.resolution(vector, top))
+    wanted = max(wanted, form.resolution(host(vector), top))
     step, shift, proof = max(wanted, COARSE * max(0.0, -top)), top, None
     for _ in range(TRIALS):
         shift = top - step
@@ -128,21 +128,28 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     return Bottom(shift, form.how, vector=vector)
 
 
-def _dense_is_quicker(form: Form | None) -> bool:
+def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
     """Whether a dense factor takes less time than the sparse one of this form, if it has one."""
     if form is None:
         return True
     if not (isinstance(form, SparseForm) and form.plain):
         return False
+    place = place_of_matrix(matrix)
+    if not place.is_host:
+        return True
     return form.fills if form.order <= DENSE else dense_seconds(form.order) < form.seconds
 
 
-def _dense_fits(order: int, seconds: float) -> bool:
+def _dense_fits(matrix: Any, seconds: float) -> bool:
     """Whether the matrix and its factor fit into a quarter of the memory, and into the time."""
-    return 16.0 * order**2 < memory() / 4 and TRIALS / 2 * dense_seconds(order) <= seconds
+    order, place = matrix.order, place_of_matrix(matrix)
+    if 16.0 * order**2 >= place.free_memory() / 4:
+        return False
+    return TRIALS / 2 * dense_seconds(order, place) <= seconds
 
 
 def _size(matrix: Any) -> float:
     """About ‖G‖/√n, from one product."""
     probe = np.random.default_rng(0).standard_normal(matrix.order)
-    return float(np.linalg.norm(matrix @ probe) / np.linalg.norm(probe)) or 1.0
+    image = matrix @ place_of_matrix(matrix).put(probe)
+    return norm(image) / norm(probe) or 1.0

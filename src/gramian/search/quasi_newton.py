@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from gramian.backends.arrays import beside, host, largest, namespace, precision, zeros
+
 Array = NDArray[np.floating]
 
 DESCENT, CURVATURE = 1e-4, 0.9
@@ -46,9 +48,9 @@ class Pairs:
     one block, which is read once for its products with g and y, and once for Hg.
     """
 
-    def __init__(self, size: int, memory: int, dtype: Any) -> None:
-        self.block = np.zeros((2 * memory, size), dtype=dtype)
-        self.products = np.zeros(2 * memory, dtype=dtype)
+    def __init__(self, like: Array, memory: int) -> None:
+        self.block = zeros((2 * memory, like.shape[0]), like)
+        self.products = np.zeros(2 * memory)
         self.SY, self.YY = np.zeros((memory, memory)), np.zeros((memory, memory))
         self.memory, self.taken = memory, 0
 
@@ -58,13 +60,13 @@ class Pairs:
     def add(self, old: Point, new: Point) -> None:
         """Take a step along, the oldest one dropped; not one that is flat to rounding."""
         step, change = new.x - old.x, new.gradient - old.gradient
-        if not float(step @ change) > np.finfo(change.dtype).eps * float(change @ change):
-            self.products = self.block @ new.gradient
+        if not float(step @ change) > precision(change) * float(change @ change):
+            self.products = host(self.block @ new.gradient)
             return
         k, m = self.taken % self.memory, self.memory
         self.block[k], self.block[m + k] = step, change
         self.taken += 1
-        products = self.block @ np.stack([change, new.gradient], axis=1)
+        products = host(self.block @ namespace(change).stack([change, new.gradient], axis=1))
         self.SY[:, k] = products[:m, 0]
         self.YY[:, k] = self.YY[k, :] = products[m:, 0]
         self.products = products[:, 1]
@@ -72,7 +74,7 @@ class Pairs:
     def times(self, g: Array) -> Array:
         """Hg for the gradient g of the last point."""
         if self.taken == 0:
-            return g.copy()
+            return 1.0 * g
         m, count = self.memory, min(self.taken, self.memory)
         order = np.arange(self.taken - count, self.taken) % m
         products = self.products
@@ -81,10 +83,10 @@ class Pairs:
         gamma = float(R[-1, -1] / YY[-1, -1])
         u = solve_triangular(R, products[order], check_finite=False)
         v = np.diag(R) * u + gamma * (YY @ u - products[m + order])
-        weights = np.zeros(2 * m, dtype=self.block.dtype)
+        weights = np.zeros(2 * m)
         weights[order] = solve_triangular(R, v, trans="T", check_finite=False)
         weights[m + order] = -gamma * u
-        found = weights @ self.block
+        found = beside(self.block, weights.astype(self.products.dtype)) @ self.block
         found += gamma * g
         return found
 
@@ -106,7 +108,7 @@ def quasi_newton(
     """
     point = evaluate(start)
     enough = tol * _largest(point.gradient)
-    pairs = Pairs(start.size, memory, point.gradient.dtype)
+    pairs = Pairs(point.gradient, memory)
     quiet = 0
     for _ in range(iterations):
         if not _largest(point.gradient) > enough or quiet == PATIENCE:
@@ -179,8 +181,8 @@ def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float
 
 def _noise(point: Point) -> float:
     """What F can be off by, at least."""
-    return float(np.finfo(float).eps) * abs(point.value)
+    return precision(point.gradient) * abs(point.value)
 
 
 def _largest(gradient: Array) -> float:
-    return float(np.max(np.abs(gradient), initial=0.0))
+    return largest(gradient)

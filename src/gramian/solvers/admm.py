@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import namespace, norm
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -40,7 +41,7 @@ def admm(
     """
     objective = problem.objective
     X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
-    Y, U = X, np.zeros_like(X)
+    Y, U = X, 0.0 * X
     slope = biconvex.gradient(objective, X, Y)
     rho = biconvex.lipschitz(objective, X, Y, slope, 1.0) if penalty is None else float(penalty)
     value, quiet, k = np.inf, 0, 0
@@ -50,31 +51,33 @@ def admm(
         image = objective.image(Y)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
-        difference = float(np.sum((X - Y) ** 2))
+        difference = norm(X - Y) ** 2
         yield Step(Y, new, certificate, {"difference": difference})
         quiet = quiet + 1 if abs(value - new) <= 1e-14 * abs(new) else 0
         value, k = new, k + 1
         X = _solve(objective, X, Y, Y - U, rho, inner)
         Y = _solve(objective, Y, X, X + U, rho, inner)
         U = U + X - Y
-        if k % RAISE_EVERY == 0 and np.sum((X - Y) ** 2) > 1e-8 * np.sum(Y * Y):
+        if k % RAISE_EVERY == 0 and norm(X - Y) ** 2 > 1e-8 * norm(Y) ** 2:
             rho, U = RAISE * rho, U / RAISE
         if objective.value(objective.image(Y)) > limit:
-            rho, X, Y, U = RAISE * rho, start, start, np.zeros_like(U)
+            rho, X, Y, U = RAISE * rho, start, start, 0.0 * U
     return at_rest(problem, settings)
 
 
 def _solve(
-    objective: Objective, start: Array, other: Array, centre: Array, rho: float, inner: int
+    objective: Objective, start: Array, other: Array, centre: Array, rho: float, steps: int
 ) -> Array:
     """argmin over X of f(X, other) + ½ρ‖X − centre‖², roughly."""
+    xp = namespace(start)
 
     def evaluate(x: Array) -> Point:
-        X = x.reshape(start.shape)
+        X = xp.reshape(x, start.shape)
         image = objective.pair_image(X, other)
         away = X - centre
-        value = objective.value(image) + 0.5 * rho * float(np.sum(away * away))
-        return Point(x, value, (objective.gradient(image) @ other + rho * away).ravel())
+        value = objective.value(image) + 0.5 * rho * norm(away) ** 2
+        slope = objective.gradient(image) @ other + rho * away
+        return Point(x, value, xp.reshape(slope, (-1,)))
 
-    found = quasi_newton(evaluate, start.ravel(), iterations=inner, memory=MEMORY)
-    return found.x.reshape(start.shape)
+    found = quasi_newton(evaluate, xp.reshape(start, (-1,)), iterations=steps, memory=MEMORY)
+    return xp.reshape(found.x, start.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, norm
 from gramian.certificate import certify_image
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
@@ -30,7 +31,7 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
         certificate = certify_image(problem, image) if k % check == 0 else None
         yield Step(L, value, certificate, {"step": 1 / eta})
         gradient, at_P = objective.gradient_factor(ahead), objective.value(ahead)
-        slope = float(np.sum(gradient * gradient))
+        slope = inner(gradient, gradient)
         eta *= 0.8
         while True:
             moved = objective.image(P - gradient / eta)
@@ -52,5 +53,5 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
 
 def _first_scale(L: Array, gradient: Array) -> float:
     """A step that would move L by a tenth of its size."""
-    size = float(np.linalg.norm(L))
-    return max(10 * float(np.linalg.norm(gradient)) / max(size, 1e-300), 1e-300)
+    size = norm(L)
+    return max(10 * norm(gradient) / max(size, 1e-300), 1e-300)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -160,15 +161,21 @@ def is_optimal(certificate: Certificate, tol: float) -> bool:
 def slack_norm(factor: Array, gradient_factor: Array) -> float:
     """γ_slack = ‖∇F(M)M‖_F of BILGO §2, from 2∇F(M)L and small Gram products."""
     residual = 0.5 * gradient_factor
-    square = np.sum((residual.T @ residual) * (factor.T @ factor))
+    square = inner(residual.T @ residual, factor.T @ factor)
     return float(np.sqrt(max(square, 0.0)))
 
 
 def compress(factor: Array, rank: int) -> Array:
     """The closest factor of at most `rank` columns, without columns that carry nothing."""
-    values, vectors = np.linalg.eigh(factor.T @ factor)
-    kept = values > 1e-14 * max(values[-1], 0.0) if values.size else values > 0
-    return np.ascontiguousarray(factor @ vectors[:, kept][:, ::-1][:, :rank])
+    values, vectors = columns_by_size(factor)
+    kept = values > 1e-14 * max(values[0], 0.0) if values.size else values > 0
+    return contiguous(factor @ beside(factor, vectors[:, kept][:, :rank]))
+
+
+def columns_by_size(factor: Array) -> tuple[Array, Array]:
+    """The eigenvalues of LᵀL, the largest first, and the rotation that they belong to."""
+    values, vectors = np.linalg.eigh(host(factor.T @ factor))
+    return values[::-1], vectors[:, ::-1]
 
 
 def starting_factor(problem: Problem, settings: Settings) -> Array:
@@ -178,11 +185,12 @@ def starting_factor(problem: Problem, settings: Settings) -> Array:
     """
     objective = problem.objective
     columns = settings.rank or objective.rank_bound()
-    L = settings.rng.standard_normal((problem.order, columns)) / np.sqrt(problem.order)
-    zero = objective.image(np.zeros((problem.order, 0)))
+    L = objective.place.normal(settings.rng, (problem.order, columns))
+    L = L / float(np.sqrt(problem.order))
+    zero = objective.image(L[:, :0])
     blend = objective.blend(objective.image(L), zero)
     alpha, _, value = bilateral(blend.restriction)
-    return L * np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1e-2)
+    return L * float(np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1e-2))
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:

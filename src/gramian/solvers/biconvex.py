@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, norm
 from gramian.objectives import Objective
 
 Array = NDArray[np.floating]
@@ -26,16 +27,16 @@ def lipschitz(objective: Objective, X: Array, Y: Array, slope: Array, guess: flo
     Exact for a quadratic F, where the gradient is affine in X; otherwise the least of guess·2ʲ
     for which a step of its inverse falls as its model says.
     """
-    norm = float(np.linalg.norm(slope))
-    if norm == 0:
+    length = norm(slope)
+    if length == 0:
         return guess
     if objective.quadratic:
-        unit = slope / norm
-        bend = float(np.sum(unit * (gradient(objective, X + unit, Y) - slope)))
+        unit = slope / length
+        bend = inner(unit, gradient(objective, X + unit, Y) - slope)
         return max(bend, 1e-12 * guess)
     here, L = value(objective, X, Y), 0.5 * guess
     for _ in range(60):
-        if value(objective, X - slope / L, Y) <= here - 0.5 * norm**2 / L + 1e-14 * abs(here):
+        if value(objective, X - slope / L, Y) <= here - 0.5 * length**2 / L + 1e-14 * abs(here):
             break
         L *= 2.0
     return L

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, norm
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -76,7 +77,7 @@ def bis(
         image = objective.image(Y.now)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
-        difference = float(np.sum((X.now - Y.now) ** 2))
+        difference = norm(X.now - Y.now) ** 2
         yield Step(Y.now, new, certificate, {"gamma": gamma, "difference": difference})
         quiet = quiet + 1 if value - new <= 1e-15 * abs(new) else 0
         rises = new > value + 1e-12 * abs(value)
@@ -114,12 +115,12 @@ def _step(
 
 def _mu(L: float, difference: Array, slope: Array) -> float:
     """μ = [L + 2 tr((Y − X̂)ᵀ∇f)/‖Y − X̂‖²]₊, eq. (27), kept within a multiple of L."""
-    square = float(np.sum(difference * difference))
-    turn = 2 * float(np.sum(difference * slope))
+    square = inner(difference, difference)
+    turn = 2 * inner(difference, slope)
     return float(np.clip(L + turn / max(square, 1e-300), 0.0, LARGEST * L))
 
 
 def _curvature(objective: Objective, start: Array) -> float:
     slope = biconvex.gradient(objective, start, start)
-    size = float(np.linalg.norm(slope)) / max(float(np.linalg.norm(start)), 1e-300)
+    size = norm(slope) / max(norm(start), 1e-300)
     return biconvex.lipschitz(objective, start, start, slope, max(size, 1e-300))

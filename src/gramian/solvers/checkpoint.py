@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import storage
+from gramian.backends.arrays import host
 from gramian.callbacks import State
 from gramian.problem import Problem
 from gramian.storage import StoredFileError
@@ -66,7 +67,7 @@ class Checkpoint:
         content = {
             "problem": self.problem.name,
             "order": self.problem.order,
-            "factor": np.asarray(factor),
+            "factor": host(factor),
             "value": float(value),
             "iteration": iteration,
         }

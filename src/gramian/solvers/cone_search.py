@@ -9,6 +9,16 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import (
+    beside,
+    column_squares,
+    contiguous,
+    eye,
+    host,
+    inner,
+    namespace,
+    side_by_side,
+)
 from gramian.objectives import Objective
 from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.search import Slice, cone_quadratic
@@ -60,7 +70,7 @@ class ConeSearch:
     def columns(self, image: Any, ground: Ground, direction: Direction | None) -> Array:
         """An orthonormal W for the search: everything, where the order is small."""
         if self.whole:
-            return np.eye(self.objective.order)
+            return eye(self.objective.order, self.objective.place)
         L = image.factor
         rank = L.shape[1]
         V = ground.falling()[:, : MORE if rank else min(FIRST, self.widest)]
@@ -83,7 +93,7 @@ class ConeSearch:
         if W.shape[1] == 0:
             return image
         restriction = self.objective.subspace(W)
-        part = W.T @ image.factor
+        part = host(W.T @ image.factor)
         here = svec(part @ part.T)
         H, gradient = restriction.hessian(here), restriction.gradient(here)
         if not np.any(np.diag(H) > 0):
@@ -97,12 +107,12 @@ class ConeSearch:
             self.damping = min(1.0, max(1e-8, self.damping * (10.0 if part < 0.3 else 0.1)))
         self.inside = found.inside if self.whole else []
         factor, leftover = self._least_rank(restriction, H, here, there, spare)
-        new = self.objective.image(np.ascontiguousarray(W @ factor))
+        new = self.objective.image(contiguous(W @ beside(W, factor)))
         before, after = self.objective.value(image), self.objective.value(new)
         if not after < before + ROUNDING * abs(before):
             self.leftover = None
             return image
-        self.leftover = W @ leftover
+        self.leftover = W @ beside(W, leftover)
         return new
 
     def _least_rank(
@@ -131,7 +141,7 @@ class ConeSearch:
 
 def scaled(B: Array, trace: float | None) -> Array:
     """B at the trace that is fixed, if one is."""
-    return B if trace is None else B * np.sqrt(trace / np.sum(B * B))
+    return B if trace is None else B * float(np.sqrt(trace / inner(B, B)))
 
 
 def _widest(objective: Objective) -> int:
@@ -144,24 +154,36 @@ def _widest(objective: Objective) -> int:
 
 def _chief(D: Array, L: Array, count: int) -> Array:
     """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
-    values, turn = np.linalg.eigh(L.T @ L)
-    moves = D @ ((turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
-    basis = np.linalg.qr(L)[0]
+    values, turn = np.linalg.eigh(host(L.T @ L))
+    moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
+    basis = namespace(L).linalg.qr(L)[0]
     moves = moves - basis @ (basis.T @ moves)
-    U, sizes, _ = scipy.linalg.svd(moves, full_matrices=False, check_finite=False)
+    U, sizes, _ = namespace(L).linalg.svd(moves, full_matrices=False)
+    sizes = host(sizes)
     return U[:, : min(count, int(np.sum(sizes > 1e-8 * sizes[0])))]
 
 
 def _orthonormal(blocks: list[Array]) -> Array:
     """An orthonormal basis of the span of the columns, each taken at unit length."""
-    columns = np.hstack(blocks)
-    lengths = np.linalg.norm(columns, axis=0)
-    columns = columns[:, lengths > 0] / lengths[lengths > 0]
+    columns = side_by_side(blocks)
+    lengths = np.sqrt(host(column_squares(columns)))
+    columns = columns[:, np.flatnonzero(lengths)] / beside(columns, lengths[lengths > 0])
     if columns.shape[1] == 0:
         return columns
+    if not isinstance(columns, np.ndarray):
+        return _orthonormal_there(columns)
     Q, R, _ = scipy.linalg.qr(columns, mode="economic", pivoting=True, check_finite=False)
     sizes = np.abs(np.diag(R))
-    return np.ascontiguousarray(Q[:, : sizes.size][:, sizes > 1e-10 * sizes[0]])
+    return contiguous(Q[:, : sizes.size][:, sizes > 1e-10 * sizes[0]])
+
+
+def _orthonormal_there(columns: Array) -> Array:
+    """The same on a device, by the eigenvectors of the small Gram matrix, and once more by QR."""
+    values, turn = np.linalg.eigh(host(columns.T @ columns))
+    live = values > 1e-13 * values[-1]
+    turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
+    found: Array = namespace(columns).linalg.qr(turned)[0]
+    return found
 
 
 def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:

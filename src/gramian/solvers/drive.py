@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.backends.arrays import at_home, contiguous, host, inner
 from gramian.callbacks import State
 from gramian.certificate import Certificate, certify, certify_image, proved_certificate
 from gramian.problem import Problem
@@ -120,7 +121,8 @@ class Drive:
             return None
         objective = self.problem.objective
         image = objective.image(self.best.factor)
-        blend = objective.blend(image, objective.image(np.ascontiguousarray(vector[:, None])))
+        column = contiguous(objective.place.put(vector)[:, None])
+        blend = objective.blend(image, objective.image(column))
         alpha, beta, value = bilateral(blend.restriction)
         gained = self.best.value - value
         if not (np.isfinite(value) and beta > 0 and gained > 1e-12 * abs(self.best.value)):
@@ -133,7 +135,8 @@ class Drive:
         certificate = self.best.certificate
         if certificate is not None and certificate.gap is not None and certificate.proved:
             return None
-        self.ray = find_ray(self.problem, self.best.factor, self.settings)
+        factor = host(self.best.factor)
+        self.ray = find_ray(at_home(self.problem), factor, self.settings)
         return None if self.ray is None else Status.UNBOUNDED
 
     def _confirmed(self, step: Step) -> tuple[Step, bool]:
@@ -189,7 +192,7 @@ class Drive:
         if not tried and self.proof != "estimated" and status is not Status.TIME_LIMIT:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
                 certificate = self._prove(best)
-        trace = float(np.sum(best.factor**2))
+        trace = inner(best.factor, best.factor)
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, noise)
         status = self._last_status(status, certificate, image, drifted)

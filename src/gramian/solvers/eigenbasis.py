@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, contiguous, host, inner, namespace, norm
 from gramian.certificate import Certificate, relative
 from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
@@ -30,7 +31,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
         return "its answer has the rank of the optimum, and a smaller rank was asked for"
     if objective.eigenbasis is None:
         return "A and B do not commute, or their order is too large to find their eigenvectors"
-    if np.min(objective.eigenbasis.H) <= 0:
+    if float(namespace(objective.eigenbasis.H).min(objective.eigenbasis.H)) <= 0:
         return "the quadratic part is flat in some direction"
     return None
 
@@ -51,14 +52,15 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
     objective = problem.objective
     assert isinstance(objective, GramQuadratic) and objective.eigenbasis is not None
     basis = objective.eigenbasis
-    stretch = np.diag(basis.H) ** 0.25
-    H = basis.H / np.outer(stretch, stretch) ** 2
+    xp = namespace(basis.H)
+    stretch = xp.linalg.diagonal(basis.H) ** 0.25
+    H = basis.H / (stretch[:, None] * stretch) ** 2
     V = basis.V / stretch
     C = V.T @ objective.C.dense() @ V
     C = 0.5 * (C + C.T)
     rho = float(penalty)
 
-    Z, U = -C / H, np.zeros_like(C)
+    Z, U = -C / H, xp.zeros_like(C)
     settled, negative = False, True
     while True:
         M = (rho * (Z - U) - 2 * C) / (2 * H + rho)
@@ -79,22 +81,36 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
 
 def _project(W: Array, negative: bool) -> tuple[Array, int]:
     """P₊(W) and its rank, from whichever of the two parts is expected to have fewer eigenvalues."""
-    side = (-np.inf, 0.0) if negative else (0.0, np.inf)
-    values, vectors = scipy.linalg.eigh(W, subset_by_value=side, check_finite=False)
+    values, vectors = _eigenpairs(W, negative)
     part = (vectors * values) @ vectors.T
-    return (W - part, W.shape[0] - values.size) if negative else (part, values.size)
+    count = values.shape[0]
+    return (W - part, W.shape[0] - count) if negative else (part, count)
+
+
+def _eigenpairs(W: Array, negative: bool) -> tuple[Array, Array]:
+    """Those of one sign."""
+    if isinstance(W, np.ndarray):
+        side = (-np.inf, 0.0) if negative else (0.0, np.inf)
+        values, vectors = scipy.linalg.eigh(W, subset_by_value=side, check_finite=False)
+        return values, vectors
+    values, vectors = namespace(W).linalg.eigh(W)
+    kept = np.flatnonzero(host(values) < 0 if negative else host(values) > 0)
+    inside = slice(int(kept[0]), int(kept[-1]) + 1) if kept.size else slice(0, 0)
+    return values[inside], vectors[:, inside]
 
 
 def _factor(V: Array, Z: Array) -> Array:
     """L with LLᵀ = VZVᵀ."""
-    values, vectors = np.linalg.eigh(Z)
-    kept = values > values.size * np.finfo(float).eps * values[-1]
-    return np.ascontiguousarray(V @ (vectors[:, kept] * np.sqrt(values[kept])))
+    values, vectors = namespace(Z).linalg.eigh(Z)
+    sizes = host(values)
+    kept = sizes > sizes.size * np.finfo(float).eps * sizes[-1]
+    columns = vectors[:, np.flatnonzero(kept)] * beside(Z, np.sqrt(sizes[kept]))
+    return contiguous(V @ columns)
 
 
 def _balance(difference: Array, movement: Array) -> float:
     """Raise the penalty where M and Z differ more than Z moves, lower it in the other case."""
-    primal, dual = np.linalg.norm(difference), np.linalg.norm(movement)
+    primal, dual = norm(difference), norm(movement)
     if primal > BALANCE * dual:
         return 2.0
     return 0.5 if dual > BALANCE * primal else 1.0
@@ -108,15 +124,15 @@ def _certificate(
     λ_min(∇F) ≥ −‖∇F − S‖, both taken back to the coordinates of M by the stretch.
     """
     constant = problem.objective.constant
-    square, linear = float(np.sum(H * Z * Z)), 2 * float(np.sum(C * Z))
+    square, linear = inner(H * Z, Z), 2 * inner(C, Z)
     value = square + linear + constant
     G = 2 * (H * Z + C)
-    gap = max(0.0, float(np.sum(S * Z)) + float(np.sum((G - S) ** 2 / H)) / 4)
+    gap = max(0.0, inner(S, Z) + inner((G - S) / H, G - S) / 4)
     gap += 16 * float(np.finfo(float).eps) * (square + abs(linear) + abs(constant))
     return Certificate(
         value,
-        -float(np.linalg.norm(stretch[:, None] * (G - S) * stretch)),
-        float(np.sum(G * Z)),
+        -norm(stretch[:, None] * (G - S) * stretch),
+        inner(G, Z),
         gap,
         relative(gap, value, problem.scale),
         "Fenchel dual point",

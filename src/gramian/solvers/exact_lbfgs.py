@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import namespace, norm
 from gramian.objectives import Objective
 from gramian.search import Point, quartic
 from gramian.search.quasi_newton import Pairs
@@ -55,19 +56,20 @@ def descend_exactly(
         return slope if null is None else slope - null @ (null.T @ slope)
 
     def point_at(image: Any) -> Point:
-        return Point(image.factor.ravel(), np.nan, slope_at(image).ravel(), image)
+        xp, slope = namespace(image.factor), slope_at(image)
+        return Point(xp.reshape(image.factor, (-1,)), np.nan, xp.reshape(slope, (-1,)), image)
 
     point = point_at(objective.image(factor))
-    pairs = Pairs(factor.size, memory, factor.dtype)
+    pairs = Pairs(point.gradient, memory)
     for step in range(iterations):
-        image, size = point.image, float(np.linalg.norm(point.gradient))
+        image, size = point.image, norm(point.gradient)
         if size <= tol or not np.isfinite(size) or expired():
             return Descent(image, size, step, False)
         direction = -pairs.times(point.gradient)
-        if not direction @ point.gradient < -SLOPE * np.linalg.norm(direction) * size:
+        if not direction @ point.gradient < -SLOPE * norm(direction) * size:
             direction = -point.gradient
             pairs.clear()
-        line = objective.line(image, direction.reshape(factor.shape))
+        line = objective.line(image, namespace(factor).reshape(direction, factor.shape))
         mu, value = quartic(line.restriction)
         if value == -np.inf:
             return Descent(image, size, step, True)
@@ -81,4 +83,4 @@ def descend_exactly(
             after = objective.image(after.factor)
         last, point = point, point_at(after)
         pairs.add(last, point)
-    return Descent(point.image, float(np.linalg.norm(point.gradient)), iterations, False)
+    return Descent(point.image, norm(point.gradient), iterations, False)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import column_squares, host, namespace, norm, side_by_side
 from gramian.certificate import certify_image
 from gramian.eigen import EigenPair, leading_eigenpair
 from gramian.objectives import Objective
@@ -86,7 +87,8 @@ def frank_wolfe(
 
 def _trace(problem: Problem) -> float | None:
     objective = problem.objective
-    return objective.trace_bound(objective.value(objective.image(np.zeros((problem.order, 0)))))
+    zero = objective.image(objective.place.zeros((problem.order, 0)))
+    return objective.trace_bound(objective.value(zero))
 
 
 def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objective:
@@ -101,12 +103,12 @@ def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objectiv
 def _atom(pair: EigenPair, bound: float, *, free: bool) -> Array:
     """√τ v, or nothing where the trace is free and no direction descends."""
     if free and pair.value <= 0:
-        return np.zeros((pair.vector.size, 0))
-    return np.sqrt(bound) * pair.vector[:, None]
+        return pair.vector[:, None][:, :0]
+    return float(np.sqrt(bound)) * pair.vector[:, None]
 
 
 def _mix(L: Array, atom: Array, eta: float) -> Array:
-    return np.hstack([np.sqrt(1 - eta) * L, np.sqrt(eta) * atom])
+    return side_by_side([float(np.sqrt(1 - eta)) * L, float(np.sqrt(eta)) * atom])
 
 
 def _searched(
@@ -119,20 +121,22 @@ def _searched(
     best = _mix(L, atom, eta)
     if not away or L.shape[1] < 2:
         return best
-    squares = np.sum(L * L, axis=0)
-    scores = np.sum(L * (gradient @ L), axis=0) / np.maximum(squares, 1e-300)
+    squares = host(column_squares(L))
+    scores = host(namespace(L).sum(L * (gradient @ L), axis=0)) / np.maximum(squares, 1e-300)
     worst = int(np.argmax(np.where(squares > 0, scores, -np.inf)))
-    weight = squares[worst] / bound
-    column = L[:, worst : worst + 1] * np.sqrt(bound / squares[worst])
+    weight = float(squares[worst]) / bound
+    column = L[:, worst : worst + 1] * float(np.sqrt(bound / squares[worst]))
     restriction = objective.blend(image, objective.image(column)).restriction
     limit = weight / (1 - weight) if weight < 1 else 0.0
     eta, away_value = _best(restriction, lambda eta: np.array([1 + eta, -eta]), limit)
     if away_value >= value:
         return best
-    kept = L * np.sqrt(1 + eta)
+    kept = L * float(np.sqrt(1 + eta))
     left = max(0.0, (1 + eta) * weight - eta) * bound
-    kept[:, worst] *= np.sqrt(left / np.sum(kept[:, worst] ** 2))
-    return kept[:, np.arange(L.shape[1]) != worst] if left == 0 else kept
+    kept[:, worst] *= float(np.sqrt(left)) / norm(kept[:, worst])
+    if left > 0:
+        return kept
+    return kept[:, np.flatnonzero(np.arange(L.shape[1]) != worst)]
 
 
 def _best(

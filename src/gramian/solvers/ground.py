@@ -9,6 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import host, namespace, norm
 from gramian.eigen import ritz_pairs
 from gramian.proofs import LowRank
 from gramian.solvers.newton import Below
@@ -50,16 +51,21 @@ class Ground:
 
 def exact_ground(G: Array, level: float, count: int) -> Ground:
     """All eigenpairs below the level, or the lowest few where there may be many."""
-    if not np.all(np.isfinite(G)):
+    xp = namespace(G)
+    if not bool(xp.all(xp.isfinite(G))):
         raise FloatingPointError("the gradient is not finite")
     order = G.shape[0]
     last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
-    values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+    if xp is np:
+        values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+    else:
+        values, vectors = xp.linalg.eigh(G)
+        values, vectors = host(values)[: last + 1], vectors[:, : last + 1]
     above = values - level
     negative = int(np.sum(above < 0))
     rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
     below = Below(above[:negative], vectors[:, :negative], rest)
-    rounding = 8 * np.finfo(float).eps * float(np.linalg.norm(G))
+    rounding = 8 * np.finfo(float).eps * norm(G)
     bound = float(values[0]) - rounding
     return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
 
@@ -90,8 +96,9 @@ def estimated_ground(
     if Q.shape[1]:
         GQ = gradient @ Q
         inside = Q.T @ GQ
-        a = float(np.linalg.eigvalsh(0.5 * (inside + inside.T))[0])
-        b = float(np.linalg.norm(GQ - Q @ inside, 2))
+        a = float(np.linalg.eigvalsh(host(0.5 * (inside + inside.T)))[0])
+        rest = GQ - Q @ inside
+        b = float(np.sqrt(max(np.linalg.eigvalsh(host(rest.T @ rest))[-1], 0.0)))
         hope, bound = (0.5 * (a + c) - float(np.hypot(0.5 * (a - c), b)) for c in (hope, bound))
     below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
     return Ground(-found.values - level, found.vectors, below, bound, hope)
@@ -108,6 +115,10 @@ class _Beside:
     def shape(self) -> tuple[int, int]:
         return self.gradient.shape
 
+    @property
+    def place(self) -> Any:
+        return self.gradient.place
+
     def __matmul__(self, v: Array) -> Array:
         image = self.gradient @ v
         return self.Q @ (self.Q.T @ image) - image
@@ -115,5 +126,8 @@ class _Beside:
 
 def _live_range(L: Array) -> Array:
     """An orthonormal basis of what the columns span, without those that are dying out."""
-    U, sizes, _ = scipy.linalg.svd(L, full_matrices=False, check_finite=False)
-    return U[:, sizes > LIVE * np.max(sizes, initial=0.0)]
+    if L.shape[1] == 0:
+        return L
+    U, sizes, _ = namespace(L).linalg.svd(L, full_matrices=False)
+    sizes = host(sizes)
+    return U[:, : int(np.sum(sizes > LIVE * sizes[0]))]

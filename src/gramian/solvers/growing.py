@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, contiguous, inner, namespace, norm, place_of
 from gramian.certificate import Certificate, certify_image, known_bound
 from gramian.eigen import leading_eigenpair, ritz_pairs
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, lowest
 from gramian.search import bilateral
-from gramian.solvers.base import Run, Settings, Step, compress, starting_factor
+from gramian.solvers.base import Run, Settings, Step, columns_by_size, compress, starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.repair import repaired
 from gramian.solvers.staircase import staircase
@@ -136,11 +137,13 @@ def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> A
     steep = found.values > 0
     if not steep.any():
         return Y
-    D = np.ascontiguousarray(found.vectors[:, steep] * np.sqrt(found.values[steep]))
+    places = np.flatnonzero(steep)
+    D = contiguous(found.vectors[:, places] * beside(Y, np.sqrt(found.values[steep])))
     alpha, beta, value = bilateral(objective.blend(image, objective.image(D)).restriction)
     if not (np.isfinite(value) and beta > 0 and (alpha > 0 or Y.shape[1] == 0)):
         return Y
-    return np.ascontiguousarray(np.hstack([np.sqrt(alpha) * Y, np.sqrt(beta) * D]))
+    parts = [float(np.sqrt(alpha)) * Y, float(np.sqrt(beta)) * D]
+    return contiguous(namespace(Y).concat(parts, axis=1))
 
 
 def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
@@ -153,15 +156,15 @@ def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> A
 
 def with_noise(Y: Array, count: int, size: float, settings: Settings) -> Array:
     """Y and columns in random directions, of that size beside it."""
-    noise = settings.rng.standard_normal((Y.shape[0], count))
-    length = size * np.linalg.norm(Y) / max(float(np.linalg.norm(noise)), 1e-300)
-    return np.ascontiguousarray(np.hstack([Y, length * noise]))
+    noise = place_of(Y).normal(settings.rng, (Y.shape[0], count))
+    length = size * norm(Y) / max(norm(noise), 1e-300)
+    return contiguous(namespace(Y).concat([Y, length * noise], axis=1))
 
 
 def without_weak(Y: Array) -> Array:
     """Y without columns that carry nothing."""
-    values, turn = np.linalg.eigh(Y.T @ Y)
-    return np.ascontiguousarray(Y @ turn[:, values > WEAK * values[-1]])
+    values, turn = columns_by_size(Y)
+    return contiguous(Y @ beside(Y, turn[:, values > WEAK * values[0]]))
 
 
 def bottom_of(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom, Vector | None]:
@@ -179,7 +182,7 @@ def bottom_of(gradient: Any, vector: Vector | None, tol: float) -> tuple[Bottom,
 
 def needed(value: float, Y: Array, settings: Settings) -> float:
     """The residual of λ_min that does not show in the gap, as a part of ‖∇F‖."""
-    allowed = 0.1 * settings.tol * abs(value) / max(float(np.sum(Y * Y)), 1e-300)
+    allowed = 0.1 * settings.tol * abs(value) / max(inner(Y, Y), 1e-300)
     return float(np.clip(allowed, 1e-10, 1e-4))
 
 

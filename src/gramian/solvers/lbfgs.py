@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import contiguous, inner, namespace, norm
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -48,27 +49,30 @@ def descend(
     if factor.shape[1] == 0:
         return factor
 
+    xp = namespace(factor)
+
     def placed(x: Array) -> tuple[Array, float]:
-        scale = 1.0 if trace is None else float(np.sqrt(trace) / np.linalg.norm(x))
-        return scale * x.reshape(factor.shape), scale
+        scale = 1.0 if trace is None else float(np.sqrt(trace)) / norm(x)
+        return scale * xp.reshape(x, factor.shape), scale
 
     def evaluate(x: Array) -> Point:
         L, scale = placed(x)
         image = objective.image(L)
         slope = objective.gradient_factor(image)
         if trace is not None:
-            slope = scale * (slope - (np.sum(slope * L) / trace) * L)
-        return Point(x, objective.value(image), slope.ravel(), image)
+            slope = scale * (slope - (inner(slope, L) / trace) * L)
+        return Point(x, objective.value(image), xp.reshape(slope, (-1,)), image)
 
     def after(point: Point) -> bool:
         if watch is not None:
             watch(point.image)
         return settings.expired()
 
+    start = xp.reshape(factor, (-1,))
     found = quasi_newton(
-        evaluate, factor.ravel(), iterations=iterations, memory=memory, tol=tol, after=after
+        evaluate, start, iterations=iterations, memory=memory, tol=tol, after=after
     )
-    return np.ascontiguousarray(placed(found.x)[0])
+    return contiguous(placed(found.x)[0])
 
 
 def lbfgs(

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, norm
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -42,7 +43,7 @@ def conjugate_gradient(
     t = 0
     while True:
         yield image, gradient
-        if _inner(direction, gradient) >= 0:
+        if inner(direction, gradient) >= 0:
             direction, restarted = -gradient, True
         line = objective.line(image, direction)
         mu, value = quartic(line.restriction)
@@ -58,7 +59,7 @@ def conjugate_gradient(
         if t % REFRESH == 0:
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
-        change = _inner(gradient, gradient - previous) / _inner(previous, previous)
+        change = inner(gradient, gradient - previous) / inner(previous, previous)
         rho = max(0.0, change) if conjugate else 0.0
         direction, restarted = -gradient + rho * direction, rho == 0
 
@@ -73,9 +74,9 @@ def descend(
     with suppress(UnboundedError):  # the search over atoms is the one to say so
         for t, (image, gradient) in enumerate(conjugate_gradient(objective, factor)):
             factor = image.factor
-            norm = float(np.linalg.norm(gradient))
-            first = norm if first is None else first
-            if t >= iterations or norm <= tol * first or settings.expired():
+            size = norm(gradient)
+            first = size if first is None else first
+            if t >= iterations or size <= tol * first or settings.expired():
                 break
     return factor
 
@@ -105,16 +106,12 @@ def line_searched(
             return Status.UNBOUNDED
         except StopIteration:
             break
-        norm = float(np.linalg.norm(gradient))
-        first = norm if first is None else first
-        settled = norm <= 1e-12 * first
+        size = norm(gradient)
+        first = size if first is None else first
+        settled = size <= 1e-12 * first
         certificate = certify_image(problem, image) if t % check == 0 or settled else None
         value = objective.value(image)
-        yield Step(image.factor, value, certificate, {"gradient_norm": norm})
+        yield Step(image.factor, value, certificate, {"gradient_norm": size})
         if settled:
             break
     return at_rest(problem, settings)
-
-
-def _inner(U: Array, V: Array) -> float:
-    return float(np.sum(U * V))

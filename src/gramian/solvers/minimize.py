@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
 from gramian._random import generator
+from gramian.backends.arrays import as_double, host, inner, largest, moved, place
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
 from gramian.problem import Problem, as_factor
@@ -50,6 +51,7 @@ def minimize(
     checkpoint: str | Path | None = None,
     every: float = EVERY,
     proof: str = "auto",
+    device: Any = None,
     **options: Any,
 ) -> Result:
     """Minimise F(M) over the domain of the problem, in factored form M = LLᵀ.
@@ -88,6 +90,9 @@ def minimize(
         estimate only where no proof fits into the memory or into the time (as long as the run
         took so far, and ten seconds at least); "proved" never does; "estimated" takes it, and
         tries a proof only where the estimate is not sharp enough.
+    device : None, "cpu", "cuda", "cuda:1" or the like
+        Where to compute: on the processor unless told. The problem is copied there at the start,
+        and the result comes back as arrays of NumPy (needs `gramian[gpu]`).
     **options
         Options of the solver itself.
 
@@ -113,10 +118,12 @@ def minimize(
     if proof not in PROOFS:
         raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
     _check_options(chosen, options)
-    factor = _start(problem, init, settings)
+    there = place(device)
     check_accepts(chosen, problem, settings)
     keeper = checkpoint_for(problem, checkpoint, every)
-    factor = factor if keeper is None else keeper.start(factor)
+    problem = moved(problem, there)
+    factor = _start(problem, init, settings)
+    factor = factor if keeper is None else there.put(keeper.start(host(factor)))
     bar = _bar(problem, chosen, settings, max_iter) if progress else None
     watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
@@ -127,12 +134,12 @@ def minimize(
                 status = drive.take(factor, start, limit)
             best, certificate, status = drive.settled(status)
         if keeper is not None:
-            keeper.finish(best.factor, certificate.value, len(drive.history))
+            keeper.finish(host(best.factor), certificate.value, len(drive.history))
     finally:
         if bar is not None:
             bar.close()
     return Result(
-        factor=best.factor,
+        factor=host(best.factor),
         value=certificate.value,
         status=status,
         certificate=certificate,
@@ -142,7 +149,7 @@ def minimize(
         problem=problem.name,
         formula=problem.displayed,
         seconds=time.perf_counter() - started,
-        dual=best.dual,
+        dual=None if best.dual is None else host(best.dual),
         ray=drive.ray,
     )
 
@@ -206,27 +213,28 @@ def _check_options(solver: Solver, options: dict[str, Any]) -> None:
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:
     """The factor given, within the rank and of the trace asked for; M = 0 unless told."""
-    trace = problem.domain.trace
+    trace, there = problem.domain.trace, problem.objective.place
     if init is None:
         columns = 0 if trace is None else 1
-        L: Array = settings.rng.standard_normal((problem.order, columns))
+        L: Array = there.normal(settings.rng, (problem.order, columns))
     else:
         factor = init.factor if isinstance(init, Result) else init
-        L = as_factor(factor, problem.order).astype(float, copy=False)
+        L = as_factor(factor, problem.order, there)
+        L = as_double(L)
         _check_start(problem, L)
     if settings.rank is not None and L.shape[1] > settings.rank:
         L = compress(L, settings.rank)
-    return L if trace is None else L * np.sqrt(trace / np.sum(L * L))
+    return L if trace is None else L * float(np.sqrt(trace / inner(L, L)))
 
 
 def _check_start(problem: Problem, L: Array) -> None:
     """Refuse a start that is 0 where the trace is not, or that F cannot be evaluated at."""
-    if problem.domain.trace is not None and not np.any(L):
+    largest_entry = largest(L)
+    if problem.domain.trace is not None and largest_entry == 0:
         raise ValueError(f"init is 0, and cannot be scaled to {problem.domain}")
     with np.errstate(all="ignore"):
-        value = problem.value(L) if np.isfinite(np.sum(L * L)) else np.inf
+        value = problem.value(L) if np.isfinite(inner(L, L)) else np.inf
     if not np.isfinite(value):
         raise ValueError(
-            f"F is not finite at init, whose largest entry is {np.max(np.abs(L)):.3g}: "
-            "scale it down"
+            f"F is not finite at init, whose largest entry is {largest_entry:.3g}: scale it down"
         )

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, host, inner, namespace
 from gramian.objectives import Objective
 from gramian.search import quartic
 
@@ -35,7 +36,7 @@ class Below:
         """The Hessian with 2∇F replaced by 2P₊(∇F), or near it: positive semidefinite."""
         if not (self.values.size or self.rest):
             return hessian
-        weights = (self.rest - self.values)[:, None]
+        weights = beside(self.vectors, self.rest - self.values)[:, None]
         return lambda D: (
             hessian(D) + 2 * (self.vectors @ (weights * (self.vectors.T @ D)) - self.rest * D)
         )
@@ -75,10 +76,10 @@ def newton_direction(
         hessian = below.lifted(hessian)
     precondition = _preconditioner(objective.metric(), L)
     if trace is not None:
-        multiplier, plain = float(np.sum(gradient * L)) / trace, hessian
+        multiplier, plain = inner(gradient, L) / trace, hessian
 
         def project(D: Array) -> Array:
-            return D - (float(np.sum(D * L)) / trace) * L
+            return D - (inner(D, L) / trace) * L
 
         def hessian(D: Array) -> Array:
             return project(plain(D) - multiplier * D)
@@ -91,28 +92,29 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
     """(P ⊗ LᵀPL)⁻¹: the Hessian where every row of the map sees the same part of LᵀPL."""
     if P is None:
         return None
-    values, basis = np.linalg.eigh(P)
-    small, turn = np.linalg.eigh(L.T @ P @ L)
-    weights = 1.0 / np.outer(values, np.maximum(small, FLAT * small[-1]))
+    values, basis = namespace(P).linalg.eigh(P)
+    small, turn = np.linalg.eigh(host(L.T @ P @ L))
+    ends = beside(L, 1.0 / np.maximum(small, FLAT * small[-1]))
+    weights, turn = ends / values[:, None], beside(L, turn)
     return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T
 
 
 def _conjugate_gradient(
     hessian: Product, gradient: Array, precondition: Product | None, tol: float, limit: int
 ) -> Direction:
-    x, r = np.zeros_like(gradient), -gradient
+    x, r = 0.0 * gradient, -gradient
     z = r if precondition is None else precondition(r)
-    p, energy = z, float(np.sum(r * z))
+    p, energy = z, inner(r, z)
     enough = tol * tol * energy
     for k in range(limit):
         image = hessian(p)
-        bend = float(np.sum(p * image))
+        bend = inner(p, image)
         if not bend > 0:
             return Direction([x, p] if k else [p, p], k + 1)
         step = energy / bend
         x, r = x + step * p, r - step * image
         z = r if precondition is None else precondition(r)
-        energy, previous = float(np.sum(r * z)), energy
+        energy, previous = inner(r, z), energy
         if energy <= enough:
             break
         p = z + (energy / previous) * p
@@ -128,7 +130,7 @@ def best_along(
         mu, _ = quartic(line.restriction)
         return line.take(mu), mu
     L = image.factor
-    cross, square = float(np.sum(L * direction)), float(np.sum(direction * direction))
+    cross, square = inner(L, direction), inner(direction, direction)
 
     def value(mu: float) -> float:
         size = trace / (trace + 2 * mu * cross + mu * mu * square)
@@ -137,4 +139,4 @@ def best_along(
     found = scipy.optimize.minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
     mu = min((0.0, 1.0, float(found.x)), key=value)
     moved = L + mu * direction
-    return objective.image(moved * np.sqrt(trace / np.sum(moved * moved))), mu
+    return objective.image(moved * float(np.sqrt(trace / inner(moved, moved)))), mu

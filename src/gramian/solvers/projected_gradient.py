@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, inner
 from gramian.certificate import certify
 from gramian.domains import Domain, project
 from gramian.objectives import Objective
@@ -71,7 +72,7 @@ def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[A
         eigenvalues, vectors = project(domain, Y - G / eta)
         new = _assemble(eigenvalues, vectors)
         step = new - Y
-        model = at_Y + np.sum(G * step) + 0.5 * eta * np.sum(step * step)
+        model = at_Y + inner(G, step) + 0.5 * eta * inner(step, step)
         value = objective.value_dense(new)
         if not np.isfinite(value) or value <= model + 1e-13 * abs(model):
             return eigenvalues, vectors, eta
@@ -84,4 +85,4 @@ def _assemble(eigenvalues: Array, vectors: Array) -> Array:
 
 def _factor(eigenvalues: Array, vectors: Array) -> Array:
     kept = eigenvalues > 0
-    return vectors[:, kept] * np.sqrt(eigenvalues[kept])
+    return vectors[:, np.flatnonzero(kept)] * beside(vectors, np.sqrt(eigenvalues[kept]))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import place_of
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings
 from gramian.solvers.greedy import greedy
@@ -23,8 +24,9 @@ def random_conic_pursuit(
 
     def atom(image: Any, pair: Any) -> Array:
         L = image.factor
-        inside = L @ settings.rng.standard_normal(L.shape[1])
-        outside = settings.rng.standard_normal(problem.order)
-        return np.sqrt(1 - chi) * inside + np.sqrt(chi) * outside
+        place = place_of(L)
+        inside = L @ place.normal(settings.rng, (L.shape[1],))
+        outside = place.normal(settings.rng, (problem.order,))
+        return float(np.sqrt(1 - chi)) * inside + float(np.sqrt(chi)) * outside
 
     return greedy(problem, factor, settings, atom=atom)

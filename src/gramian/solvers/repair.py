@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import contiguous, size
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
 from gramian.search.cone_quadratic import cone_quadratic
@@ -33,12 +34,12 @@ ROOM = 60_000_000
 def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
     """The image of M + V S Vᵀ, whose dual vector is repaired; None where there is no such."""
     w = objective.dual(image)
-    if w is None or w.size * COLUMNS * (COLUMNS + 1) // 2 > ROOM:
+    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > ROOM:
         return None
     operator = objective.dual_operator(w)
     count = min(COLUMNS, operator.order)
     V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
-    model = objective.beside(image, np.ascontiguousarray(V))
+    model = objective.beside(image, contiguous(V))
     if model is None or not np.any(np.diag(model.hessian) > 0):
         return None
     best = cone_quadratic(model.hessian, model.gradient, np.zeros(model.gradient.size), None)

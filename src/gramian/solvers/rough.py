@@ -27,7 +27,8 @@ def rough(problem: Problem, factor: Array | None, *, rank: int, random_state: An
     """
     settings = Settings(rank=rank, tol=1e-3, rng=generator(random_state))
     if factor is None:
-        factor = with_falling(problem, np.zeros((problem.order, 0)), settings, rank)
+        nothing = problem.objective.place.zeros((problem.order, 0))
+        factor = with_falling(problem, nothing, settings, rank)
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     factor = with_noise(factor, max(rank - factor.shape[1], 0), SPARE, settings)

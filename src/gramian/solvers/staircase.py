@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import scipy
 
+from gramian.backends.arrays import beside, contiguous, inner
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
-from gramian.solvers.base import Run, Settings, Step, falls_for_ever
+from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch, scaled
 from gramian.solvers.ground import Ground
 from gramian.solvers.lro import UnboundedError
@@ -69,7 +70,8 @@ class _Climb:
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
         self.trace, self.fresh = problem.domain.trace, True
-        self.zero = self.objective.value(self.objective.image(np.zeros((problem.order, 0))))
+        nothing = self.objective.place.zeros((problem.order, 0))
+        self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
         self.search = ConeSearch(self.objective, self.trace)
         self.below = Below(problem, settings, self.search, self.size)
@@ -87,7 +89,7 @@ class _Climb:
         fallen = self.zero - value
         if self.trace is not None or not fallen > 1e3 * self.size:
             return False
-        slope = 0.5 * float(np.sum(self.objective.gradient_factor(image) * image.factor))
+        slope = 0.5 * inner(self.objective.gradient_factor(image), image.factor)
         return slope < -0.1 * fallen and falls_for_ever(self.objective, image)
 
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
@@ -126,8 +128,9 @@ class _Climb:
         count = FIRST if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
-        atoms = scaled(ground.vectors[:, :count] * np.sqrt(share), self.trace)
-        blend = self.objective.blend(image, self.objective.image(np.ascontiguousarray(atoms)))
+        columns = ground.vectors[:, :count]
+        atoms = scaled(columns * beside(columns, np.sqrt(share)), self.trace)
+        blend = self.objective.blend(image, self.objective.image(contiguous(atoms)))
         if self.trace is not None:
             return blend.take(*_best_mixture(blend.restriction))
         alpha, beta, value = bilateral(blend.restriction)
@@ -138,13 +141,12 @@ class _Climb:
     def _without_dead_columns(self, image: Any) -> Any:
         if image.factor.shape[1] == 0:
             return image
-        values, turn = np.linalg.eigh(image.factor.T @ image.factor)
-        live = values > DEAD * values[-1]
+        values, turn = columns_by_size(image.factor)
+        live = values > DEAD * values[0]
         if np.all(live):
             return image
-        return self.objective.image(
-            np.ascontiguousarray(scaled(image.factor @ turn[:, live], self.trace))
-        )
+        kept = image.factor @ beside(image.factor, turn[:, live])
+        return self.objective.image(contiguous(scaled(kept, self.trace)))
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:

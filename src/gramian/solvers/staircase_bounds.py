@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import beside, contiguous, inner, norm
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.proofs import Bottom, LowRank
-from gramian.solvers.base import Settings, is_optimal
+from gramian.solvers.base import Settings, columns_by_size, is_optimal
 from gramian.solvers.cone_search import FIRST, MORE, ConeSearch, scaled
 from gramian.solvers.ground import (
     EXACT_ORDER,
@@ -56,17 +57,18 @@ class Below:
         gradient, L = self.problem.objective.gradient(image), image.factor
         order, trace = self.problem.order, self.problem.domain.trace
         count = min(order, FIRST if L.shape[1] == 0 else max(MORE, L.shape[1] // 3))
-        level = 0.0 if trace is None else float(np.sum(L * (gradient @ L))) / trace
+        level = 0.0 if trace is None else inner(L, gradient @ L) / trace
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)
         form = gradient.form()
         if isinstance(form, LowRank) and 0 < form.U.shape[1] <= SPAN:
             return span_ground(form, level, count)
-        start = self.settings.rng.standard_normal(order)
-        start *= NOISE / np.linalg.norm(start)
+        place = self.problem.objective.place
+        start = place.normal(self.settings.rng, (order,))
+        start = start * (NOISE / norm(start))
         hint, self.settings.hint.vector = self.settings.hint.vector, None
         if hint is not None and hint.shape == start.shape:
-            self.vector = hint
+            self.vector = place.put(hint)
         start = start if self.vector is None else self.vector + start
         ground = estimated_ground(
             gradient, L, level, count, steps=steps, start=start, lift=self.lift
@@ -119,13 +121,13 @@ class Below:
         if not self._optimal(certificate) or image.factor.shape[1] < 2:
             return image, certificate
         objective, trace = self.problem.objective, self.problem.domain.trace
-        values, turn = np.linalg.eigh(image.factor.T @ image.factor)
-        L = image.factor @ turn[:, ::-1]
+        values, turn = columns_by_size(image.factor)
+        L = image.factor @ beside(image.factor, turn)
         room = certificate.value + 0.1 * self.allowed(certificate.value)
         for rank in range(1, L.shape[1]):
-            if values[-rank - 1] > LIVE**2 * values[-1]:
+            if values[rank] > LIVE**2 * values[0]:
                 continue
-            fewer = objective.image(np.ascontiguousarray(scaled(L[:, :rank], trace)))
+            fewer = objective.image(contiguous(scaled(L[:, :rank], trace)))
             if objective.value(fewer) <= room:
                 found = self.certify(fewer, self.ground(fewer))
                 return (fewer, found) if self._optimal(found) else (image, certificate)
@@ -139,7 +141,8 @@ class Below:
         """Lower bounds at points inside the cone, where ∇F ⪰ 0 can hold without a shift."""
         for S in self.search.inside:
             with suppress(np.linalg.LinAlgError):
-                image = self.problem.objective.image(np.linalg.cholesky(S))
+                objective = self.problem.objective
+                image = objective.image(objective.place.put(np.linalg.cholesky(S)))
                 bottom = exact_ground(self.problem.objective.gradient(image).dense(), 0.0, 1).bound
                 certificate = self._certificate(image, bottom)
                 self._keep(certificate)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import inner, norm, side_by_side
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings, starting_factor
@@ -65,7 +66,7 @@ class LocalSteps:
         """L-BFGS on a factor of every column: where the order is small it often is enough."""
         factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
         if image.factor.shape[1] > 1:
-            factor = np.hstack([image.factor, 1e-2 * factor])
+            factor = side_by_side([image.factor, 1e-2 * factor])
         start = self.objective.image(scaled(factor, self.trace))
         usual = max(self.size, abs(self.zero - self.objective.value(start)))
         with np.errstate(all="ignore"):
@@ -86,8 +87,8 @@ class LocalSteps:
         """First-order steps while they pay, and whether they leave nothing to Newton."""
         if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
-        first = float(np.linalg.norm(self._slope(image)))
-        target = max(FALL * first, enough / max(float(np.linalg.norm(image.factor)), 1e-300))
+        first = norm(self._slope(image))
+        target = max(FALL * first, enough / max(norm(image.factor), 1e-300))
         if self.trace is None and self.objective.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
@@ -101,14 +102,14 @@ class LocalSteps:
         with suppress(UnboundedError):
             steps = conjugate_gradient(self.objective, image.factor)
             for step in islice(steps, GRADIENT_STEPS):
-                best, least = step[0], min(least, float(np.linalg.norm(step[1])))
+                best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
                     break
         return best, least
 
     def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
-        first = float(np.linalg.norm(self._slope(image)) * np.linalg.norm(image.factor))
+        first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
             self.objective,
             image.factor,
@@ -118,7 +119,7 @@ class LocalSteps:
             trace=self.trace,
         )
         image = self.objective.image(factor)
-        return image, float(np.linalg.norm(self._slope(image)))
+        return image, norm(self._slope(image))
 
     def newton(
         self, image: Any, ground: Ground, enough: float
@@ -133,17 +134,17 @@ class LocalSteps:
             if L.shape[1] == 0:
                 break
             gradient = self._slope(image)
-            norm = float(np.linalg.norm(gradient))
-            if norm * np.linalg.norm(L) <= enough or norm > 0.3 * last or self.settings.expired():
+            size = norm(gradient)
+            if size * norm(L) <= enough or size > 0.3 * last or self.settings.expired():
                 break
-            last, self.steepest = norm, max(norm, self.steepest)
+            last, self.steepest = size, max(size, self.steepest)
             direction = newton_direction(
                 self.objective,
                 image,
                 gradient,
                 below=ground.below if k == 0 else None,
                 trace=self.trace,
-                tol=float(np.clip(np.sqrt(norm / self.steepest), 1e-3, 0.1)),
+                tol=float(np.clip(np.sqrt(size / self.steepest), 1e-3, 0.1)),
                 limit=self.limit,
             )
             self.products += direction.products
@@ -162,4 +163,4 @@ class LocalSteps:
         if self.trace is None:
             return gradient
         L = image.factor
-        return gradient - (float(np.sum(gradient * L)) / self.trace) * L
+        return gradient - (inner(gradient, L) / self.trace) * L

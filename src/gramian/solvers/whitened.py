@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import contiguous, inner, norm, place_of, side_by_side
 from gramian.certificate import Certificate, certify_image, known_bound
 from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
@@ -66,12 +67,12 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     settings.enters("whitened")
     white = problem.objective.whitened()
     assert white is not None
-    inner = Problem(white.objective, problem.domain, name=problem.name)
+    even = Problem(white.objective, problem.domain, name=problem.name)
     Y = white.coordinates(factor)
-    for step in _descent(inner, Y, settings):
+    for step in _descent(even, Y, settings):
         Y = step.factor
         yield _placed(step, white.factor(Y))
-    run = staircase(inner, Y, settings)
+    run = staircase(even, Y, settings)
     while True:
         try:
             step = next(run)
@@ -91,7 +92,7 @@ class MeanDual:
         w: Any = self.objective.dual(image)
         self.count += 1
         if self.w is None:
-            self.w = w.copy()
+            self.w = 1.0 * w
         else:
             self.w += (w - self.w) / min(self.count, WINDOW)
 
@@ -129,7 +130,7 @@ def _bottom(problem: Problem, dual: Array, image: Any, vector: Any, settings: Se
     share = needed(problem.objective.value(image), image.factor, settings)
     form = operator.form()
     sparse = form is not None and FACTORS * form.seconds <= seconds
-    if operator.order > EXACT_ORDER and not sparse:
+    if operator.order > EXACT_ORDER and not sparse and operator.place.is_host:
         pair = leading_eigenpair(-operator, v0=vector, tol=share, random_state=settings.rng)
         found = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
     else:  # factorisations are quicker than products with the inverse of a root
@@ -150,16 +151,16 @@ def _widened(problem: Problem, Y: Array, settings: Settings) -> Array:
     if Y.shape[1] == 0:
         return starting_factor(problem, replace(settings, rank=columns))
     missing = max(2, columns - Y.shape[1])
-    noise = settings.rng.standard_normal((Y.shape[0], missing))
-    size = 1e-2 * np.linalg.norm(Y) / max(float(np.linalg.norm(noise)), 1e-300)
-    return np.ascontiguousarray(np.hstack([Y, size * noise]))
+    noise = place_of(Y).normal(settings.rng, (Y.shape[0], missing))
+    size = 1e-2 * norm(Y) / max(norm(noise), 1e-300)
+    return contiguous(side_by_side([Y, size * noise]))
 
 
 def _placed(step: Step, factor: Array) -> Step:
     """The step in the coordinates of the problem, where λ_min is not known."""
     certificate = step.certificate
     if certificate is not None:
-        certificate = _unlabelled(certificate, float(np.sum(factor * factor)))
+        certificate = _unlabelled(certificate, inner(factor, factor))
     return replace(step, source=factor, certificate=certificate)
 
 

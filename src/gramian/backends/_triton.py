@@ -1,0 +1,189 @@
+"""The two kernels of a GPU: products of rows at given places, and of a sparse matrix.
+
+Each row of an answer belongs to one program, or to a fixed number of them whose sums are added in
+a fixed order: the same bits from run to run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch.utils.weak import WeakTensorKeyDictionary
+
+Tensor = Any
+
+PAIRS = 32
+"""Pairs that one program of a gather takes."""
+
+ENTRIES = 16
+"""Entries of a sparse row that are loaded at once, at least."""
+
+LONGEST = 1024
+"""Entries of a sparse row that one program sums; longer rows are cut into pieces."""
+
+_PIECES = WeakTensorKeyDictionary()
+
+
+@triton.jit
+def _gather(
+    U,
+    V,
+    rows,
+    cols,
+    z,
+    count,
+    width,
+    stride_u,
+    stride_v,
+    DISTANCES: tl.constexpr,
+    SAME: tl.constexpr,
+    P: tl.constexpr,
+    R: tl.constexpr,
+):
+    e = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
+    live = e < count
+    i = tl.load(rows + e, mask=live, other=0).to(tl.int64)
+    j = tl.load(cols + e, mask=live, other=0).to(tl.int64)
+    total = tl.zeros((P,), dtype=tl.float64)
+    for start in range(0, width, R):
+        c = start + tl.arange(0, R)
+        inside = live[:, None] & (c < width)[None, :]
+        if DISTANCES:
+            u = tl.load(U + i[:, None] * stride_u + c[None, :], mask=inside, other=0.0)
+            u -= tl.load(U + j[:, None] * stride_u + c[None, :], mask=inside, other=0.0)
+            if SAME:
+                v = u
+            else:
+                v = tl.load(V + i[:, None] * stride_v + c[None, :], mask=inside, other=0.0)
+                v -= tl.load(V + j[:, None] * stride_v + c[None, :], mask=inside, other=0.0)
+        else:
+            u = tl.load(U + i[:, None] * stride_u + c[None, :], mask=inside, other=0.0)
+            v = tl.load(V + j[:, None] * stride_v + c[None, :], mask=inside, other=0.0)
+        total += tl.sum((u * v).to(tl.float64), axis=1)
+    tl.store(z + e, total, mask=live)
+
+
+@triton.jit
+def _product(
+    starts,
+    ends,
+    indices,
+    data,
+    V,
+    out,
+    width,
+    stride_v,
+    stride_out,
+    E: tl.constexpr,
+    R: tl.constexpr,
+    TYPE: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * R + tl.arange(0, R)
+    inside = c < width
+    begin, end = tl.load(starts + row), tl.load(ends + row)
+    total = tl.zeros((R,), dtype=TYPE)
+    for k in range(begin, end, E):
+        e = k + tl.arange(0, E)
+        live = e < end
+        j = tl.load(indices + e, mask=live, other=0).to(tl.int64)
+        w = tl.load(data + e, mask=live, other=0.0).to(TYPE)
+        v = tl.load(
+            V + j[:, None] * stride_v + c[None, :], mask=live[:, None] & inside[None, :], other=0.0
+        )
+        total += tl.sum(w[:, None] * v, axis=0)
+    tl.store(out + row * stride_out + c, total, mask=inside)
+
+
+def gather(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor, *, distances: bool) -> Tensor:
+    """u_i·v_j, or (u_i − u_j)·(v_i − v_j), for every pair, in float64."""
+    same = V is U
+    U = U.contiguous()
+    V = U if same else V.contiguous()
+    z = torch.empty(rows.shape[0], dtype=torch.float64, device=U.device)
+    width = U.shape[1]
+    if width == 0 or rows.shape[0] == 0:
+        return z.zero_()
+    block = min(64, triton.next_power_of_2(width))
+    grid = (triton.cdiv(rows.shape[0], PAIRS),)
+    _gather[grid](
+        U,
+        V,
+        rows,
+        cols,
+        z,
+        rows.shape[0],
+        width,
+        U.stride(0),
+        V.stride(0),
+        DISTANCES=distances,
+        SAME=same,
+        P=PAIRS,
+        R=block,
+    )
+    return z
+
+
+def csr_product(indptr: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
+    """Row i is Σ data_k v_{indices_k} over k from indptr[i] to indptr[i + 1]."""
+    V = V.contiguous()
+    starts, ends, joined = _pieces(indptr)
+    found = _summed(starts, ends, indices, data, V)
+    if joined is None:
+        return found
+    places = torch.arange(found.shape[0], device=V.device, dtype=torch.int32)
+    return _summed(joined[:-1], joined[1:], places, torch.ones_like(found[:, 0]), found)
+
+
+def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
+    count, width = starts.shape[0], V.shape[1]
+    out = torch.empty((count, width), dtype=V.dtype, device=V.device)
+    if count == 0 or width == 0:
+        return out
+    block = min(64, triton.next_power_of_2(width))
+    at_once = max(ENTRIES, 512 // block)
+    kind = tl.float32 if V.dtype == torch.float32 else tl.float64
+    grid = (count, triton.cdiv(width, block))
+    _product[grid](
+        starts,
+        ends,
+        indices,
+        data,
+        V,
+        out,
+        width,
+        V.stride(0),
+        out.stride(0),
+        E=at_once,
+        R=block,
+        TYPE=kind,
+    )
+    return out
+
+
+def _pieces(indptr: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Where the pieces of the rows start and end, and which pieces each long row is made of.
+
+    Found once for a pattern, and kept as long as its tensor.
+    """
+    known = _PIECES.get(indptr)
+    if known is None:
+        known = _PIECES[indptr] = _cut(indptr.long())
+    return known
+
+
+def _cut(indptr: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    counts = torch.diff(indptr)
+    pieces = torch.clamp((counts + LONGEST - 1) // LONGEST, min=1)
+    if counts.numel() == 0 or int(pieces.max()) <= 1:
+        return indptr[:-1], indptr[1:], None
+    row = torch.repeat_interleave(torch.arange(counts.shape[0], device=indptr.device), pieces)
+    joined = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=indptr.device)
+    torch.cumsum(pieces, 0, out=joined[1:])
+    nth = torch.arange(row.shape[0], device=indptr.device) - joined[row]
+    starts = indptr[row] + nth * LONGEST
+    ends = torch.minimum(starts + LONGEST, indptr[row + 1])
+    return starts, ends, joined

@@ -1,0 +1,272 @@
+"""Which library an array belongs to, where it lives, and how to bring others beside it.
+
+What is computed with factors, images and dual vectors is written once, with the functions of the
+array API standard (`namespace`), and runs wherever the arrays are. What the standard lacks is the
+backend of the array's library: `gramian.backends.cpu` for NumPy, `gramian.backends.torch` for
+tensors. Small matrices and numbers are NumPy's everywhere (`host`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from copy import copy
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gramian.backends import cpu
+
+_NUMPY = (np.ndarray, np.generic)
+
+
+def namespace(*arrays: Any) -> Any:
+    """The functions of the standard for these arrays: NumPy's own, or those of their library."""
+    if all(isinstance(array, _NUMPY) for array in arrays):
+        return np
+    return _compatibility().array_namespace(*arrays)
+
+
+def backend(array: Any) -> Any:
+    """What the standard lacks, for the library of this array."""
+    if isinstance(array, _NUMPY):
+        return cpu
+    return importlib.import_module("gramian.backends.torch")
+
+
+def host(array: Any) -> NDArray[Any]:
+    """The array as one of NumPy, copied where it lives elsewhere."""
+    if isinstance(array, np.ndarray):
+        return array
+    return backend(array).host(array)
+
+
+def beside(array: Any, values: Any) -> Any:
+    """A small array of the host, in the precision and at the place of another."""
+    if isinstance(array, np.ndarray):
+        return np.asarray(values)
+    xp = namespace(array)
+    return xp.asarray(np.array(values, order="C"), dtype=array.dtype, device=array.device)
+
+
+def eye(order: int, place: Place) -> Any:
+    """The identity of that order, at a place."""
+    if place.is_host:
+        return np.eye(order)
+    return place.xp.eye(order, dtype=place.xp.float64, device=place.device)
+
+
+def largest(array: Any) -> float:
+    """The largest size of a number of the array, 0 where it is empty."""
+    xp = namespace(array)
+    return float(xp.max(xp.abs(array))) if size(array) else 0.0
+
+
+def zeros(shape: tuple[int, ...], like: Any) -> Any:
+    """Zeros in the precision and at the place of another array."""
+    return namespace(like).zeros(shape, dtype=like.dtype, device=like.device)
+
+
+def size(array: Any) -> int:
+    """How many numbers an array holds."""
+    return int(np.prod(array.shape, dtype=np.int64))
+
+
+def contiguous(array: Any) -> Any:
+    """The array with its rows one after the other in memory."""
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array.contiguous()
+
+
+def as_double(array: Any) -> Any:
+    """The array in float64."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float64, copy=False)
+
+
+def side_by_side(blocks: Any) -> Any:
+    """The columns of several matrices as one."""
+    blocks = list(blocks)
+    return namespace(*blocks).concat(blocks, axis=1)
+
+
+def inner(U: Any, V: Any) -> float:
+    """⟨U, V⟩, summed in float64."""
+    if isinstance(U, np.ndarray):
+        return float(np.sum(U * V, dtype=np.float64))
+    xp = namespace(U, V)
+    return float(xp.sum(U * V, dtype=xp.float64))
+
+
+def row_squares(V: Any) -> Any:
+    """‖v_i‖² of every row."""
+    return namespace(V).sum(V * V, axis=1)
+
+
+def column_squares(V: Any) -> Any:
+    """The squared lengths of the columns."""
+    return namespace(V).sum(V * V, axis=0)
+
+
+def norm(V: Any) -> float:
+    """‖V‖, the root of the sum of all squares."""
+    return float(np.sqrt(inner(V, V)))
+
+
+def precision(array: Any) -> float:
+    """The relative rounding of its numbers: eps."""
+    return float(namespace(array).finfo(array.dtype).eps)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where arrays live: a library, and a device of it."""
+
+    xp: Any = np
+    device: Any = None
+
+    @property
+    def is_host(self) -> bool:
+        return self.xp is np
+
+    def put(self, array: Any) -> Any:
+        """The array there, in its own precision."""
+        if self.is_host:
+            return host(array)
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            array = array.copy()
+        return self.xp.asarray(array, device=self.device)
+
+    def sparse(self, matrix: Any) -> Any:
+        """A sparse matrix there."""
+        if self.is_host:
+            return matrix
+        return importlib.import_module("gramian.backends.torch").Csr.of(matrix, self.device)
+
+    def moved(self, thing: Any) -> Any:
+        """A map, loss, matrix or objective with all its arrays there; see `moved`."""
+        return moved(thing, self)
+
+    def free_memory(self) -> float:
+        """Bytes that are free there."""
+        if self.is_host:
+            return cpu.free_memory()
+        found: float = importlib.import_module("gramian.backends.torch").free_memory()
+        return found
+
+    def zeros(self, shape: tuple[int, ...]) -> Any:
+        return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)
+
+    def normal(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
+        """Standard normal numbers, made there from a seed that the generator gives."""
+        if self.is_host:
+            return rng.standard_normal(shape)
+        library = importlib.import_module("gramian.backends.torch")
+        return library.normal(int(rng.integers(2**62)), shape, self.device)
+
+
+HOST = Place()
+
+
+def place_of(array: Any) -> Place:
+    """Where an array lives."""
+    if isinstance(array, np.ndarray):
+        return HOST
+    return Place(namespace(array), array.device)
+
+
+def place(device: Any) -> Place:
+    """The place that a user names: None or "cpu" is the host, "cuda" and its like a device."""
+    if device is None or device == "cpu":
+        return HOST
+    library = importlib.import_module("gramian.backends.torch")
+    return Place(library.namespace(), library.device(device))
+
+
+# --- things made of arrays ---------------------------------------------------------------
+
+HOME = "_home"
+"""Where a thing that was moved keeps the one that it was made from."""
+
+
+class Placed:
+    """Something made of arrays, all at one place."""
+
+    place: Place = HOST
+
+
+def at_home(thing: Any) -> Any:
+    """The thing on the host that this one was moved from, or itself."""
+    return getattr(thing, HOME, thing)
+
+
+def moved(thing: Any, there: Place) -> Any:
+    """A copy of a thing of this library with all its arrays at a place; the rest is shared.
+
+    What it had found of itself it finds again there, but for numbers; what only the host can find
+    it asks of the thing that it was moved from (`at_home`).
+    """
+    return thing if there.is_host else _Move(there).of(thing)
+
+
+def relocated(thing: Any, home: Any, **parts: Any) -> Any:
+    """A thing that was moved with some of its parts changed, and what it is now at home."""
+    found = copy(thing)
+    for name in [name for name in vars(found) if _is_found(thing, name)]:
+        del vars(found)[name]
+    vars(found).update(parts, **{HOME: home})
+    return found
+
+
+def _is_found(thing: Any, name: str) -> bool:
+    """Whether an attribute is one that the thing finds of itself."""
+    return isinstance(getattr(type(thing), name, None), cached_property)
+
+
+class _Move:
+    """One move: arrays that several things share stay shared."""
+
+    def __init__(self, there: Place) -> None:
+        self.there = there
+        self.known: dict[int, Any] = {}
+
+    def of(self, thing: Any) -> Any:
+        if isinstance(thing, bool | int | float | str | type(None)) or callable(thing):
+            return thing
+        if id(thing) not in self.known:
+            self.known[id(thing)] = self._of(thing)
+        return self.known[id(thing)]
+
+    def _of(self, thing: Any) -> Any:
+        if isinstance(thing, np.ndarray):
+            return self.there.put(thing)
+        if sparse.issparse(thing):
+            return self.there.sparse(thing)
+        if isinstance(thing, tuple | list):
+            return type(thing)(self.of(part) for part in thing)
+        if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
+            return thing
+        return self._of_ours(thing)
+
+    def _of_ours(self, thing: Any) -> Any:
+        if hasattr(type(thing), "lower"):
+            _ = thing.lower  # a number that only the host can find
+        found = copy(thing)
+        vars(found).clear()
+        for name, value in vars(thing).items():
+            if not _is_found(thing, name) or isinstance(value, bool | int | float):
+                vars(found)[name] = self.of(value)
+        vars(found)[HOME], vars(found)["place"] = at_home(thing), self.there
+        return found
+
+
+def _compatibility() -> Any:
+    try:
+        return importlib.import_module("array_api_compat")
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            "arrays of another library than NumPy need the package array-api-compat: "
+            "pip install 'gramian[gpu]'"
+        ) from None

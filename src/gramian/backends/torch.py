@@ -1,0 +1,285 @@
+"""Gather, scatter and sparse products on tensors, on a GPU or on the CPU.
+
+The same functions as `gramian.backends.cpu`. On a GPU two compiled kernels do the work, in which
+every row of the answer is summed in one fixed order: no atomics, and the same bits from run to run.
+On the CPU tensors lend their memory to the kernels there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import torch
+    from torch.utils.weak import WeakTensorKeyDictionary
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "a device needs torch, which is not installed: pip install 'gramian[gpu]'"
+    ) from None
+
+from gramian.backends import cpu
+from gramian.memory import memory
+
+Tensor = Any
+
+DENSE_BLOCK = 2**28
+"""Numbers of a dense block of rows of a sparse matrix: 2 GB."""
+
+
+# --- places ----------------------------------------------------------------------------
+
+
+def namespace() -> Any:
+    """The standard's functions for tensors."""
+    return importlib.import_module("array_api_compat.torch")
+
+
+def device(name: Any) -> Any:
+    """The device of that name, refused with a sentence where it is not there."""
+    try:
+        found = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be None, 'cpu', 'cuda' or 'cuda:1' and the like, got {name!r}"
+        ) from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= count:
+            there = f"{count} of them" if count else "none"
+            raise ValueError(
+                f"device={name!r} was asked for, and this machine has {there}; "
+                "device='cpu' computes on the processor"
+            )
+        found = torch.device("cuda", found.index or 0)
+    return found
+
+
+def host(tensor: Tensor) -> NDArray[Any]:
+    """The tensor as an array of NumPy."""
+    return tensor.detach().cpu().numpy()
+
+
+def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
+    """Standard normal numbers of a seed, made on the device."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
+
+
+# --- gathers ---------------------------------------------------------------------------
+
+
+def gather_entries(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """½ (u_i·v_j + u_j·v_i) for every pair."""
+    z = gather_products(U, V, rows, cols)
+    return z if V is U else 0.5 * (z + gather_products(V, U, rows, cols))
+
+
+def gather_products(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """u_i·v_j for every pair of a row of U and a row of V, summed in float64."""
+    if U.is_cuda:
+        return _compiled().gather(U, V, rows, cols, distances=False)
+    return _lent(cpu.gather_products, U, V, rows, cols)
+
+
+def gather_distances(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """(u_i − u_j)·(v_i − v_j) for every pair, summed in float64."""
+    if U.is_cuda:
+        return _compiled().gather(U, V, rows, cols, distances=True)
+    same, arrays = V is U, [host(part) for part in (U, V, rows, cols)]
+    return torch.as_tensor(cpu.gather_distances(arrays[0], arrays[0 if same else 1], *arrays[2:]))
+
+
+def _lent(function: Any, *tensors: Tensor) -> Tensor:
+    """What a function of the CPU makes of tensors that lend it their memory."""
+    return torch.as_tensor(function(*(host(tensor) for tensor in tensors)))
+
+
+# --- scatters --------------------------------------------------------------------------
+
+
+def scatter_entries(w: Tensor, V: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
+    return csr_product(pattern.indptr, pattern.neighbour, (0.5 * w)[pattern.edge], V)
+
+
+def scatter_distances(w: Tensor, V: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
+    weights = w[pattern.edge]
+    ones = torch.ones((pattern.order, 1), dtype=torch.float64, device=V.device)
+    degree = csr_product(pattern.indptr, pattern.neighbour, weights, ones)
+    return degree.to(V.dtype) * V - csr_product(pattern.indptr, pattern.neighbour, weights, V)
+
+
+_GROUPS = WeakTensorKeyDictionary()
+
+
+def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
+    """The sums of the values of each group 0..count, in one fixed order."""
+    if groups not in _GROUPS:
+        order = torch.argsort(groups, stable=True)
+        _GROUPS[groups] = starts(groups, count), order
+    begin, order = _GROUPS[groups]
+    return segment_sums(begin, values[order])
+
+
+def segment_sums(indptr: Tensor, values: Tensor) -> Tensor:
+    """The sums of consecutive values, from indptr[i] to indptr[i + 1]."""
+    places = torch.zeros(values.shape[0], dtype=torch.int32, device=values.device)
+    one = torch.ones((1, 1), dtype=torch.float64, device=values.device)
+    return csr_product(indptr, places, values, one)[:, 0]
+
+
+def starts(keys: Tensor, count: int) -> Tensor:
+    """Where each of the keys 0..count begins in a sorted array of them."""
+    found = torch.zeros(count + 1, dtype=torch.int64, device=keys.device)
+    torch.cumsum(torch.bincount(keys, minlength=count), 0, out=found[1:])
+    return found
+
+
+def turned(
+    indptr: Tensor, indices: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The transposed pattern: its row starts, its columns, and which entry each of them is."""
+    each = torch.arange(shape[0], device=indices.device, dtype=torch.int32)
+    rows = torch.repeat_interleave(each, torch.diff(indptr))
+    order = torch.argsort(indices, stable=True)
+    return starts(indices, shape[1]), rows[order], order
+
+
+_INVERSES = WeakTensorKeyDictionary()
+
+
+def triangular_solve(C: Csr, B: Tensor, *, transposed: bool = False) -> Tensor:
+    """C⁻¹B, or C⁻ᵀB, for a lower triangular C: by its inverse, which is dense and kept.
+
+    A sparse solution goes from row to row, which a GPU is slow at; one product is not.
+    """
+    if C.data not in _INVERSES:
+        identity = torch.eye(C.shape[0], dtype=C.data.dtype, device=C.data.device)
+        _INVERSES[C.data] = torch.linalg.solve_triangular(C.toarray(), identity, upper=False)
+    inverse = _INVERSES[C.data]
+    return (inverse.T if transposed else inverse) @ B
+
+
+# --- sparse matrices -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """A sparse matrix by rows, with what solvers ask of one."""
+
+    data: Tensor
+    indices: Tensor
+    indptr: Tensor
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: Any, device: Any) -> Csr:
+        """From one of SciPy."""
+        matrix = matrix.tocsr()
+        indices, indptr = (
+            torch.as_tensor(part.astype(np.int64 if part is matrix.indptr else np.int32))
+            for part in (matrix.indices, matrix.indptr)
+        )
+        data = torch.as_tensor(np.ascontiguousarray(matrix.data))
+        return cls(data.to(device), indices.to(device), indptr.to(device), tuple(matrix.shape))
+
+    @property
+    def nnz(self) -> int:
+        return int(self.data.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    def __matmul__(self, V: Tensor) -> Tensor:
+        columns = V[:, None] if V.ndim == 1 else V
+        product = csr_product(self.indptr, self.indices, self.data, columns)
+        return product[:, 0] if V.ndim == 1 else product
+
+    def __abs__(self) -> Csr:
+        return Csr(self.data.abs(), self.indices, self.indptr, self.shape)
+
+    def squared(self) -> Csr:
+        """The matrix of the squares of the entries."""
+        return Csr(self.data**2, self.indices, self.indptr, self.shape)
+
+    def rows(self, first: int, last: int) -> Csr:
+        """Some of its rows, one after the other."""
+        last = min(last, self.shape[0])
+        begin, end = int(self.indptr[first]), int(self.indptr[last])
+        starts = self.indptr[first : last + 1] - begin
+        inside = slice(begin, end)
+        return Csr(self.data[inside], self.indices[inside], starts, (last - first, self.shape[1]))
+
+    def tocsr(self) -> Csr:
+        return self
+
+    def row_sums(self) -> Tensor:
+        return segment_sums(self.indptr, self.data)
+
+    @cached_property
+    def T(self) -> Csr:
+        begin, rows, order = turned(self.indptr, self.indices, self.shape)
+        return Csr(self.data[order], rows, begin, self.shape[::-1])
+
+    def toarray(self) -> Tensor:
+        each = torch.arange(self.shape[0], device=self.data.device)
+        rows = torch.repeat_interleave(each, torch.diff(self.indptr))
+        found = torch.zeros(self.shape, dtype=self.data.dtype, device=self.data.device)
+        return found.index_put_((rows, self.indices.long()), self.data, accumulate=True)
+
+
+def gram(matrix: Csr) -> Tensor:
+    """BᵀB, dense, from dense blocks of rows."""
+    n = matrix.shape[1]
+    found = torch.zeros((n, n), dtype=torch.float64, device=matrix.data.device)
+    step = max(1, DENSE_BLOCK // n)
+    for first in range(0, matrix.shape[0], step):
+        block = matrix.rows(first, first + step).toarray()
+        found += block.T @ block
+    return found
+
+
+def cholesky(A: Tensor) -> Any:
+    """b ↦ A⁻¹b by Cholesky's factor, None where A has none."""
+    factor, info = torch.linalg.cholesky_ex(A)
+    if int(info):
+        return None
+    return lambda b: torch.cholesky_solve(b[:, None], factor)[:, 0]
+
+
+def free_memory() -> float:
+    """Bytes that are free on the device."""
+    if torch.cuda.is_available():
+        return float(torch.cuda.mem_get_info()[0])
+    return memory()
+
+
+def csr(data: Tensor, indices: Tensor, indptr: Tensor, shape: tuple[int, int]) -> Csr:
+    """The sparse matrix of these arrays, which it shares."""
+    return Csr(data, indices, indptr, shape)
+
+
+def sparse_product(matrix: Csr, V: Tensor) -> Tensor:
+    """A V."""
+    return matrix @ V
+
+
+def csr_product(indptr: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
+    """Row i is Σ data_k v_{indices_k} over k from indptr[i] to indptr[i + 1], in V's precision."""
+    if V.is_cuda:
+        return _compiled().csr_product(indptr, indices, data, V)
+    shape = (indptr.shape[0] - 1, V.shape[0])
+    arrays = host(data.to(V.dtype)), host(indices), host(indptr)
+    return torch.as_tensor(cpu.sparse_product(cpu.csr(*arrays, shape), host(V)))
+
+
+def _compiled() -> Any:
+    return importlib.import_module("gramian.backends._triton")
