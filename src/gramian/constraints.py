@@ -22,7 +22,13 @@ Array = NDArray[np.floating]
 
 
 def same_class_neighbors(
-    X: Any, y: ArrayLike, k: int = 3, *, fewer: bool = False, approximate: bool = False
+    X: Any,
+    y: ArrayLike,
+    k: int = 3,
+    *,
+    fewer: bool = False,
+    approximate: bool = False,
+    device: Any = None,
 ) -> Indices:
     """The k nearest samples of its own class for every sample: its targets.
 
@@ -37,6 +43,8 @@ def same_class_neighbors(
     approximate : bool
         Allow some to be missed in classes of `gramian.neighbours.APPROXIMATE_FROM` samples or
         more; needs the extra ``gramian[neighbours]``.
+    device : None, "cpu", "cuda" or the like
+        Where to search.
 
     Returns
     -------
@@ -49,14 +57,14 @@ def same_class_neighbors(
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
         few = min(k, members.size - 1)
-        near = nearest(X[members], few, approximate=approximate).indices
+        near = nearest(X[members], few, approximate=approximate, device=device).indices
         found[members, : near.shape[1]] = members[near]
         found[members, near.shape[1] :] = members[near[:, :1]]
     return found
 
 
 def other_class_neighbors(
-    X: Any, y: ArrayLike, k: int = 3, *, approximate: bool = False
+    X: Any, y: ArrayLike, k: int = 3, *, approximate: bool = False, device: Any = None
 ) -> Indices:
     """The k nearest samples of any other class for every sample: its impostors.
 
@@ -71,11 +79,11 @@ def other_class_neighbors(
             f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: lower k"
         )
     if not approximate:
-        return nearest(X, k, apart=classes).indices.astype(np.intp)
+        return nearest(X, k, apart=classes, device=device).indices.astype(np.intp)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
         rest = np.flatnonzero(classes != classes[members[0]])
-        near = nearest(X[rest], k, queries=X[members], approximate=True)
+        near = nearest(X[rest], k, queries=X[members], approximate=True, device=device)
         found[members] = rest[near.indices]
     return found
 

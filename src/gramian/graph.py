@@ -100,7 +100,12 @@ class Graph:
 
 
 def neighbor_graph(
-    X: Any, n_neighbors: int = 6, *, approximate: bool = False, connect: str = "error"
+    X: Any,
+    n_neighbors: int = 6,
+    *,
+    approximate: bool = False,
+    connect: str = "error",
+    device: Any = None,
 ) -> Graph:
     """The symmetric graph that joins each sample with its nearest ones.
 
@@ -116,6 +121,8 @@ def neighbor_graph(
     connect : {"error", "mst", "components"}
         What becomes of a graph in several parts: an error, joined by the shortest edges between
         them, or left as it is.
+    device : None, "cpu", "cuda" or the like
+        Where to search.
     """
     X = checked_samples(X, ensure_min_samples=2)
     k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
@@ -123,17 +130,17 @@ def neighbor_graph(
         raise ValueError(f"{n} samples have at most {n - 1} neighbours each, got n_neighbors={k}")
     if connect not in CONNECT:
         raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
-    near = nearest(X, k, approximate=approximate)
+    near = nearest(X, k, approximate=approximate, device=device)
     pairs = np.column_stack([np.repeat(np.arange(n), k), near.indices.ravel()])
     graph = _graph(X, pairs, near.recall)
     if connect == "components" or graph.n_parts == 1:
         return graph
     if connect == "error":
         raise ValueError(_disconnected(graph, k))
-    return joined(X, graph)
+    return joined(X, graph, device=device)
 
 
-def joined(X: Any, graph: Graph) -> Graph:
+def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
     """The graph with the shortest edges between its parts, as many as it takes.
 
     Round by round every part but the largest takes its shortest edge to another part (Borůvka),
@@ -143,7 +150,7 @@ def joined(X: Any, graph: Graph) -> Graph:
         sizes = np.bincount(graph.labels)
         asking = np.flatnonzero(graph.labels != np.argmax(sizes))
         labels = (graph.labels, graph.labels[asking])
-        found = nearest(X, 1, queries=X[asking], apart=labels)
+        found = nearest(X, 1, queries=X[asking], apart=labels, device=device)
         length = found.sq_distances[:, 0]
         order = np.lexsort((length, graph.labels[asking]))
         _, first = np.unique(graph.labels[asking][order], return_index=True)

@@ -6,12 +6,14 @@ import math
 import os
 
 
-def check_memory(need: float, what: str, remedy: str) -> None:
-    """Refuse what would take more than half of the memory, with the numbers."""
-    if need > memory() / 2:
+def check_memory(need: float, what: str, remedy: str, there: float | None = None) -> None:
+    """Refuse what would take more than half of the memory, or of that of a device, with numbers."""
+    owner = "this machine" if there is None else "the device"
+    there = memory() if there is None else there
+    if need > there / 2:
         raise ValueError(
-            f"{what}, which here need {need / 1e9:.1f} GB of the {memory() / 1e9:.1f} GB of this "
-            f"machine: {remedy}"
+            f"{what}, which here need {need / 1e9:.1f} GB of the {there / 1e9:.1f} GB of {owner}: "
+            f"{remedy}"
         )
 
 

@@ -130,12 +130,9 @@ def gather(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor, *, distances: bool)
 def csr_product(indptr: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
     """Row i is Σ data_k v_{indices_k} over k from indptr[i] to indptr[i + 1]."""
     V = V.contiguous()
-    starts, ends, joined = _pieces(indptr)
+    starts, ends, joined, each, ones = _pieces(indptr)
     found = _summed(starts, ends, indices, data, V)
-    if joined is None:
-        return found
-    places = torch.arange(found.shape[0], device=V.device, dtype=torch.int32)
-    return _summed(joined[:-1], joined[1:], places, torch.ones_like(found[:, 0]), found)
+    return found if joined is None else _summed(joined[:-1], joined[1:], each, ones, found)
 
 
 def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
@@ -164,10 +161,10 @@ def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tens
     return out
 
 
-def _pieces(indptr: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Where the pieces of the rows start and end, and which pieces each long row is made of.
+def _pieces(indptr: Tensor) -> tuple[Any, ...]:
+    """Where the pieces of the rows start and end, which pieces each row is made of, 0, 1, … and 1.
 
-    Found once for a pattern, and kept as long as its tensor.
+    Without pieces, where no row is long. Found once for a pattern, and kept as long as its tensor.
     """
     known = _PIECES.get(indptr)
     if known is None:
@@ -175,15 +172,16 @@ def _pieces(indptr: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
     return known
 
 
-def _cut(indptr: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+def _cut(indptr: Tensor) -> tuple[Any, ...]:
     counts = torch.diff(indptr)
     pieces = torch.clamp((counts + LONGEST - 1) // LONGEST, min=1)
     if counts.numel() == 0 or int(pieces.max()) <= 1:
-        return indptr[:-1], indptr[1:], None
+        return indptr[:-1], indptr[1:], None, None, None
     row = torch.repeat_interleave(torch.arange(counts.shape[0], device=indptr.device), pieces)
     joined = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(pieces, 0, out=joined[1:])
     nth = torch.arange(row.shape[0], device=indptr.device) - joined[row]
     starts = indptr[row] + nth * LONGEST
     ends = torch.minimum(starts + LONGEST, indptr[row + 1])
-    return starts, ends, joined
+    each = torch.arange(row.shape[0], device=indptr.device, dtype=torch.int32)
+    return starts, ends, joined, each, torch.ones_like(each, dtype=torch.float64)

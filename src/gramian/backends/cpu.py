@@ -97,7 +97,7 @@ class Pattern:
         return sparse.csr_array((w[self.edge], self.neighbour, self.indptr), shape=shape)
 
 
-def csr(data: Floats, indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
+def csr(data: NDArray[Any], indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
     """The sparse matrix of these arrays, which it shares."""
     return sparse.csr_array((data, indices, indptr), shape=shape)
 

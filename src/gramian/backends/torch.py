@@ -100,6 +100,19 @@ def _lent(function: Any, *tensors: Tensor) -> Tensor:
     return torch.as_tensor(function(*(host(tensor) for tensor in tensors)))
 
 
+def nearest(
+    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`."""
+    search = importlib.import_module("gramian.backends._torch_neighbours").search
+    sides = (X,) if queries is X else (X, queries)
+    dense = [rows.toarray() if hasattr(rows, "nnz") else rows for rows in sides]
+    there = [torch.as_tensor(rows).to(device) for rows in dense]
+    told = tuple(torch.as_tensor(part).to(device) for part in marks)
+    found, squares = search(there[0], there[-1], k, told)
+    return host(found), host(squares)
+
+
 # --- scatters --------------------------------------------------------------------------
 
 
@@ -114,6 +127,24 @@ def scatter_distances(w: Tensor, V: Tensor, pattern: Any) -> Tensor:
     ones = torch.ones((pattern.order, 1), dtype=torch.float64, device=V.device)
     degree = csr_product(pattern.indptr, pattern.neighbour, weights, ones)
     return degree.to(V.dtype) * V - csr_product(pattern.indptr, pattern.neighbour, weights, V)
+
+
+def entries_dense(w: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ), dense."""
+    return _adjacency(0.5 * w, pattern).toarray()
+
+
+def laplacian_dense(w: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ, dense."""
+    adjacency = _adjacency(w, pattern)
+    found = -adjacency.toarray()
+    found.diagonal().add_(adjacency.row_sums())
+    return found
+
+
+def _adjacency(w: Tensor, pattern: Any) -> Csr:
+    shape = (pattern.order, pattern.order)
+    return Csr(w[pattern.edge], pattern.neighbour, pattern.indptr, shape)
 
 
 _GROUPS = WeakTensorKeyDictionary()
@@ -152,19 +183,10 @@ def turned(
     return starts(indices, shape[1]), rows[order], order
 
 
-_INVERSES = WeakTensorKeyDictionary()
-
-
-def triangular_solve(C: Csr, B: Tensor, *, transposed: bool = False) -> Tensor:
-    """C⁻¹B, or C⁻ᵀB, for a lower triangular C: by its inverse, which is dense and kept.
-
-    A sparse solution goes from row to row, which a GPU is slow at; one product is not.
-    """
-    if C.data not in _INVERSES:
-        identity = torch.eye(C.shape[0], dtype=C.data.dtype, device=C.data.device)
-        _INVERSES[C.data] = torch.linalg.solve_triangular(C.toarray(), identity, upper=False)
-    inverse = _INVERSES[C.data]
-    return (inverse.T if transposed else inverse) @ B
+def triangular_inverse(C: Tensor) -> Tensor:
+    """C⁻¹ of a lower triangular C: a solution goes from row to row, a product does not."""
+    identity = torch.eye(C.shape[0], dtype=C.dtype, device=C.device)
+    return torch.linalg.solve_triangular(C, identity, upper=False)
 
 
 # --- sparse matrices -------------------------------------------------------------------

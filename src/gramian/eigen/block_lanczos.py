@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import eigh, qr
 from scipy.linalg.blas import dgemv
 
+from gramian.backends.arrays import beside, eye, host, namespace, place_of, side_by_side, zeros
 from gramian.eigen._base import Array, CountedOperator, Operator
 from gramian.eigen.krylov import _rayleigh_ritz
 
@@ -65,7 +66,7 @@ def block_lanczos(
     if not 1 <= k <= n:
         raise ValueError(f"k must lie between 1 and {n}, got {k}")
     if n <= _DENSE_LIMIT or _DENSE_SHARE * k >= n:
-        matrix = counted(np.eye(n))
+        matrix = host(counted(eye(n, counted.place)))
         _, vectors = largest_pairs((matrix + matrix.T) / 2, k)
         return _rayleigh_ritz(vectors, matrix @ vectors)
     if k > 1:
@@ -83,8 +84,8 @@ def block_lanczos(
     values, vectors, residuals = _rayleigh_ritz(vectors, counted(vectors))
     rising = _may_miss_copies(values, residuals, block, counted.precision)
     while rising and not search.spent:
-        beside = search.beside(values, vectors).run(min(k, block), block)
-        together = np.column_stack((vectors, beside))
+        more_vectors = search.beside(values, vectors).run(min(k, block), block)
+        together = side_by_side((vectors, more_vectors))
         more, vectors, residuals = (
             part[..., :k] for part in _rayleigh_ritz(together, counted(together))
         )
@@ -144,7 +145,8 @@ class _Search:
         image = self.operator(rows.T).T
         if self.found is not None:
             values, vectors = self.found
-            image = image - ((rows @ vectors) * (values + 2 * self.norm)) @ vectors.T
+            lifted = beside(rows, values + 2 * self.norm)
+            image = image - ((rows @ vectors) * lifted) @ vectors.T
         return image
 
     def run(self, k: int, block: int) -> Array:
@@ -220,11 +222,11 @@ class _Basis:
     def __init__(self, search: _Search, block: int, longest: int) -> None:
         self._search, self._block, self._longest = search, block, longest
         capacity = longest + block
-        self._rows = np.empty((capacity, search.operator.size))
+        start = search.operator.place.normal(search.rng, (block, search.operator.size))
+        self._rows = zeros((capacity, search.operator.size), start)
         self._small = np.zeros((capacity, capacity))
         self.size, self._linked = 0, 0
-        start = search.rng.standard_normal((block, search.operator.size))
-        self._rows[:block] = qr(start.T, mode="economic")[0].T
+        self._rows[:block] = namespace(start).linalg.qr(start.T)[0].T
         self._scale = 0.0
 
     @property
@@ -237,8 +239,9 @@ class _Basis:
         image = self._search.image(self._rows[old:new])
         # The recurrence first, so that the pass over all rows has only rounding to take away.
         linked = self._rows[self._linked : new]
-        inner = linked @ image.T
-        image -= inner.T @ linked
+        product = linked @ image.T
+        image = image - product.T @ linked
+        inner = host(product)
         self._small[self._linked : new, old:new] = inner
         self._small[old:new, self._linked : old] = inner[: old - self._linked].T
         self._scale = max(self._scale, float(np.max(np.abs(inner))))
@@ -251,7 +254,7 @@ class _Basis:
     def _cleared(self, rows: Array) -> Array:
         """The rows without what they have of Q."""
         basis = self._rows[: self.size]
-        if rows.shape[0] <= _FEW_ROWS:
+        if isinstance(rows, np.ndarray) and rows.shape[0] <= _FEW_ROWS:
             # A matrix product of a few rows makes BLAS copy the whole basis first. And SciPy's
             # own BLAS, not NumPy's: where products with A are SciPy's too, two pools of threads
             # in turn hinder each other.
@@ -266,15 +269,24 @@ class _Basis:
         Such a space is invariant: the random rows start the search anew beside it.
         """
         with suppress(np.linalg.LinAlgError):
-            lower = np.linalg.cholesky(rest @ rest.T)
+            lower = np.linalg.cholesky(host(rest @ rest.T))
             sizes = np.diag(lower)
             if np.min(sizes) > _CHOLESKY_IS_SAFE * max(self._scale, np.max(sizes)):
-                return np.asarray(np.linalg.solve(lower, rest)), np.asarray(lower.T)
-        return self._difficult_block(rest)
+                return self._divided(lower, rest), np.asarray(lower.T)
+        rows, link = self._difficult_block(rest)
+        return rows, link
+
+    def _divided(self, lower: Array, rest: Array) -> Array:
+        """C⁻¹ rest for a small triangular C."""
+        if isinstance(rest, np.ndarray):
+            return np.asarray(np.linalg.solve(lower, rest))
+        inverse: Array = beside(rest, np.linalg.inv(lower)) @ rest
+        return inverse
 
     def _difficult_block(self, rest: Array) -> tuple[Array, Array]:
         """The same where rows are nearly dependent, tiny or zero."""
-        columns, triangle, order = qr(rest.T, mode="economic", pivoting=True)
+        place = place_of(rest)
+        columns, triangle, order = qr(host(rest).T, mode="economic", pivoting=True)
         sizes = np.abs(np.diag(triangle))
         self._scale = max(self._scale, float(sizes[0]))
         rank = int(np.sum(sizes > self._search.operator.precision * self._scale))
@@ -282,9 +294,10 @@ class _Basis:
         link[:rank, order] = triangle[:rank]
         rows[rank:] = self._search.rng.standard_normal(rows[rank:].shape)
         for _ in range(2):  # short rows carry what is left of Q in them, magnified
-            columns, triangle = qr(self._cleared(rows).T, mode="economic")
+            cleared = host(self._cleared(place.put(np.ascontiguousarray(rows))))
+            columns, triangle = qr(cleared.T, mode="economic")
             rows = (columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T
-        return rows, link
+        return place.put(np.ascontiguousarray(rows)), link
 
     def norm(self) -> float:
         """‖T e_j‖ at its largest, which ‖A‖ is no less than."""
@@ -303,14 +316,15 @@ class _Basis:
 
     def combine(self, weights: Array) -> Array:
         """The rows weightsᵀ Q."""
-        return weights.T @ self._rows[: self.size]
+        combined: Array = beside(self._rows, weights.T) @ self._rows[: self.size]
+        return combined
 
     def restart(self, ritz: _Ritz) -> None:
         """Keep these Ritz vectors and the next block, which is linked to all of them."""
         m, block, kept = self.size, self._block, ritz.values.size
         link = self._link(ritz.weights)
         self._rows[:kept] = self.combine(ritz.weights)
-        self._rows[kept : kept + block] = self._rows[m : m + block].copy()
+        self._rows[kept : kept + block] = 1.0 * self._rows[m : m + block]
         self._small[:] = 0.0
         np.fill_diagonal(self._small[:kept, :kept], ritz.values)
         self._small[kept : kept + block, :kept] = link

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from gramian.backends.arrays import beside, column_squares, host, namespace
 from gramian.eigen._base import Array, CountedOperator, EigenPair, Probe, probe
 
 Product = Callable[[Array], Array]
@@ -92,10 +93,14 @@ def _dense(operator: CountedOperator, k: int) -> tuple[Array, Array, Array]:
 
 def _rayleigh_ritz(vectors: Array, images: Array) -> tuple[Array, Array, Array]:
     """Return the Ritz pairs of span(vectors), largest first, with their residual norms."""
-    basis, triangle = np.linalg.qr(vectors)
-    images = np.linalg.solve(triangle.T, images.T).T
-    small = basis.T @ images
+    basis, triangle = namespace(vectors).linalg.qr(vectors)
+    if isinstance(vectors, np.ndarray):
+        images = np.linalg.solve(triangle.T, images.T).T
+    else:
+        images = images @ beside(images, np.linalg.inv(host(triangle)))
+    small = host(basis.T @ images)
     values, y = np.linalg.eigh((small + small.T) / 2)
-    values, y = values[::-1].copy(), y[:, ::-1]
+    values, y = values[::-1].copy(), beside(basis, y[:, ::-1])
     vectors, images = basis @ y, images @ y
-    return values, vectors, np.linalg.norm(images - vectors * values, axis=0)
+    lost = images - vectors * beside(basis, values)
+    return values, vectors, np.sqrt(host(column_squares(lost)))

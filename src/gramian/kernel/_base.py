@@ -200,7 +200,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         if self.affinity == "precomputed":
             return normalized_laplacian(sp.csr_array(X))
         k = min(whole_number(self.n_neighbors, "n_neighbors"), X.shape[0] - 1)
-        graph = neighbor_graph(X, k, approximate=self.approximate, connect="components")
+        graph = neighbor_graph(
+            X, k, approximate=self.approximate, connect="components", device=self.device
+        )
         self.neighbor_recall_ = graph.recall
         affinities = graph.weights(self.bandwidth)
         self._square = graph.square_bandwidth(self.bandwidth)

@@ -75,7 +75,9 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         if components >= n:
             raise ValueError(f"{n} samples unfold to at most {n - 1} dimensions, got {components}")
         k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
-        self.graph_ = neighbor_graph(X, k, approximate=self.approximate, connect=self.connect)
+        self.graph_ = neighbor_graph(
+            X, k, approximate=self.approximate, connect=self.connect, device=self.device
+        )
         self._unit = float(self.graph_.sq_distances.mean())
         if self._unit == 0:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
-from gramian.backends.arrays import Placed, backend, namespace
+from gramian.backends.arrays import Place, Placed, at_home, backend, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -89,6 +89,36 @@ class GroundedRoot(Placed):
         return coordinates
 
 
+class DenseRoot(Placed):
+    """The same root of the Laplacian of all edges on a device, where it is dense.
+
+    P without its first row and column is CCᵀ by Cholesky, and R = [0; C⁻ᵀ] one product.
+    """
+
+    def __init__(self, laplacian: Any, place: Place) -> None:
+        self.place, xp = place, place.xp
+        self.n = laplacian.shape[0]
+        self.order = self.n - 1
+        grounded = place.sparse(sp.csr_array(laplacian)[1:, 1:]).toarray()
+        self.C = xp.linalg.cholesky(grounded)
+        self.inverse = backend(self.C).triangular_inverse(self.C)
+
+    def __matmul__(self, Y: Floats) -> Floats:
+        """RY."""
+        xp = namespace(Y)
+        return xp.concat([xp.zeros_like(Y[:1]), self.inverse.T @ Y])
+
+    def transposed(self, V: Floats) -> Floats:
+        """RᵀV."""
+        product: Floats = self.inverse @ V[1:]
+        return product
+
+    def coordinates(self, L: Floats) -> Floats:
+        """Y with RY = L less its first row."""
+        coordinates: Floats = self.C.T @ (L[1:] - L[0])
+        return coordinates
+
+
 def sparse_root(
     distances: PairDistances, weights: Floats | float = 1.0
 ) -> tuple[GroundedRoot, NDArray[np.float64]]:
@@ -136,11 +166,33 @@ class WhitenedDistances(LinearMap):
     would fill in (`sparse_root`). With s = 1 on those edges and 0 on the others 𝒜*(s) = RᵀPR = I.
     """
 
+    root: Any
+    _home: Any
+
     def __init__(self, distances: PairDistances) -> None:
         self.distances = distances
         self.root, self.kept = sparse_root(distances)
-        root = self.root
-        self.order, self.size = root.order, distances.size
+        self.order, self.size = self.root.order, distances.size
+
+    @classmethod
+    def on(cls, distances: PairDistances, place: Place) -> WhitenedDistances:
+        """The one on a device, whitened by all edges whatever their fill."""
+        there = cls.__new__(cls)
+        home = at_home(distances)
+        ones = np.ones(home.size)
+        there.root = DenseRoot(home.adjoint_sparse(ones), place)
+        there.distances, there.kept, there.place = distances, place.put(ones), place
+        there.order, there.size = there.root.order, home.size
+        there._home = WhitenedDistances.by(home, ones)
+        return there
+
+    @classmethod
+    def by(cls, distances: PairDistances, kept: NDArray[np.float64]) -> WhitenedDistances:
+        """What a proof asks for: the distances and the weights whose Laplacian is the unit."""
+        found = cls.__new__(cls)
+        found.distances, found.kept = distances, kept
+        found.order, found.size = distances.order - 1, distances.size
+        return found
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         check_factors(self.order, U, V)

@@ -174,8 +174,9 @@ class DMLEig(KernelMetricLearner):
         space = neighbor_space(
             X if self.kernel is None else samples, samples, classes, self.neighbor_metric
         )
-        similar = as_pairs(same_class_neighbors(space, classes, self.n_neighbors))
-        dissimilar = as_pairs(other_class_neighbors(space, classes, self.n_neighbors))
+        k, device = self.n_neighbors, self.device
+        similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
+        dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(samples, similar, dissimilar, basis)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:

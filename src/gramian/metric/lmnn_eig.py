@@ -148,8 +148,9 @@ class LMNNEig(MetricLearner):
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
         space = neighbor_space(X, samples, classes, self.neighbor_metric)
-        near = same_class_neighbors(space, classes, self.n_neighbors)
-        triplets = as_triplets(near, other_class_neighbors(space, classes, self.n_neighbors))
+        k, device = self.n_neighbors, self.device
+        near = same_class_neighbors(space, classes, k, device=device)
+        triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(samples, triplets, basis)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import far_means, shifted, with_short_indices
+from gramian.backends.arrays import Place, place
+from gramian.memory import check_memory
 from gramian.neighbours import _approximate, _plain, _tree
 
 Array = NDArray[np.floating]
@@ -51,6 +53,7 @@ def nearest(
     queries: Any = None,
     apart: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
     approximate: bool = False,
+    device: Any = None,
 ) -> Neighbours:
     """The k nearest rows of X to each query, nearest first, of equals the smaller index first.
 
@@ -65,18 +68,39 @@ def nearest(
     approximate : bool
         Allow some neighbours to be missed where there are `APPROXIMATE_FROM` samples or more, which
         needs the extra ``gramian[neighbours]``. With `apart` the search is exact.
+    device : None, "cpu", "cuda" or the like
+        Where to search; on a device every search is exact.
     """
     alone = queries is None
     X, queries = _alike(X, X if alone else queries)
     marks = _marks(X, queries, alone, apart)
     _check_enough(marks, k, alone and apart is None)
-    labelled = apart is not None
+    labelled, there = apart is not None, place(device)
+    if not there.is_host:
+        return Neighbours(*_on_device(X, queries, k, marks, there))
     if approximate and not labelled and X.shape[0] >= _approximate.APPROXIMATE_FROM:
         found, squares, recall = _approximate.search(X, queries, k, marks)
         return Neighbours(found, squares, recall)
     if not labelled and _tree.fits(X):
         return Neighbours(*_tree.search(X, queries, k, marks))
     return Neighbours(*exact(X, queries, k, marks))
+
+
+def _on_device(
+    X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place
+) -> tuple[Indices, Array]:
+    """By brute force there, sparse rows as dense ones."""
+    need = 8.0 * (X.shape[0] + (0 if queries is X else queries.shape[0])) * X.shape[1]
+    check_memory(
+        2 * need,
+        f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",
+        "search on the processor (device=None), or project the features first",
+        there.free_memory(),
+    )
+    found: tuple[Indices, Array] = import_module("gramian.backends.torch").nearest(
+        X, queries, k, marks, there.device
+    )
+    return found
 
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:

@@ -307,23 +307,30 @@ class Composite(Objective):
         assert isinstance(self.map, PairDistances)
         if not self.place.is_host:
             return self._moved_whitening()
-        laplacian = self.map.adjoint_sparse(np.ones(self.map.size))
-        connected = connected_components(laplacian, directed=False, return_labels=False) == 1
-        if not (connected and self._blind_to_shifts()):
+        if not self.can_whiten():
             return None
         map = WhitenedDistances(self.map)
         root = map.root
         objective = Composite(map, self.loss, Rooted(self.C, root), constant=self.constant)
         return Whitening(objective, root.__matmul__, root.coordinates)
 
+    def can_whiten(self) -> bool:
+        """Whether the graph is connected, and F blind to a shift of all points."""
+        assert isinstance(self.map, PairDistances)
+        laplacian = self.map.adjoint_sparse(np.ones(self.map.size))
+        parts = connected_components(laplacian, directed=False, return_labels=False)
+        return parts == 1 and self._blind_to_shifts()
+
     def _moved_whitening(self) -> Whitening | None:
-        """That of the objective at home, at this place."""
-        known = at_home(self).whitened()
-        if known is None:
+        """The same on a device, where the root is dense; None where it has no room."""
+        home = at_home(self)
+        if 24.0 * self.order**2 > self.place.free_memory() / 2 or not home.can_whiten():
             return None
-        objective = moved(known.objective, self.place)
-        root = objective.map.root
-        return Whitening(objective, root.__matmul__, root.coordinates)
+        assert isinstance(self.map, PairDistances)
+        map = WhitenedDistances.on(self.map, self.place)
+        objective = relocated(self, home, map=map, C=Rooted(self.C, map.root))
+        objective.order = map.order
+        return Whitening(objective, map.root.__matmul__, map.root.coordinates)
 
     def _blind_to_shifts(self) -> bool:
         """Whether C1 = 0, beside its product with a random vector."""

@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian import clock
-from gramian.backends.arrays import Placed, at_home, backend, eye, host, norm, place_of, size
+from gramian.backends.arrays import (
+    HOST,
+    Placed,
+    at_home,
+    backend,
+    eye,
+    host,
+    namespace,
+    norm,
+    place_of,
+    size,
+)
 from gramian.proofs import (
     EXACT_ORDER,
     DenseForm,
@@ -220,6 +231,7 @@ class Rooted(Placed):
 
     def __init__(self, matrix: SymmetricMatrix, root: Any) -> None:
         self.matrix, self.root, self.order = matrix, root, root.order
+        self.place = root.place
 
     def __matmul__(self, V: Array) -> Array:
         columns = V[:, None] if V.ndim == 1 else V
@@ -398,7 +410,7 @@ def size_of(matrix: Any) -> float:
         weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
         return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
     probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
-    return norm(matrix @ probe)
+    return norm(matrix @ getattr(matrix, "place", HOST).put(probe))
 
 
 def absolute_product(matrix: Any, V: Array) -> Array:
@@ -421,4 +433,6 @@ def absolute_product(matrix: Any, V: Array) -> Array:
         X = abs(matrix.X)
         weights = 1.0 if matrix.weights is None else np.abs(matrix.weights)[:, None]
         return abs(matrix.scale) * np.asarray(X.T @ (weights * (X @ V)))
-    return size_of(matrix) * np.linalg.norm(V, axis=0) * np.ones((V.shape[0], 1))
+    xp = namespace(V)
+    lengths: Array = xp.linalg.vector_norm(V, axis=0) * xp.ones_like(V[:, :1])
+    return size_of(matrix) * lengths

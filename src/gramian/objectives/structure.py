@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import at_home
 from gramian.maps import BlockEntries, Congruence, LinearMap, WhitenedDistances
 from gramian.objectives.matrices import Rooted, SymmetricMatrix
 from gramian.objectives.parts import (
@@ -95,7 +96,7 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
 
     Both sides are 0 on the constants, so that a point may be left out: the rest tells the whole.
     """
-    known = parts_of(C.matrix) if isinstance(C, Rooted) else None
+    known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
     if known is None or known.columns > BORDER:
         return None
     n = map.distances.order

@@ -16,9 +16,9 @@ from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos, pl
 
 Array = NDArray[np.floating]
 
-DEVICE_FLOPS, DEVICE_START = 1e12, 0.01
-"""Operations a second of a device at least (an H200 has 25e12 at order 10,000), and the seconds
-that the first of them takes."""
+DEVICE_FLOPS, DEVICE_START = 8e12, 0.01
+"""Operations a second of a device (an H200 has 25e12 at order 10,000), and the seconds that the
+first of them takes."""
 
 FLOPS, FURTHER = 8e9, 0.5
 """Operations a second that Cholesky's factorisation has at least on one core, and the part of them
@@ -33,6 +33,7 @@ class DenseForm:
     def __init__(self, G: Array, slack: Array) -> None:
         self.G, self.slack = G, slack
         self.order = G.shape[0]
+        self.place = place_of(G)
 
     def __matmul__(self, V: Array) -> Array:
         return self.G @ V
@@ -47,14 +48,13 @@ class DenseForm:
         return 2 * float(np.square(host(vector)) @ lost)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array]:
-        place = place_of(self.G)
-        found = inverse_lanczos(self.order, lambda b: host(solve(place.put(b))))
-        vector = place.put(found)
+        found = inverse_lanczos(self.order, lambda b: host(solve(self.place.put(b))))
+        vector = self.place.put(found)
         return float(vector @ (self.G @ vector)), vector
 
     @property
     def seconds(self) -> float:
-        return dense_seconds(self.order, place_of(self.G))
+        return dense_seconds(self.order, self.place)
 
     @cached_property
     def _diagonal(self) -> Array:
@@ -74,7 +74,7 @@ class DenseForm:
             return Factor(False)
         clock.check(self.seconds)
         A, every = namespace(self.G).asarray(self.G, copy=True), np.arange(self.order)
-        A[every, every] = place_of(A).put(diagonal)
+        A[every, every] = self.place.put(diagonal)
         with blas_threads_for(self.order**2):
             solve = backend(A).cholesky(A)
         return Factor(solve is not None, solve)

@@ -103,8 +103,8 @@ class ConeSearch:
         found = cone_quadratic(H, gradient, here, within, damping=damping)
         there = svec(found.S)
         if not restriction.quadratic:
-            there, part = _best_between(restriction, here, there)
-            self.damping = min(1.0, max(1e-8, self.damping * (10.0 if part < 0.3 else 0.1)))
+            there, length = _best_between(restriction, here, there)
+            self.damping = min(1.0, max(1e-8, self.damping * (10.0 if length < 0.3 else 0.1)))
         self.inside = found.inside if self.whole else []
         factor, leftover = self._least_rank(restriction, H, here, there, spare)
         new = self.objective.image(contiguous(W @ beside(W, factor)))

@@ -28,6 +28,9 @@ RANK, SPARE = 12, 2
 """Columns at the start, and beyond those that carry something: more than the optimum has, so that
 there is always one free to turn to where ∇F still falls."""
 
+WIDE_RANK, WIDE_STEPS = 192, (40, 160)
+"""Columns at the start and steps on a device, where a pass with few columns costs as much."""
+
 NOISE = 1e-3
 """The size of the columns to spare beside the others."""
 
@@ -60,7 +63,8 @@ def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
     The staircase ends what it leaves.
     """
     settings.enters("growing")
-    for step in descent(problem, factor, settings, STEPS, doubling=True):
+    steps = STEPS if problem.objective.place.is_host else WIDE_STEPS
+    for step in descent(problem, factor, settings, steps, doubling=True):
         factor = step.factor
         yield step
     return (yield from staircase(problem, compress(factor, factor.shape[1]), settings))
@@ -148,9 +152,10 @@ def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> A
 
 def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
     """Y and some new columns, small beside it."""
+    least = RANK if problem.objective.place.is_host else min(WIDE_RANK, problem.order // 8 + RANK)
     if Y.shape[1] == 0:
-        return starting_factor(problem, replace(settings, rank=min(RANK, problem.order)))
-    spare = max(SPARE, RANK - Y.shape[1], Y.shape[1] if full else 0)
+        return starting_factor(problem, replace(settings, rank=min(least, problem.order)))
+    spare = max(SPARE, least - Y.shape[1], Y.shape[1] if full else 0)
     return with_noise(Y, min(spare, problem.order - Y.shape[1]), NOISE, settings)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
+from gramian.backends.arrays import Place, as_double, host, norm
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
 
 Array = NDArray[np.float64]
@@ -82,6 +83,41 @@ def given(K: Any) -> Given:
     if all(hasattr(type(K), name) for name in ("lower", "dense", "__matmul__")):
         return _checked(_Shaped(K), K)
     return _checked_dense(K)
+
+
+class There:
+    """A symmetric matrix on a device, dense or sparse, checked by its products."""
+
+    def __init__(self, matrix: Any, there: Place) -> None:
+        self.matrix, self.place, self.shape = matrix, there, tuple(matrix.shape)
+        self.order = self.shape[0]
+
+    def __matmul__(self, V: Any) -> Any:
+        return self.matrix @ V
+
+    @cached_property
+    def norm(self) -> float:
+        """‖Kv‖/‖v‖ after a few steps of the power method: never more than ‖K‖."""
+        v, size = self.place.put(_probe(self.order)), 0.0
+        for _ in range(_POWER_STEPS):
+            v = self @ (v / norm(v))
+            size = norm(v)
+            if size == 0.0:
+                break
+        return size
+
+
+def there_matrix(K: Any, there: Place) -> There:
+    """K on a device, refused where it is not a real symmetric matrix of finite numbers."""
+    if isinstance(K, LinearOperator):
+        raise ValueError("a LinearOperator is multiplied on the processor: leave device out")
+    _check_shape(tuple(K.shape))
+    if sp.issparse(K) or isinstance(K, np.ndarray):
+        _check_real(K.dtype)
+    matrix = there.sparse(K.astype(np.float64)) if sp.issparse(K) else as_double(there.put(K))
+    v = there.put(_probe(matrix.shape[0]))
+    _check_images(host(matrix @ v), host(matrix.T @ v))
+    return There(matrix, there)
 
 
 class _Shaped:

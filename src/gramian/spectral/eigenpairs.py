@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian._random import generator
+from gramian.backends.arrays import Place, host, place
 from gramian.backends.threads import blas_threads_for
 from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
-from gramian.spectral._inputs import Given, given
+from gramian.spectral._inputs import Given, There, given, there_matrix
 from gramian.spectral._lro import lro_subspace
 
 Array = NDArray[np.float64]
@@ -25,6 +26,10 @@ _LAPACK_SHARE = 4
 _LANCZOS_PAIRS = 7e-6
 """Lanczos beats LAPACK on a dense random K while k is at most this many times n²: both were
 measured at n = 1000 and 2000. Random matrices are hard for Lanczos, most others easier."""
+
+
+_DEVICE_BLOCK = 8
+"""Vectors of a block on a device."""
 
 
 class TopEigen(NamedTuple):
@@ -46,6 +51,7 @@ def top_eigen(
     tol: float = 1e-10,
     max_products: int | None = None,
     random_state: Any = None,
+    device: Any = None,
 ) -> TopEigen:
     """Return the k algebraically largest eigenvalues of a symmetric K and their eigenvectors.
 
@@ -67,6 +73,8 @@ def top_eigen(
         Products of K with a vector at most. A ConvergenceWarning says when they do not suffice.
     random_state : int, RandomState, Generator or None
         Seeds the random start; None is seed 0, so that calls repeat.
+    device : None, "cpu", "cuda" or the like
+        Where to compute, by block Lanczos; K may be a tensor that is there already.
 
     Returns
     -------
@@ -75,6 +83,10 @@ def top_eigen(
         missed is proved for "lapack" only, and otherwise true with probability one, up to
         eigenvalues that coincide to the tolerance (`gramian.eigen.block_lanczos` says how).
     """
+    there = place(getattr(K, "device", None) if device is None else device)
+    if not there.is_host:
+        _check_arguments(k, K.shape[0], method, tol, max_products)
+        return _on_device(K, int(k), tol, max_products, generator(random_state), there)
     matrix = given(K)
     _check_arguments(k, matrix.order, method, tol, max_products)
     k, seed = int(k), generator(random_state)
@@ -102,6 +114,27 @@ def top_eigen(
     return found
 
 
+def _on_device(
+    K: Any, k: int, tol: float, max_products: int | None, seed: Any, there: Place
+) -> TopEigen:
+    """By block Lanczos there: a product with a dense K costs as much for a few vectors as for one.
+
+    Only small matrices, and the vectors found, come to the host.
+    """
+    matrix = there_matrix(K, there)
+    found = block_lanczos(
+        matrix,
+        k,
+        block=min(k, _DEVICE_BLOCK),
+        tol=tol,
+        max_products=max_products,
+        random_state=seed,
+    )
+    result = TopEigen(*(host(part) for part in found))
+    _warn_if_far(result, matrix, tol)
+    return result
+
+
 def rayleigh_ritz(operator: Any, subspace: Array, k: int) -> TopEigen:
     """The k leading Ritz pairs of the span of an (n, r) array, r ≥ k."""
     basis = np.linalg.qr(subspace)[0]
@@ -127,7 +160,7 @@ def _lapack(matrix: Given, k: int) -> TopEigen:
     return rayleigh_ritz(matrix.operator, largest_pairs(dense, k)[1], k)
 
 
-def _warn_if_far(found: TopEigen, matrix: Given, tol: float) -> None:
+def _warn_if_far(found: TopEigen, matrix: Given | There, tol: float) -> None:
     """Warn of residuals beyond the tolerance, with a margin for the estimate of ‖K‖."""
     norm = max(float(np.max(np.abs(found.values))), matrix.norm)
     shown = 4 * np.finfo(float).eps * np.sqrt(matrix.order)

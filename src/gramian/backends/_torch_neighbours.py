@@ -1,0 +1,103 @@
+"""Exact neighbours on a device: blocks of one product each, and a fresh look at the candidates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+Tensor = Any
+
+BLOCK = 2**27
+"""Scores of a block: 1 GB of float64."""
+
+FOLD = 64
+"""Columns of which the smallest score stands for all at first."""
+
+SPARE = 8
+"""Candidates beyond those asked for, against the rounding of their scores."""
+
+
+def search(X: Tensor, queries: Tensor, k: int, marks: tuple[Tensor, Tensor]) -> tuple[Any, Any]:
+    """The k rows of X nearest to each query, by (distance, index), and their squared distances.
+
+    Pairs of equal marks are left out. Scores ‖y‖² − 2x·y are products in float64; the candidates'
+    distances are computed again from their differences, and rows whose candidates may not be all
+    that lie within the rounding of the last one are looked at again with more of them.
+    """
+    X, queries = X.double(), queries.double()
+    origin = X.mean(dim=0)
+    moved = X - origin
+    squares = (moved * moved).sum(dim=1)
+    found = torch.empty((queries.shape[0], k), dtype=torch.int64, device=X.device)
+    distances = torch.empty((queries.shape[0], k), dtype=torch.float64, device=X.device)
+    step = max(1, BLOCK // X.shape[0])
+    for start in range(0, queries.shape[0], step):
+        rows = torch.arange(start, min(start + step, queries.shape[0]), device=X.device)
+        count = min(k + SPARE, X.shape[0])
+        while rows.shape[0]:
+            near, exact, sure = _candidates(
+                X, queries[rows], moved, squares, origin, k, count, (marks[0], marks[1][rows])
+            )
+            found[rows[sure]], distances[rows[sure]] = near[sure], exact[sure]
+            rows, count = rows[~sure], min(8 * count, X.shape[0])
+    return found, distances
+
+
+def _candidates(
+    X: Tensor,
+    queries: Tensor,
+    moved: Tensor,
+    squares: Tensor,
+    origin: Tensor,
+    k: int,
+    count: int,
+    marks: tuple[Tensor, Tensor],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The k nearest of so many candidates, and for which queries they are the k nearest of all."""
+    few = queries - origin
+    scores = torch.addmm(squares[None, :], few, moved.T, alpha=-2.0)
+    scores.masked_fill_(marks[1][:, None] == marks[0][None, :], torch.inf)
+    values, places = _smallest(scores, count)
+    del scores
+    exact = _distances(X, queries, places)
+    exact[values == torch.inf] = torch.inf
+    places, order = torch.sort(places, dim=1)
+    exact, by_distance = torch.sort(exact.gather(1, order), dim=1, stable=True)
+    reach = ((few * few).sum(dim=1).sqrt() + squares.max().sqrt()) ** 2
+    room = 4.04 * torch.finfo(torch.float64).eps * (X.shape[1] + 3) * reach
+    sure = values[:, -1] > values[:, k - 1] + room
+    if count == X.shape[0]:
+        sure = torch.ones_like(sure)
+    return places.gather(1, by_distance)[:, :k], exact[:, :k], sure
+
+
+def _smallest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The smallest scores of each row, ascending, and their places.
+
+    The smallest of every `FOLD` columns first: no more of those groups than scores are asked for
+    hold one of them, and one pass over the scores is all that it takes.
+    """
+    columns = scores.shape[1]
+    if columns < 4 * FOLD * count:
+        return torch.topk(scores, count, dim=1, largest=False)
+    whole = columns // FOLD * FOLD
+    least = scores[:, :whole].unflatten(1, (-1, FOLD)).amin(dim=2)
+    groups = torch.topk(least, count, dim=1, largest=False).indices
+    within = torch.arange(FOLD, device=scores.device)
+    places = (groups[:, :, None] * FOLD + within).flatten(1)
+    rest = torch.arange(whole, columns, device=scores.device).expand(scores.shape[0], -1)
+    places = torch.cat([places, rest], dim=1)
+    values, chosen = torch.topk(scores.gather(1, places), count, dim=1, largest=False)
+    return values, places.gather(1, chosen)
+
+
+def _distances(X: Tensor, queries: Tensor, places: Tensor) -> Tensor:
+    """‖x − y‖² of every query and its candidates, from their differences."""
+    found = torch.empty(places.shape, dtype=torch.float64, device=X.device)
+    step = max(1, BLOCK // (places.shape[1] * X.shape[1]))
+    for start in range(0, places.shape[0], step):
+        part = slice(start, start + step)
+        gaps = X[places[part]] - queries[part, None, :]
+        found[part] = (gaps * gaps).sum(dim=2)
+    return found
