@@ -18,17 +18,18 @@ SPARE = 8
 """Candidates beyond those asked for, against the rounding of their scores."""
 
 
-def search(X: Tensor, queries: Tensor, k: int, marks: tuple[Tensor, Tensor]) -> tuple[Any, Any]:
+def search(
+    X: Tensor, queries: Tensor, k: int, marks: tuple[Tensor, Tensor], *, alone: bool
+) -> tuple[Any, Any]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    Pairs of equal marks are left out. Scores ‖y‖² − 2x·y are products in float64; the candidates'
-    distances are computed again from their differences, and rows whose candidates may not be all
-    that lie within the rounding of the last one are looked at again with more of them.
+    Pairs of equal marks are left out; `alone` where a mark is the row of X that has it. Scores
+    ‖y‖² − 2x·y are one product in float64; the candidates' distances are computed again from their
+    differences, and rows whose candidates may not be all that lie within the rounding of the last
+    one are looked at again with more of them.
     """
     X, queries = X.double(), queries.double()
-    origin = X.mean(dim=0)
-    moved = X - origin
-    squares = (moved * moved).sum(dim=1)
+    task = _Search(X, X.mean(dim=0), k, marks[0], alone)
     found = torch.empty((queries.shape[0], k), dtype=torch.int64, device=X.device)
     distances = torch.empty((queries.shape[0], k), dtype=torch.float64, device=X.device)
     step = max(1, BLOCK // X.shape[0])
@@ -36,40 +37,49 @@ def search(X: Tensor, queries: Tensor, k: int, marks: tuple[Tensor, Tensor]) -> 
         rows = torch.arange(start, min(start + step, queries.shape[0]), device=X.device)
         count = min(k + SPARE, X.shape[0])
         while rows.shape[0]:
-            near, exact, sure = _candidates(
-                X, queries[rows], moved, squares, origin, k, count, (marks[0], marks[1][rows])
-            )
+            near, exact, sure = task.candidates(queries[rows], marks[1][rows], count)
             found[rows[sure]], distances[rows[sure]] = near[sure], exact[sure]
             rows, count = rows[~sure], min(8 * count, X.shape[0])
     return found, distances
 
 
-def _candidates(
-    X: Tensor,
-    queries: Tensor,
-    moved: Tensor,
-    squares: Tensor,
-    origin: Tensor,
-    k: int,
-    count: int,
-    marks: tuple[Tensor, Tensor],
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The k nearest of so many candidates, and for which queries they are the k nearest of all."""
-    few = queries - origin
-    scores = torch.addmm(squares[None, :], few, moved.T, alpha=-2.0)
-    scores.masked_fill_(marks[1][:, None] == marks[0][None, :], torch.inf)
-    values, places = _smallest(scores, count)
-    del scores
-    exact = _distances(X, queries, places)
-    exact[values == torch.inf] = torch.inf
-    places, order = torch.sort(places, dim=1)
-    exact, by_distance = torch.sort(exact.gather(1, order), dim=1, stable=True)
-    reach = ((few * few).sum(dim=1).sqrt() + squares.max().sqrt()) ** 2
-    room = 4.04 * torch.finfo(torch.float64).eps * (X.shape[1] + 3) * reach
-    sure = values[:, -1] > values[:, k - 1] + room
-    if count == X.shape[0]:
-        sure = torch.ones_like(sure)
-    return places.gather(1, by_distance)[:, :k], exact[:, :k], sure
+class _Search:
+    """What all blocks of queries share: the samples about their mean, ready for one product."""
+
+    def __init__(self, X: Tensor, origin: Tensor, k: int, marks: Tensor, alone: bool) -> None:
+        self.X, self.origin, self.k, self.marks, self.alone = X, origin, k, marks, alone
+        moved = X - origin
+        squares = (moved * moved).sum(dim=1)
+        self.peak = squares.max().sqrt()
+        self.right = torch.cat([-2.0 * moved, squares[:, None]], dim=1).T.contiguous()
+
+    def candidates(
+        self, queries: Tensor, marks: Tensor, count: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The k nearest of so many candidates, and for which queries they are those of all."""
+        k, few = self.k, queries - self.origin
+        scores = torch.cat([few, torch.ones_like(few[:, :1])], dim=1) @ self.right
+        self._leave_out(scores, marks)
+        values, places = _smallest(scores, count)
+        del scores
+        exact = _distances(self.X, queries, places)
+        exact[values == torch.inf] = torch.inf
+        places, order = torch.sort(places, dim=1)
+        exact, by_distance = torch.sort(exact.gather(1, order), dim=1, stable=True)
+        reach = ((few * few).sum(dim=1).sqrt() + self.peak) ** 2
+        room = 4.04 * torch.finfo(torch.float64).eps * (self.X.shape[1] + 4) * reach
+        sure = values[:, -1] > values[:, k - 1] + room
+        if count == self.X.shape[0]:
+            sure = torch.ones_like(sure)
+        return places.gather(1, by_distance)[:, :k], exact[:, :k], sure
+
+    def _leave_out(self, scores: Tensor, marks: Tensor) -> None:
+        """Put pairs of equal marks beyond all others."""
+        if self.alone:
+            row = torch.nonzero(marks >= 0)[:, 0]
+            scores[row, marks[row].long()] = torch.inf
+        else:
+            scores.masked_fill_(marks[:, None] == self.marks[None, :], torch.inf)
 
 
 def _smallest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -27,7 +27,7 @@ LONGEST = 1024
 _PIECES = WeakTensorKeyDictionary()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["count", "width"])
 def _gather(
     U,
     V,
@@ -66,7 +66,7 @@ def _gather(
     tl.store(z + e, total, mask=live)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width"])
 def _product(
     starts,
     ends,

@@ -34,6 +34,9 @@ def backend(array: Any) -> Any:
     """What the standard lacks, for the library of this array."""
     if isinstance(array, _NUMPY):
         return cpu
+    library = type(array).__module__.split(".")[0]
+    if library != "torch":
+        raise TypeError(f"arrays of NumPy and tensors of torch can be computed with, not {library}")
     return importlib.import_module("gramian.backends.torch")
 
 
@@ -41,7 +44,10 @@ def host(array: Any) -> NDArray[Any]:
     """The array as one of NumPy, copied where it lives elsewhere."""
     if isinstance(array, np.ndarray):
         return array
-    return backend(array).host(array)
+    if type(array).__module__.split(".")[0] == "torch":
+        found: NDArray[Any] = backend(array).host(array)
+        return found
+    return np.asarray(array)
 
 
 def beside(array: Any, values: Any) -> Any:
@@ -84,6 +90,16 @@ def as_double(array: Any) -> Any:
     """The array in float64."""
     xp = namespace(array)
     return xp.astype(array, xp.float64, copy=False)
+
+
+def columns_at(array: Any, places: NDArray[np.integer]) -> Any:
+    """The columns at these places of the host, repeated where they are."""
+    return namespace(array).take(array, place_of(array).put(places), axis=1)
+
+
+def along(weights: Any, values: Any) -> Any:
+    """One weight for each value, or for each row of values."""
+    return weights if values.ndim == 1 else weights[:, None]
 
 
 def side_by_side(blocks: Any) -> Any:
@@ -208,7 +224,9 @@ def moved(thing: Any, there: Place) -> Any:
     What it had found of itself it finds again there, but for numbers; what only the host can find
     it asks of the thing that it was moved from (`at_home`).
     """
-    return thing if there.is_host else _Move(there).of(thing)
+    if there.is_host or getattr(thing, "place", HOST) == there:
+        return thing
+    return _Move(there).of(thing)
 
 
 def relocated(thing: Any, home: Any, **parts: Any) -> Any:

@@ -91,17 +91,22 @@ def gather_distances(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor
     """(u_i − u_j)·(v_i − v_j) for every pair, summed in float64."""
     if U.is_cuda:
         return _compiled().gather(U, V, rows, cols, distances=True)
-    same, arrays = V is U, [host(part) for part in (U, V, rows, cols)]
+    same, arrays = V is U, [_view(part) for part in (U, V, rows, cols)]
     return torch.as_tensor(cpu.gather_distances(arrays[0], arrays[0 if same else 1], *arrays[2:]))
 
 
 def _lent(function: Any, *tensors: Tensor) -> Tensor:
     """What a function of the CPU makes of tensors that lend it their memory."""
-    return torch.as_tensor(function(*(host(tensor) for tensor in tensors)))
+    return torch.as_tensor(function(*(_view(tensor) for tensor in tensors)))
+
+
+def _view(tensor: Tensor) -> NDArray[Any]:
+    """The memory of a tensor of the CPU."""
+    return tensor.detach().numpy()
 
 
 def nearest(
-    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any
+    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any, *, alone: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The k rows of X nearest to each query, except those of equal marks: see `neighbours`."""
     search = importlib.import_module("gramian.backends._torch_neighbours").search
@@ -109,7 +114,7 @@ def nearest(
     dense = [rows.toarray() if hasattr(rows, "nnz") else rows for rows in sides]
     there = [torch.as_tensor(rows).to(device) for rows in dense]
     told = tuple(torch.as_tensor(part).to(device) for part in marks)
-    found, squares = search(there[0], there[-1], k, told)
+    found, squares = search(there[0], there[-1], k, told, alone=alone)
     return host(found), host(squares)
 
 
@@ -151,12 +156,15 @@ _GROUPS = WeakTensorKeyDictionary()
 
 
 def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
-    """The sums of the values of each group 0..count, in one fixed order."""
+    """The sums of the values, or of the rows, of each group 0..count, in one fixed order."""
     if groups not in _GROUPS:
-        order = torch.argsort(groups, stable=True)
-        _GROUPS[groups] = starts(groups, count), order
-    begin, order = _GROUPS[groups]
-    return segment_sums(begin, values[order])
+        order = torch.argsort(groups, stable=True).int()
+        ones = torch.ones(order.shape[0], dtype=torch.float64, device=groups.device)
+        _GROUPS[groups] = starts(groups, count), order, ones
+    begin, order, ones = _GROUPS[groups]
+    if values.ndim == 2:
+        return csr_product(begin, order, ones, values)
+    return csr_product(begin, order, ones, values[:, None])[:, 0]
 
 
 def segment_sums(indptr: Tensor, values: Tensor) -> Tensor:
@@ -299,8 +307,8 @@ def csr_product(indptr: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Ten
     if V.is_cuda:
         return _compiled().csr_product(indptr, indices, data, V)
     shape = (indptr.shape[0] - 1, V.shape[0])
-    arrays = host(data.to(V.dtype)), host(indices), host(indptr)
-    return torch.as_tensor(cpu.sparse_product(cpu.csr(*arrays, shape), host(V)))
+    arrays = _view(data.to(V.dtype)), _view(indices), _view(indptr)
+    return torch.as_tensor(cpu.sparse_product(cpu.csr(*arrays, shape), _view(V)))
 
 
 def _compiled() -> Any:

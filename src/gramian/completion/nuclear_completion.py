@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from gramian.backends.arrays import at_home
+from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
@@ -167,8 +167,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        objective: Any = at_home(problem.objective)
-        self.row_biases_, self.col_biases_ = objective.loss.offsets(objective.map.bilinear(L, L))
+        there = place(self.device)
+        objective: Any = moved(problem.objective, there)
+        factor = there.put(L)
+        found = objective.loss.offsets(objective.map.bilinear(factor, factor))
+        self.row_biases_, self.col_biases_ = (host(part) for part in found)
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_: tuple[float, float] | None = None

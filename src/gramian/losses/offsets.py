@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import Placed, backend, namespace
+from gramian.backends.arrays import Placed, along, backend, namespace
 from gramian.losses.base import LeastSquares
 
 Array = NDArray[np.floating]
@@ -32,7 +32,7 @@ ACCURACY, MOST_STEPS = 1e-13, 5000
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
 
 
-class SquaredWithOffsets:
+class SquaredWithOffsets(Placed):
     """g(z) = min over β = (b, c) of ½ Σ_e ω_e (s_e z_e + b_i + c_j − t_e)² + κ/2 ‖β‖², e = (i, j).
 
     Convex in z, as a minimum over part of the arguments of a convex function. The best β solves a
@@ -100,6 +100,8 @@ class SquaredWithOffsets:
         return self._bend
 
     def curvature(self, z: Array, directions: Array) -> Array:
+        if not self.place.is_host:
+            return directions.T @ self._bend(directions)
         bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
         return directions.T @ namespace(z).stack(bent, axis=1)
 
@@ -144,24 +146,30 @@ class SquaredWithOffsets:
         return seen[1:]
 
     def _bend(self, d: Array) -> Array:
-        e = self.scale * d
+        scale = along(self.scale, d)
+        e = scale * d
         b, c = self._system.solve(*self._sums(self._weighted(e)))
         e -= b[self.rows]
         e -= c[self.cols]
-        e *= self.scale
+        e *= scale
         return self._weighted(e)
 
     def _weighted(self, e: Array) -> Array:
         """ωe, e itself without weights."""
-        return e if self.weight is None else self.weight * e
+        return e if self.weight is None else along(self.weight, e) * e
 
     def _sums(self, e: Array) -> tuple[Array, Array]:
         sums = backend(e).group_sums
         return sums(self.rows, e, self.shape[0]), sums(self.cols, e, self.shape[1])
 
     def _fitted(self, e: Array) -> tuple[Array, Array]:
-        """The offsets that fit e best, once more for what the first solution leaves."""
+        """The offsets that fit e best, once more for what the first solution leaves.
+
+        On a device once: what is left shows in the square of it only (`error`).
+        """
         b, c = self._system.solve(*self._sums(self._weighted(e)))
+        if not self.place.is_host:
+            return b, c
         left = e - b[self.rows] - c[self.cols]
         by_row, by_col = self._sums(self._weighted(left))
         more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
@@ -201,15 +209,21 @@ class _Offsets(Placed):
         """b and c, the shorter side first."""
         if self.turned:
             f, g = g, f
-        right = g - self._turned_links @ (f / self.row_mass)
+        mass = along(self.row_mass, f)
+        right = g - self._turned_links @ (f / mass)
         c = self._shorter(right)
-        b = (f - self.links @ c) / self.row_mass
+        b = (f - self.links @ c) / mass
         return (c, b) if self.turned else (b, c)
 
     def _shorter(self, right: Array) -> Array:
         if not self.place.is_host:
             inverted = self.links.shape[1] <= INVERTED
-            return right @ self._inverse if inverted else self._by_steps(right)
+            if inverted:
+                return self._inverse @ right
+            if right.ndim == 2:
+                columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
+                return namespace(right).stack(columns, axis=1)
+            return self._by_steps(right)
         if (self.links.shape[1] <= SMALL or self.spent > self.price) and self._factor is not None:
             found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
             return found
@@ -219,7 +233,7 @@ class _Offsets(Placed):
     def _inverse(self) -> Array:
         """(D_c − NᵀD_r⁻¹N)⁻¹ on a device, where one product with it takes less than any solution.
 
-        Its rounding is what the second solution for what the first one leaves takes away.
+        Its rounding ρ costs ‖ρ‖²/2κ at most, which `error` tells.
         """
         xp, links, n = namespace(self.col_mass), self.links, self.links.shape[1]
         schur = xp.zeros((n, n), dtype=xp.float64, device=self.col_mass.device)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, backend, beside, contiguous, namespace
+from gramian.backends.arrays import as_double, backend, beside, columns_at, contiguous, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
 from gramian.maps.triangle import triangle
 
@@ -53,8 +53,8 @@ class BlockEntries(LinearMap):
         check_factors(self.order, W)
         a, b, scale = triangle(W.shape[1])
         left, right = W[self.rows], W[self.shape[0] + self.cols]
-        products = left[:, a] * right[:, b]
-        products += left[:, b] * right[:, a]
+        products = columns_at(left, a) * columns_at(right, b)
+        products += columns_at(left, b) * columns_at(right, a)
         return products * beside(W, 0.5 * scale)
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, backend, beside, host, moved, namespace
+from gramian.backends.arrays import as_double, backend, beside, columns_at, host, moved, namespace
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -53,7 +53,7 @@ class PairDistances(LinearMap):
         check_factors(self.order, W)
         a, b, scale = triangle(W.shape[1])
         differences = W[self.rows] - W[self.cols]
-        products: NDArray[np.float64] = differences[:, a] * differences[:, b]
+        products: NDArray[np.float64] = columns_at(differences, a) * columns_at(differences, b)
         return products * beside(W, scale)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:

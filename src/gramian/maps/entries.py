@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, at_home, backend, beside, host, moved
+from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at, host, moved
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -51,8 +51,8 @@ class Entries(LinearMap):
         check_factors(self.order, W)
         a, b, scale = triangle(W.shape[1])
         left, right = W[self.rows], W[self.cols]
-        products = left[:, a] * right[:, b]
-        products += left[:, b] * right[:, a]
+        products = columns_at(left, a) * columns_at(right, b)
+        products += columns_at(left, b) * columns_at(right, a)
         return products * beside(W, 0.5 * scale)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:

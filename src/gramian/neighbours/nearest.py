@@ -77,7 +77,7 @@ def nearest(
     _check_enough(marks, k, alone and apart is None)
     labelled, there = apart is not None, place(device)
     if not there.is_host:
-        return Neighbours(*_on_device(X, queries, k, marks, there))
+        return Neighbours(*_on_device(X, queries, k, marks, there, alone=not labelled))
     if approximate and not labelled and X.shape[0] >= _approximate.APPROXIMATE_FROM:
         found, squares, recall = _approximate.search(X, queries, k, marks)
         return Neighbours(found, squares, recall)
@@ -87,7 +87,7 @@ def nearest(
 
 
 def _on_device(
-    X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place
+    X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place, *, alone: bool
 ) -> tuple[Indices, Array]:
     """By brute force there, sparse rows as dense ones."""
     need = 8.0 * (X.shape[0] + (0 if queries is X else queries.shape[0])) * X.shape[1]
@@ -98,7 +98,7 @@ def _on_device(
         there.free_memory(),
     )
     found: tuple[Indices, Array] = import_module("gramian.backends.torch").nearest(
-        X, queries, k, marks, there.device
+        X, queries, k, marks, there.device, alone=alone
     )
     return found
 

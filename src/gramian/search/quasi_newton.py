@@ -64,7 +64,7 @@ class Pairs:
             self.products = host(self.block @ new.gradient)
             return
         k, m = self.taken % self.memory, self.memory
-        self.block[k], self.block[m + k] = step, change
+        self.block[k, :], self.block[m + k, :] = step, change
         self.taken += 1
         products = host(self.block @ namespace(change).stack([change, new.gradient], axis=1))
         self.SY[:, k] = products[:m, 0]

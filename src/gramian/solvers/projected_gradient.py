@@ -80,7 +80,7 @@ def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[A
 
 
 def _assemble(eigenvalues: Array, vectors: Array) -> Array:
-    return (vectors * eigenvalues) @ vectors.T
+    return (vectors * beside(vectors, eigenvalues)) @ vectors.T
 
 
 def _factor(eigenvalues: Array, vectors: Array) -> Array:

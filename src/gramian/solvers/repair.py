@@ -30,11 +30,16 @@ after at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19
 ROOM = 60_000_000
 """Numbers that the columns of the map may hold."""
 
+DEVICE_COPIES = 48
+"""Bytes that the repair needs on a device for each of those numbers: six copies."""
+
 
 def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
     """The image of M + V S Vᵀ, whose dual vector is repaired; None where there is no such."""
     w = objective.dual(image)
-    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > ROOM:
+    place = objective.place
+    room = ROOM if place.is_host else place.free_memory() / DEVICE_COPIES
+    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > room:
         return None
     operator = objective.dual_operator(w)
     count = min(COLUMNS, operator.order)

@@ -1,0 +1,77 @@
+"""Estimators on a device end where they end on the host."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_moons
+
+from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
+from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.manifold import MVU, RegMVU
+from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+
+X, Y = load_iris(return_X_y=True)
+
+
+def same(host, there):
+    """Both values lie above both lower bounds."""
+    for one, other in ((host, there), (there, host)):
+        a, b = one.result_, other.result_
+        assert a.value >= b.certificate.lower_bound - 1e-9 * (1 + abs(b.value))
+        assert isinstance(b.factor, np.ndarray)
+
+
+@pytest.mark.parametrize(
+    "learner", [KTA, LinearSeparation, LMNN, DMLEig, LMNNEig], ids=lambda learner: learner.__name__
+)
+def test_metrics(learner, device):
+    same(learner().fit(X, Y), learner(device=device).fit(X, Y))
+
+
+def test_triplets(device):
+    triplets = np.array([[0, 1, 60], [2, 3, 70], [55, 56, 5], [101, 102, 60], [110, 111, 3]])
+    same(
+        TripletMetric().fit_triplets(triplets, X=X),
+        TripletMetric(device=device).fit_triplets(triplets, X=X),
+    )
+
+
+@pytest.mark.parametrize("unfolding", [MVU, RegMVU], ids=lambda model: model.__name__)
+def test_unfoldings(unfolding, device):
+    points = X[::3] + 1e-3 * np.random.default_rng(0).standard_normal(X[::3].shape)
+    same(unfolding(tol=1e-3).fit(points), unfolding(tol=1e-3, device=device).fit(points))
+
+
+@pytest.mark.parametrize("kernel", [NPKL, PCP, RegPCP], ids=lambda model: model.__name__)
+def test_kernels_from_links(kernel, device):
+    points, labels = make_moons(60, noise=0.05, random_state=0)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(0, 60, (2, 40))
+    a, b = a[a != b], b[a != b]
+    alike = labels[a] == labels[b]
+    links = {
+        "must_link": np.column_stack([a, b])[alike],
+        "cannot_link": np.column_stack([a, b])[~alike],
+    }
+    found = [kernel(n_clusters=2, device=where).fit(points, **links) for where in (None, device)]
+    same(*found)
+
+
+RATINGS = np.random.default_rng(1).integers(1, 6, (40, 25)).astype(float)
+RATINGS[np.random.default_rng(2).random(RATINGS.shape) < 0.5] = np.nan
+
+
+@pytest.mark.parametrize("lam", ["auto", 3.0])
+@pytest.mark.parametrize("model", [NuclearCompletion, MMMF], ids=lambda model: model.__name__)
+def test_completions(model, lam, device):
+    values = RATINGS if model is NuclearCompletion else np.where(RATINGS > 3, 1.0, RATINGS * 0 - 1)
+    host, there = (model(lam=lam, device=where).fit(values) for where in (None, device))
+    if lam != "auto":
+        same(host, there)
+    assert there.row_factors_.shape[0] == 40
+    cells = np.argwhere(np.isnan(RATINGS))
+    assert np.all(np.isfinite(there.predict(cells)))
+
+
+def test_implicit_feedback_is_refused_on_a_device(device):
+    with pytest.raises(ValueError, match="on the processor"):
+        ImplicitCompletion(device=device).fit(np.nan_to_num(RATINGS))

@@ -1,0 +1,96 @@
+"""What the parts compute on a device, beside the host."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gramian as gm
+from gramian.backends import arrays, cpu
+from gramian.graph import neighbor_graph
+from gramian.neighbours import nearest
+from gramian.spectral import top_eigen
+
+RNG = np.random.default_rng(0)
+ORDER, PAIRS = 60, 400
+ROWS, COLS = RNG.integers(0, ORDER, PAIRS), RNG.integers(0, ORDER, PAIRS)
+COLS[:5] = ROWS[:5]  # entries of the diagonal
+
+
+@pytest.fixture
+def place(device):
+    return arrays.place(device)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", ["entries", "distances"])
+@pytest.mark.parametrize("same", [True, False])
+def test_gathers_and_scatters_are_those_of_the_host(kind, same, dtype, place):
+    U = RNG.standard_normal((ORDER, 7)).astype(dtype)
+    V = U if same else RNG.standard_normal((ORDER, 7)).astype(dtype)
+    w = RNG.standard_normal(PAIRS)
+    rows, cols = cpu.index_array(ROWS), cpu.index_array(COLS)
+    pattern = cpu.Pattern.from_pairs(rows, cols, ORDER)
+    there_U = place.put(U)
+    there_V = there_U if same else place.put(V)
+    library = arrays.backend(there_U)
+    expected = getattr(cpu, f"gather_{kind}")(U, V, rows, cols)
+    found = getattr(library, f"gather_{kind}")(there_U, there_V, place.put(rows), place.put(cols))
+    digits = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(arrays.host(found), expected, rtol=digits, atol=digits)
+    moved = arrays.moved(pattern, place)
+    expected = getattr(cpu, f"scatter_{kind}")(w, V, pattern)
+    found = getattr(library, f"scatter_{kind}")(place.put(w), there_V, moved)
+    np.testing.assert_allclose(arrays.host(found), expected, rtol=digits, atol=10 * digits)
+
+
+def test_a_row_of_thousands_of_entries_is_summed_in_pieces(place):
+    matrix = sp.csr_array(RNG.standard_normal((3, 5000)) * (RNG.random((3, 5000)) < 0.9))
+    V = RNG.standard_normal((5000, 3))
+    there = place.sparse(matrix)
+    np.testing.assert_allclose(arrays.host(there @ place.put(V)), matrix @ V, atol=1e-10)
+    W = RNG.standard_normal((3, 2))
+    np.testing.assert_allclose(arrays.host(there.T @ place.put(W)), matrix.T @ W, atol=1e-12)
+    np.testing.assert_allclose(arrays.host(there.toarray()), matrix.toarray())
+
+
+@pytest.mark.parametrize("duplicates", [False, True])
+@pytest.mark.parametrize("asked", ["alone", "apart", "queries"])
+def test_neighbours_are_those_of_the_host(asked, duplicates, device):
+    X = RNG.standard_normal((700, 5))
+    X = np.round(X) if duplicates else X
+    y = RNG.integers(0, 3, 700)
+    options = {"alone": {}, "apart": {"apart": y}, "queries": {"queries": X[:40] + 0.25}}[asked]
+    host, there = nearest(X, 6, **options), nearest(X, 6, device=device, **options)
+    np.testing.assert_array_equal(there.indices, host.indices)
+    np.testing.assert_allclose(there.sq_distances, host.sq_distances, atol=1e-12)
+    sparse = nearest(sp.csr_array(X), 6, device=device, **options)
+    np.testing.assert_array_equal(sparse.indices, host.indices)
+
+
+def test_graphs_are_those_of_the_host(device):
+    X = RNG.standard_normal((200, 3))
+    np.testing.assert_array_equal(
+        neighbor_graph(X, 4, connect="mst", device=device).edges,
+        neighbor_graph(X, 4, connect="mst").edges,
+    )
+
+
+def test_leading_eigenpairs_of_dense_and_sparse_matrices(device, place):
+    A = RNG.standard_normal((400, 400))
+    K = A @ A.T
+    host = top_eigen(K, 4)
+    for given in (K, place.put(K)):
+        found = top_eigen(given, 4, device=device)
+        np.testing.assert_allclose(found.values, host.values, rtol=1e-9)
+        assert isinstance(found.vectors, np.ndarray)
+    S = sp.random_array((400, 400), density=0.05, rng=RNG)
+    S = sp.csr_array(S + S.T)
+    np.testing.assert_allclose(top_eigen(S, 3, device=device).values, top_eigen(S, 3).values)
+    with pytest.raises(ValueError, match="symmetric"):
+        top_eigen(A, 2, device=device)
+
+
+@pytest.mark.parametrize("name", ["cuda:97", "warp drive", 3.5])
+def test_a_device_that_is_not_there_is_refused(name, device):
+    with pytest.raises(ValueError, match="device"):
+        gm.minimize(gm.problems.top_eigen(np.eye(3)), device=name)
