@@ -183,8 +183,8 @@ def _dml_eig(folder: Path | None) -> Any:
 def _npkl(folder: Path | None) -> Any:
     from gramian.kernel import NPKL
 
-    X, y = load_set("a9a", folder)
-    links = _links(y, int(0.6 * y.size))
+    given = load_set("a9a", folder)
+    X, links = given.X, _links(given.y, int(0.6 * given.y.size))
     return lambda device: (
         NPKL(tol=1e-4, time_limit=LIMIT, device=device).fit(X, **links).result_,
         "graph included",

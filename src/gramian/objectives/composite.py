@@ -35,6 +35,7 @@ from gramian.maps import (
     WhitenedDistances,
 )
 from gramian.maps.triangle import svec, triangle_size
+from gramian.maps.whitened import DenseRoot
 from gramian.objectives.base import (
     Beside,
     Blend,
@@ -57,7 +58,7 @@ from gramian.objectives.matrices import (
 )
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
-from gramian.objectives.structure import composite_errors, composite_form
+from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
 from gramian.proofs import lowest, rounded_sum
 
@@ -157,9 +158,15 @@ class Composite(Objective):
             product,
             lambda: self.map.adjoint_matrix(w) + self.C.dense(),
             lambda: self._form(w),
-            lambda: composite_errors(at_home(self.map), host(w), at_home(self.C)),
+            lambda: self._errors(w),
             self.place,
         )
+
+    def _errors(self, w: Array) -> Array:
+        """e² for the dense 𝒜*(w) + C."""
+        if isinstance(self.map, WhitenedDistances) and isinstance(self.map.root, DenseRoot):
+            return whitened_errors(self.map, host(w), self.C)
+        return composite_errors(at_home(self.map), host(w), at_home(self.C))
 
     def _form(self, w: Array) -> Any:
         """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""

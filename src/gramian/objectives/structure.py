@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import at_home
+from gramian.backends.arrays import at_home, host
 from gramian.maps import BlockEntries, Congruence, LinearMap, WhitenedDistances
 from gramian.objectives.matrices import Rooted, SymmetricMatrix
 from gramian.objectives.parts import (
@@ -120,6 +120,23 @@ def composite_errors(map: LinearMap, w: Array, C: SymmetricMatrix) -> Array:
     squares = map.X.multiply(map.X) if sp.issparse(map.X) else np.square(map.X, dtype=float)
     sizes: Array = np.ravel(np.asarray(squares.T @ reach, dtype=float))
     return (rounded_sum(longest) + rounded_sum(rows)) * sizes
+
+
+def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Array:
+    """e² for the dense RᵀAR with A = 𝒜*(w) + C: |E| ≤ γ|R|ᵀ|A||R|, h = diag(Rᵀ diag(|A|1) R).
+
+    Where the parts of C are not known nothing is proved by it.
+    """
+    known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
+    if known is None:
+        return np.full(map.order, np.inf)
+    distances = at_home(map.distances)
+    whole = known + Parts(distances.order, sparse=distances.adjoint_sparse(w))
+    reach, longest = whole.reach()
+    reach += abs(whole.scale)
+    inverse = map.root.inverse
+    sizes = host((inverse * inverse) @ map.place.put(reach[1:]))
+    return (rounded_sum(longest) + 2 * rounded_sum(map.order)) * sizes
 
 
 def quadratic_parts(L: Array, AL: Array, BL: Array, b: float | None, C: Any) -> Parts | None:

@@ -130,13 +130,10 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
 
 def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
     """Whether a dense factor takes less time than the sparse one of this form, if it has one."""
-    if form is None:
+    if form is None or not place_of_matrix(matrix).is_host:
         return True
     if not (isinstance(form, SparseForm) and form.plain):
         return False
-    place = place_of_matrix(matrix)
-    if not place.is_host:
-        return True
     return form.fills if form.order <= DENSE else dense_seconds(form.order) < form.seconds
 
 

@@ -130,7 +130,7 @@ def _bottom(problem: Problem, dual: Array, image: Any, vector: Any, settings: Se
     share = needed(problem.objective.value(image), image.factor, settings)
     form = operator.form() if operator.place.is_host else None
     sparse = form is not None and FACTORS * form.seconds <= seconds
-    if operator.order > EXACT_ORDER and not sparse:
+    if operator.order > EXACT_ORDER and not sparse and operator.place.is_host:
         pair = leading_eigenpair(-operator, v0=vector, tol=share, random_state=settings.rng)
         found = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
     else:  # factorisations are quicker than products with the inverse of a root
