@@ -90,6 +90,14 @@ def test_leading_eigenpairs_of_dense_and_sparse_matrices(device, place):
         top_eigen(A, 2, device=device)
 
 
+def test_a_device_without_room_is_told_before_the_start(device, place, monkeypatch):
+    monkeypatch.setattr(type(place), "free_memory", lambda self: 1e4)
+    i, j = np.divmod(np.arange(2000), 50)
+    problem = gm.problems.nuclear_completion(i, j, RNG.standard_normal(2000), (40, 50), 1.0)
+    with pytest.raises(ValueError, match=r"GB of data and 90 rows, which here need .* the device"):
+        gm.minimize(problem, device=device)
+
+
 @pytest.mark.parametrize("name", ["cuda:97", "warp drive", 3.5])
 def test_a_device_that_is_not_there_is_refused(name, device):
     with pytest.raises(ValueError, match="device"):

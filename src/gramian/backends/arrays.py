@@ -9,6 +9,7 @@ tensors. Small matrices and numbers are NumPy's everywhere (`host`).
 from __future__ import annotations
 
 import importlib
+from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -165,6 +166,12 @@ class Place:
         """A map, loss, matrix or objective with all its arrays there; see `moved`."""
         return moved(thing, self)
 
+    def room(self) -> Any:
+        """A context in which a device that has no memory left says so in a sentence."""
+        if self.is_host:
+            return nullcontext()
+        return importlib.import_module("gramian.backends.torch").room()
+
     def free_memory(self) -> float:
         """Bytes that are free there."""
         if self.is_host:
@@ -241,6 +248,29 @@ def relocated(thing: Any, home: Any, **parts: Any) -> Any:
 def _is_found(thing: Any, name: str) -> bool:
     """Whether an attribute is one that the thing finds of itself."""
     return isinstance(getattr(type(thing), name, None), cached_property)
+
+
+def bytes_of(thing: Any) -> float:
+    """Bytes of the arrays that a thing of this library is made of, each counted once."""
+    seen: dict[int, float] = {}
+
+    def count(part: Any) -> None:
+        if id(part) in seen or isinstance(part, bool | int | float | str | type(None)):
+            return
+        seen[id(part)] = 0.0
+        if isinstance(part, np.ndarray):
+            seen[id(part)] = float(part.nbytes)
+        elif sparse.issparse(part):
+            seen[id(part)] = 12.0 * part.nnz
+        elif isinstance(part, tuple | list):
+            for inside in part:
+                count(inside)
+        elif type(part).__module__.split(".")[0] == __name__.split(".")[0]:
+            for inside in vars(part).values():
+                count(inside)
+
+    count(thing)
+    return sum(seen.values())
 
 
 class _Move:

@@ -8,6 +8,8 @@ On the CPU tensors lend their memory to the kernels there.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -283,6 +285,20 @@ def cholesky(A: Tensor) -> Any:
     if int(info):
         return None
     return lambda b: torch.cholesky_solve(b[:, None], factor)[:, 0]
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Turn torch's error for a full device into a sentence with numbers."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        free, total = torch.cuda.mem_get_info()
+        raise MemoryError(
+            f"the device has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free, and this "
+            "needs more: allow fewer columns (rank=), leave out data, or compute on the processor "
+            "(device=None)"
+        ) from None
 
 
 def free_memory() -> float:

@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
 from gramian._random import generator
-from gramian.backends.arrays import as_double, host, inner, largest, moved, place
+from gramian.backends.arrays import Place, as_double, bytes_of, host, inner, largest, moved, place
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
+from gramian.memory import check_memory
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Result
@@ -34,6 +35,10 @@ Array = NDArray[np.floating]
 
 
 PROOFS = ("auto", "proved", "estimated")
+
+COPIES, FACTORS = 6, 320
+"""Memory that a run on a device needs at least: of the data, and columns as long as a factor has
+rows (sixteen columns and twenty factors of them)."""
 
 
 def minimize(
@@ -121,13 +126,15 @@ def minimize(
     there = place(device)
     check_accepts(chosen, problem, settings)
     keeper = checkpoint_for(problem, checkpoint, every)
-    problem = moved(problem, there)
-    factor = _start(problem, init, settings)
+    _check_room(problem, there)
+    with there.room():
+        problem = moved(problem, there)
+        factor = _start(problem, init, settings)
     factor = factor if keeper is None else there.put(keeper.start(host(factor)))
     bar = _bar(problem, chosen, settings, max_iter) if progress else None
     watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
     try:
-        with blas_threads_for(_dense_numbers(problem)):
+        with there.room(), blas_threads_for(_dense_numbers(problem)):
             drive = Drive(problem, settings, proof, watchers)
             start = partial(chosen.run, problem, settings=settings, **options)
             with clock.until(settings.deadline):
@@ -151,6 +158,22 @@ def minimize(
         seconds=time.perf_counter() - started,
         dual=None if best.dual is None else host(best.dual),
         ray=drive.ray,
+    )
+
+
+def _check_room(problem: Problem, there: Place) -> None:
+    """Refuse a problem that a device has no memory for: its data, what is made of them, a factor.
+
+    Data are kept in both orders, beside images and dual vectors as long as they are.
+    """
+    if there.is_host:
+        return
+    data, row = bytes_of(problem), 8.0 * problem.order
+    check_memory(
+        (COPIES * data + FACTORS * row) / 2,
+        f"{problem.name!r} has {data / 1e9:.2f} GB of data and {problem.order:,} rows",
+        "compute on the processor (device=None), or with fewer data",
+        there.free_memory(),
     )
 
 
