@@ -1,0 +1,65 @@
+"""What every estimator of a cluster has: lazy answers, and a model that is at home anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection
+
+from gramian.dask._cluster import Cluster
+
+
+class OnCluster:
+    """A mixin in front of the estimator of the same name at home."""
+
+    def at_home(self) -> Any:
+        """The fitted model as the estimator of the same name outside `gramian.dask`."""
+        home: Any = next(
+            cls for cls in type(self).__mro__ if not cls.__module__.startswith("gramian.dask")
+        )
+        made = home.__new__(home)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def save(self, path: str | Path) -> None:
+        """Save the fitted model; `gramian.load` reads it, with Dask or without."""
+        self.at_home().save(path)
+
+    def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
+        """A method of the model at home on every block of a Dask collection, when it is asked."""
+        rows = X if isinstance(X, da.Array) else X.to_dask_array()
+        rows = rows.rechunk({1: -1})
+        chunks = (rows.chunks[0],) if columns is None else (rows.chunks[0], (columns,))
+        return rows.map_blocks(
+            _answer, self.at_home(), method, name=f"gramian-{method}-{_token(rows)}",
+            chunks=chunks, dtype=dtype, drop_axis=[1] if columns is None else None,
+            meta=np.empty((0,) if columns is None else (0, 0), dtype=dtype),
+        )  # fmt: skip
+
+
+class LazyTransform(OnCluster):
+    """`transform` of Dask collections stays lazy."""
+
+    def transform(self, X: Any) -> Any:
+        """Map samples; a Dask array or frame gives a Dask array, computed when it is asked for."""
+        if is_dask_collection(X):
+            return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
+        return super().transform(X)  # type: ignore[misc]
+
+
+def _answer(block: Any, model: Any, method: str) -> Any:
+    return getattr(model, method)(block)
+
+
+def _token(collection: Any) -> str:
+    from uuid import uuid4
+
+    from dask.base import tokenize
+
+    return tokenize(collection.name, uuid4().hex)
+
+
+__all__ = ["Cluster", "LazyTransform", "OnCluster"]
