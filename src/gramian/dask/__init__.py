@@ -11,11 +11,16 @@ _HOMES = {
     "DMLEig": "_local",
     "LMNN": "_local",
     "TripletMetric": "_local",
+    "MMMF": "_recommend",
+    "NuclearCompletion": "_recommend",
     "ClusterError": "_recovery",
 }
 """The module of each name: workers import what their tasks need, and no more."""
 
-__all__ = ["KTA", "LMNN", "ClusterError", "DMLEig", "LinearSeparation", "TripletMetric"]
+__all__ = [
+    "KTA", "LMNN", "MMMF", "ClusterError", "DMLEig", "LinearSeparation", "NuclearCompletion",
+    "TripletMetric",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
-from dask.base import is_dask_collection
+from dask.base import is_dask_collection, tokenize
 
+from gramian.callbacks import ProgressBar, State
 from gramian.dask._cluster import Cluster
 
 
@@ -50,16 +52,32 @@ class LazyTransform(OnCluster):
         return super().transform(X)  # type: ignore[misc]
 
 
+class MovingBar(ProgressBar):
+    """The bar at home, and what has moved between the driver and the cluster."""
+
+    def __init__(self, cluster: Cluster, label: str, tol: float, **limits: Any) -> None:
+        super().__init__(label, tol, **limits)
+        self._cluster = cluster
+
+    def __call__(self, state: State) -> None:
+        super().__call__(state)
+        told = self._bar.postfix
+        moved = self._cluster.traffic.moved / 1e6
+        self._bar.set_postfix_str(f"{told}, moved={moved:.0f} MB")
+
+
+def bar_for(model: Any, cluster: Cluster, label: str, seconds: float = np.inf) -> Any:
+    """A progress bar where the model is to show one."""
+    if not model.progress:
+        return None
+    tol = 0.0 if model.tol == "auto" else float(model.tol)
+    return MovingBar(cluster, label, tol, max_iter=model.max_iter, seconds=seconds)
+
+
 def _answer(block: Any, model: Any, method: str) -> Any:
     return getattr(model, method)(block)
 
 
 def _token(collection: Any) -> str:
-    from uuid import uuid4
-
-    from dask.base import tokenize
 
     return tokenize(collection.name, uuid4().hex)
-
-
-__all__ = ["Cluster", "LazyTransform", "OnCluster"]

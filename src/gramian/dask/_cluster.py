@@ -53,9 +53,7 @@ class Cluster:
     def shared(self, name: str, value: Any) -> Any:
         """A value for many tasks: one node of the graph, which workers pass to each other."""
         self.traffic.sent += size_of(value)
-        return delayed(_itself, pure=False)(
-            delayed(value, name=_key(f"{name}-data"), traverse=False), dask_key_name=_key(name)
-        )
+        return delayed(_itself, pure=False, traverse=False)(value, dask_key_name=_key(name))
 
     def each(self, name: str, function: Callable[..., Any], *columns: Any) -> list[Any]:
         """One task for each shard; a column is a list, one for each, or a value for all."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import fsspec
@@ -71,7 +72,7 @@ def _known_ending(path: str) -> str:
 
 def read(path: str) -> Any:
     """A Parquet file as a frame, an NPZ file as a dict of arrays or as a sparse matrix."""
-    with fsspec.open(path, "rb") as file:
+    with open_file(path) as file:
         if path.endswith(".parquet"):
             return pd.read_parquet(file)
         stored = np.load(file, allow_pickle=False)
@@ -131,13 +132,18 @@ def tuples(cluster: Cluster, given: Any, width: int, marks: Any = None) -> list[
     return cluster.each("read", _tuple_block, nodes, labels, width)
 
 
-def ratings(cluster: Cluster, X: Any, columns: tuple[Any, Any, Any] | None = None) -> list[Any]:
-    """Blocks (rows, cols, values) of ratings, named as they come."""
+def ratings(cluster: Cluster, X: Any, columns: Any = None, weights: Any = None) -> list[Any]:
+    """Blocks (rows, cols, values), and a weight for each where there are any, as they come."""
     if isinstance(X, tuple) and len(X) == 3 and all(is_dask_collection(part) for part in X):
-        first = X[0]
-        parts = [first, *(part.rechunk(first.chunks) for part in X[1:])]
+        arrays = [*X, *([] if weights is None else [weights])]
+        parts = [X[0], *(part.rechunk(X[0].chunks) for part in arrays[1:])]
         return cluster.each("read", _triple, *(blocks(part) for part in parts))
     return cluster.each("read", _rating_block, blocks(X), columns)
+
+
+def open_file(path: str) -> Any:
+    """A file to read, wherever it is."""
+    return fsspec.open(path, "rb")
 
 
 # --- what tasks do -----------------------------------------------------------------------
@@ -195,23 +201,19 @@ def _tuple_block(raw: Any, marks: Any, width: int) -> tuple[Any, Any]:
     return table, same
 
 
-def _triple(rows: Any, cols: Any, values: Any) -> tuple[Any, Any, Any]:
-    return _checked_ratings(np.asarray(rows), np.asarray(cols), np.asarray(values))
+def _triple(*arrays: Any) -> tuple[Any, ...]:
+    return _checked_ratings(*(np.asarray(part) for part in arrays))
 
 
-def _rating_block(raw: Any, columns: Any) -> tuple[Any, Any, Any]:
+def _rating_block(raw: Any, columns: Any) -> tuple[Any, ...]:
     if isinstance(raw, dict):
         raw = pd.DataFrame(raw)
-    if sp.issparse(raw):
-        coo = sp.coo_array(raw)
-        return _checked_ratings(coo.row, coo.col, coo.data)
     if not isinstance(raw, pd.DataFrame):
         raise ValueError("ratings are a frame with a user, an item and a rating in each row")
-    chosen = [raw[column].to_numpy() for column in columns]
-    return _checked_ratings(*chosen)
+    return _checked_ratings(*(raw[column].to_numpy() for column in columns))
 
 
-def _checked_ratings(rows: Any, cols: Any, values: Any) -> tuple[Any, Any, Any]:
+def _checked_ratings(rows: Any, cols: Any, values: Any, weights: Any = None) -> tuple[Any, ...]:
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError("users, items and ratings must be as many")
     numbers = np.asarray(values, dtype=float)
@@ -219,7 +221,13 @@ def _checked_ratings(rows: Any, cols: Any, values: Any) -> tuple[Any, Any, Any]:
     if bad.size:
         raise ValueError(f"the rating of user {rows[bad[0]]!r} and item {cols[bad[0]]!r} is "
                          f"{values[bad[0]]!r}: leave out what is not known")  # fmt: skip
-    return rows, cols, numbers
+    check_size(numbers, "the ratings", least=0.0)
+    if weights is None:
+        return rows, cols, numbers
+    omega = np.asarray(weights, dtype=float)
+    if omega.shape != rows.shape or not np.all(np.isfinite(omega) & (omega >= 0)):
+        raise ValueError("weights must be as many as the ratings, finite and at least 0")
+    return rows, cols, numbers, omega
 
 
 def _sized(collection: da.Array) -> bool:
@@ -245,6 +253,4 @@ def _split(values: Any, lengths: list[int]) -> Iterator[Any]:
 
 
 def _unique() -> str:
-    from uuid import uuid4
-
     return uuid4().hex

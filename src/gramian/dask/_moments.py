@@ -1,8 +1,8 @@
 """The moments of labelled samples in one pass: each block about its own mean, joined in a tree.
 
 Two blocks about their means a and b, of m and n samples, are one about the mean of all with
-Σ xxᵀ = S_a + S_b + mn/(m + n) (a − b)(a − b)ᵀ (Chan, Golub and LeVeque 1983), which keeps its digits
-wherever the samples lie; sums by class move with the mean likewise.
+Σ xxᵀ = S_a + S_b + mn/(m + n) (a − b)(a − b)ᵀ (Chan, Golub and LeVeque 1983): digits are kept
+wherever the samples lie, and sums by class move with the mean likewise.
 """
 
 from __future__ import annotations

@@ -286,7 +286,7 @@ class Sharded(Objective):
             found: float = self.cluster.sum("bound", _support, self.parts, *sides, shrink)
             return found
 
-        return Support(at(1.0), 0.0, at)
+        return Support(at(1.0), self._growth.slope, at)
 
     def lower_bounds(self, image: ShardImage, bottom: float) -> Iterator[LowerBound]:
         support = self.support(image)

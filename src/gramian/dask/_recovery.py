@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
+from typing import Any
 
+import numpy as np
 from distributed import Client
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
+
+from gramian import storage
+from gramian.solvers.checkpoint import EVERY, checkpoint_for
+from gramian.storage import StoredFileError
 
 AGAIN = (
     "what gm.checkpoints(folder) wrote before this is kept, and the same call in the same block "
@@ -62,3 +69,31 @@ def refuse_deserted(client: Client, seconds: float, patience: float) -> None:
         raise ClusterError(
             f"the cluster has had no worker for {seconds:.0f} seconds: start workers again; {AGAIN}"
         )
+
+
+class Progress:
+    """What a fit by stages has reached, kept where `gm.checkpoints` says; nothing without it."""
+
+    def __init__(self, mark: dict[str, Any]) -> None:
+        keeper = checkpoint_for(None, None, EVERY)  # type: ignore[arg-type]
+        self.path = None if keeper is None else keeper.path
+        self.every = np.inf if keeper is None else keeper.every
+        self.mark, self._written = mark, -np.inf
+
+    def stored(self) -> dict[str, Any] | None:
+        """What an earlier call of the same fit has kept."""
+        if self.path is None or not self.path.exists():
+            return None
+        found: dict[str, Any] = storage.read(self.path, "checkpoint")
+        if found.get("mark") != self.mark:
+            raise StoredFileError(
+                f"checkpoint {self.path} is of another fit: remove it or name another folder"
+            )
+        return found
+
+    def keep(self, *, now: bool = False, **content: Any) -> None:
+        """Write where the fit is, when the last time was long enough ago."""
+        if self.path is None or (not now and time.monotonic() - self._written < self.every):
+            return
+        storage.write(self.path, "checkpoint", {"mark": self.mark, **content})
+        self._written = time.monotonic()
