@@ -11,6 +11,7 @@ _HOMES = {
     "DMLEig": "_local",
     "LMNN": "_local",
     "TripletMetric": "_local",
+    "NPKL": "_kernel",
     "MMMF": "_recommend",
     "NuclearCompletion": "_recommend",
     "ClusterError": "_recovery",
@@ -18,8 +19,8 @@ _HOMES = {
 """The module of each name: workers import what their tasks need, and no more."""
 
 __all__ = [
-    "KTA", "LMNN", "MMMF", "ClusterError", "DMLEig", "LinearSeparation", "NuclearCompletion",
-    "TripletMetric",
+    "KTA", "LMNN", "MMMF", "NPKL", "ClusterError", "DMLEig", "LinearSeparation",
+    "NuclearCompletion", "TripletMetric",
 ]  # fmt: skip
 
 

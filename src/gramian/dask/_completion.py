@@ -45,6 +45,9 @@ DIRECT = 5000
 ACCURACY, MOST_STEPS = 1e-13, 500
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
 
+NEAR = 2_000_000
+"""Ratings up to which the gradient comes home for the many products of a Krylov method: 50 MB."""
+
 REFINED = 1e-14
 """What offsets may leave of F before they are solved for once more."""
 
@@ -109,6 +112,8 @@ class RatedImage:
     offsets: Array | None = None
     """c."""
     residuals: list[Any] = field(default_factory=list)
+    sparse: Any = None
+    """½ 𝒜*(w) where it came home."""
 
 
 class Completed(Objective):
@@ -339,6 +344,8 @@ class Completed(Objective):
         return image.residuals
 
     def _product(self, image: RatedImage, V: Array) -> Array:
+        if self.rated.size <= NEAR:
+            return np.asarray(self._sparse(image) @ V)
         columns = V[:, None] if V.ndim == 1 else V
         tops = [np.ascontiguousarray(p) for p in self.rated.users.pieces(columns[: self.split])]
         low = self.cluster.shared("vectors", np.ascontiguousarray(columns[self.split :]))
@@ -349,9 +356,10 @@ class Completed(Objective):
         return found[:, 0] if V.ndim == 1 else found
 
     def _sparse(self, image: RatedImage) -> sp.csr_array:
-        rows = self.cluster.gather(self._residuals(image))
-        block = sp.csr_array(sp.vstack(rows))
-        return sp.csr_array(sp.block_array([[None, block], [block.T, None]]))
+        if image.sparse is None:
+            block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
+            image.sparse = sp.csr_array(sp.block_array([[None, block], [block.T, None]]))
+        return image.sparse
 
     def _form(self, image: RatedImage) -> Any:
         return _Blocks(0.5 * self.lam, self, image)
