@@ -46,13 +46,20 @@ class Terms:
     second: Array | None = None
     rounding: float = 0.0
     slack: Array | float = 0.0
+    support: float = 0.0
+    """d of the linear function d + ⟨G, ·⟩ below F that touches it here; of sums only."""
 
 
 def total(a: Terms, b: Terms) -> Terms:
     """F_a + F_b."""
     second = None if a.second is None or b.second is None else a.second + b.second
     return Terms(
-        a.value + b.value, a.first + b.first, second, a.rounding + b.rounding, a.slack + b.slack
+        a.value + b.value,
+        a.first + b.first,
+        second,
+        a.rounding + b.rounding,
+        a.slack + b.slack,
+        a.support + b.support,
     )
 
 
@@ -286,7 +293,7 @@ class Sharded(Objective):
             found: float = self.cluster.sum("bound", _support, self.parts, *sides, shrink)
             return found
 
-        return Support(at(1.0), self._growth.slope, at)
+        return Support(self._told(image).support, self._growth.slope, at)
 
     def lower_bounds(self, image: ShardImage, bottom: float) -> Iterator[LowerBound]:
         support = self.support(image)
@@ -357,12 +364,13 @@ def _image(part: Objective, X: Array, Y: Array | None) -> Any:
 def _look(part: Objective, X: Array, Y: Array | None, whole: bool) -> Terms:
     image = _image(part, X, Y)
     gradient = part.gradient(image)
+    support = part.support(image)
+    below = -np.inf if support is None else support.value
+    value, rounding = part.value(image), part.rounding(image)
     if whole:
-        return Terms(
-            part.value(image), gradient.dense(), None, part.rounding(image), gradient.slack()
-        )
+        return Terms(value, gradient.dense(), None, rounding, gradient.slack(), below)
     slope = 0.5 * part.gradient_factor(image) if Y is None else X[:, :0]
-    return Terms(part.value(image), slope, None, part.rounding(image))
+    return Terms(value, slope, None, rounding, 0.0, below)
 
 
 def _gradient(part: Objective, X: Array, Y: Array | None) -> tuple[float, SymmetricOperator]:
