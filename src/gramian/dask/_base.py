@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -18,17 +17,16 @@ class OnCluster:
     """A mixin in front of the estimator of the same name at home."""
 
     def at_home(self) -> Any:
-        """The fitted model as the estimator of the same name outside `gramian.dask`."""
+        """The fitted model as the estimator of the same name outside `gramian.dask`.
+
+        That is what `save` writes, and what answers for blocks of Dask collections.
+        """
         home: Any = next(
             cls for cls in type(self).__mro__ if not cls.__module__.startswith("gramian.dask")
         )
         made = home.__new__(home)
         made.__dict__.update(self.__dict__)
         return made
-
-    def save(self, path: str | Path) -> None:
-        """Save the fitted model; `gramian.load` reads it, with Dask or without."""
-        self.at_home().save(path)
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
         """A method of the model at home on every block of a Dask collection, when it is asked."""

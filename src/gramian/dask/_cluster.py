@@ -114,6 +114,20 @@ class Cluster:
         self.traffic.tasks += len(nodes)
         return self.gather([self.tree(name, nodes, join)])[0]
 
+    def beside(self, name: str, nodes: list[Any]) -> tuple[Any, Any]:
+        """One round of tasks that give pairs: the firsts added, the seconds one below another.
+
+        Few of them are put together by one task; many by tasks and the driver, which alone has to
+        hold all rows.
+        """
+        if len(nodes) <= FAN:
+            made = delayed(_beside, pure=False)(*nodes, dask_key_name=_key(f"{name}-sum"))
+            return self.gather([made])[0]  # type: ignore[no-any-return]
+        first, *rows = self.gather(
+            [self.tree(name, self.each(name, _first, nodes)), *self.each(name, _second, nodes)]
+        )
+        return first, np.concatenate(rows)
+
     def _wait(self, futures: Sequence[Any]) -> None:
         alone = 0.0
         while True:
@@ -150,6 +164,18 @@ def _joined(join: Callable[[Any, Any], Any], first: Any, *others: Any) -> Any:
     for other in others:
         first = join(first, other)
     return first
+
+
+def _beside(*pairs: tuple[Any, Any]) -> tuple[Any, Any]:
+    return _joined(add, *(first for first, _ in pairs)), np.concatenate([rows for _, rows in pairs])
+
+
+def _first(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _second(pair: tuple[Any, Any]) -> Any:
+    return pair[1]
 
 
 def _key(name: str) -> str:

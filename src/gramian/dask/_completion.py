@@ -240,11 +240,8 @@ class Completed(Objective):
 
     def _joined(self, name: str, nodes: list[Any]) -> tuple[Any, Array]:
         """What blocks tell together, and the rows of the product, users above items."""
-        pairs = [
-            self.cluster.each(name, _first, nodes), self.cluster.each(name, _second, nodes)
-        ]  # fmt: skip
-        told, *uppers = self.cluster.gather([self.cluster.tree(name, pairs[0]), *pairs[1]])
-        return told, np.concatenate([*uppers, told.lower])
+        told, upper = self.cluster.beside(name, nodes)
+        return told, np.concatenate([upper, told.lower])
 
     # --- offsets -------------------------------------------------------------------------
 
@@ -350,9 +347,8 @@ class Completed(Objective):
         tops = [np.ascontiguousarray(p) for p in self.rated.users.pieces(columns[: self.split])]
         low = self.cluster.shared("vectors", np.ascontiguousarray(columns[self.split :]))
         nodes = self._counted("product", _times, self._residuals(image), tops, low)
-        parts = [self.cluster.each("product", part, nodes) for part in (_first, _second)]
-        below, *above = self.cluster.gather([self.cluster.tree("product", parts[0]), *parts[1]])
-        found = np.concatenate([*above, below])
+        below, above = self.cluster.beside("product", nodes)
+        found = np.concatenate([above, below])
         return found[:, 0] if V.ndim == 1 else found
 
     def _sparse(self, image: RatedImage) -> sp.csr_array:
@@ -804,14 +800,6 @@ def _times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
 
 def _gram(G: sp.csr_array) -> Array:
     return (G.T @ G).toarray()
-
-
-def _first(pair: tuple[Any, Any]) -> Any:
-    return pair[0]
-
-
-def _second(pair: tuple[Any, Any]) -> Any:
-    return pair[1]
 
 
 def _sizes(

@@ -30,8 +30,9 @@ Indices = NDArray[np.integer]
 ENTRIES = 4_000_000
 """Ratings of a block at most, about: 50 MB."""
 
-FEWEST = 4
-"""Blocks at least, where there are rows for them: one worker's tasks are another's to take."""
+FEW, SMALL = (2, 8), 100_000
+"""Blocks at least, one for so many ratings, within these: tasks for several workers, no crowd of
+small ones."""
 
 HELD_OUT = 0.1
 """The share of the ratings held out to choose λ and the end of the sweeps."""
@@ -257,7 +258,7 @@ def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) ->
 def _cuts(counts: Indices) -> Indices:
     """Where blocks of about as many ratings begin."""
     size, rows = int(counts.sum()), counts.size
-    blocks = min(max(-(-size // ENTRIES), FEWEST), rows)
+    blocks = min(max(-(-size // ENTRIES), int(np.clip(size // SMALL, *FEW))), rows)
     ends = np.searchsorted(np.cumsum(counts), np.linspace(0, size, blocks + 1)[1:-1]) + 1
     inner = np.unique(np.clip(ends, 1, rows - 1)) if rows > 1 else np.zeros(0, dtype=int)
     return np.concatenate([[0], inner, [rows]]).astype(np.int64)
