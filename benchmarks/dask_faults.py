@@ -1,0 +1,76 @@
+"""Workers killed by SIGKILL at random moments of a fit: every run must end at the same optimum.
+
+A completion and an alignment run on two worker processes, which their nannies start again. In each
+run one worker is killed at a moment drawn from the time that a calm fit takes.
+"""
+
+import os
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gramian as gm
+from benchmarks._cluster import rating_files, workers
+from benchmarks.harness.context import Context
+from benchmarks.harness.report import Report, Table
+
+TITLE = "A cluster: workers killed at random moments"
+PAPER = "No table of a paper"
+
+KILLS, QUICK_KILLS = 20, 3
+
+
+def run(ctx: Context) -> Report:
+    """Kills at 20 moments of each of two fits, and a run that is cut off and goes on."""
+    import dask.array as da
+
+    import gramian.dask as gd
+
+    kills = QUICK_KILLS if ctx.quick else KILLS
+    table = Table(
+        "Kills", ["fit", "kills", "ended", "same bits", "calm seconds", "median seconds killed"]
+    )
+    rng = np.random.default_rng(0)
+    chunks = [
+        da.random.RandomState(k).normal(size=(20_000, 60), chunks=(20_000, 60)) for k in range(12)
+    ]
+    X = da.concatenate(chunks)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        files = rating_files(Path(folder), 3000, 400, 200_000, 6)
+        fits: dict[str, Callable[[], Any]] = {
+            "completion": lambda: gd.NuclearCompletion(lam=25.0, tol=1e-2).fit(files),
+            "alignment": lambda: gd.KTA(lam=1e-9).fit(X, y),
+        }
+        with workers(2) as client:
+            for name, fit in fits.items():
+                table.add(name, kills, *_killed(client, fit, kills, rng))
+    return ctx.report([table], ["One of two workers is killed in each run; nannies start another."])
+
+
+def _killed(client: Any, fit: Callable[[], Any], kills: int, rng: Any) -> list[Any]:
+    fit()  # what is compiled and imported is there after it
+    started = time.perf_counter()
+    calm = fit()
+    seconds = time.perf_counter() - started
+    ended, same, taken = 0, 0, []
+    for moment in rng.uniform(0, seconds, size=kills):
+        client.wait_for_workers(2)
+        pid = rng.choice(sorted(client.run(os.getpid).values()))
+        timer = threading.Timer(moment, os.kill, (int(pid), signal.SIGKILL))
+        started = time.perf_counter()
+        timer.start()
+        found = fit()
+        taken.append(time.perf_counter() - started)
+        timer.join()
+        ended += found.result_.status is gm.Status.CONVERGED
+        same += np.array_equal(found.result_.factor, calm.result_.factor)
+    return [ended, same, seconds, float(np.median(taken))]
