@@ -79,6 +79,7 @@ def _cases(folder: Path, quick: bool) -> dict[str, tuple[Callable[[], Any], Call
             lambda: gd.TripletMetric().fit(sharded, y), lambda: gm.metric.TripletMetric().fit(X, y)
         ),
         "DMLEig": (lambda: gd.DMLEig().fit(sharded, y), lambda: gm.metric.DMLEig().fit(X, y)),
+        "LMNN": (lambda: gd.LMNN().fit(sharded, y), lambda: gm.metric.LMNN().fit(X, y)),
         "LMNN (triplets)": (
             lambda: gd.LMNN().fit_triplets(blocks), lambda: gm.metric.LMNN().fit_triplets(triplets)
         ),

@@ -47,7 +47,9 @@ def run(ctx: Context) -> Report:
         warnings.simplefilter("ignore")
         files = rating_files(Path(folder), 3000, 400, 200_000, 6)
         fits: dict[str, Callable[[], Any]] = {
-            "completion": lambda: gd.NuclearCompletion(lam=25.0, tol=1e-2).fit(files),
+            "completion": lambda: gd.NuclearCompletion(lam=25.0, tol=1e-2, duplicates="mean").fit(
+                files
+            ),
             "alignment": lambda: gd.KTA(lam=1e-9).fit(X, y),
         }
         with workers(2) as client:

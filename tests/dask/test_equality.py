@@ -118,6 +118,15 @@ def test_triplets_are_sought_block_against_block(wine):
     assert found.certificate_.relative_gap <= 0.05
 
 
+def test_impostors_are_found_again_and_each_counts_once(wine):
+    X, y = wine[0][::3], wine[1][::3]
+    found = gd.LMNN(n_neighbors=2, tol=1e-2).fit(chunked(X, 25), y)
+    known = gm.metric.LMNN(n_neighbors=2).fit(X, y)
+    assert abs(found.result_.value - known.result_.value) <= found.certificate_.gap
+    assert found.certificate_.lower_bound <= known.result_.value * (1 + 1e-9)
+    assert found.certificate_.relative_gap <= 1e-2
+
+
 def test_triplets_of_vectors(wine):
     X, y = wine
     triplets = X[gm.constraints.random_triplets(y, 120, random_state=0)]

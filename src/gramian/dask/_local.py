@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from gramian.dask._alignment import take
 from gramian.dask._base import LazyTransform
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, samples, tuples
+from gramian.dask._lmnn import Task, differences, target_scatter, whitened
 from gramian.dask._moments import Spread, spread, spread_of
-from gramian.dask._neighbours import Local, alignment, local
+from gramian.dask._neighbours import Local, alignment, local, sought
 from gramian.dask._objective import Sharded
 from gramian.domains import Spectrahedron
 from gramian.eigen import leading_eigenpair
@@ -27,11 +30,13 @@ from gramian.metric._coordinates import row_keys
 from gramian.metric._local import joined, ridge_for
 from gramian.metric._max_min import MaxMin
 from gramian.metric.dml_eig import SMOOTHING, floor_for, with_floor, without_floor
+from gramian.metric.lmnn import ENDED, ROUNDS, is_optimal, whole
 from gramian.metric.triplet_metric import WEIGHT
 from gramian.objectives import Composite, Linear, Sum
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
 from gramian.problems.local_metric import positive
+from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
 
@@ -78,13 +83,62 @@ class TripletMetric(LazyTransform, home.TripletMetric):
 
 
 class LMNN(LazyTransform, home.LMNN):
-    """`gramian.metric.LMNN` of triplets in a Dask array of shape (t, 3, d), or of files of them."""
+    """`gramian.metric.LMNN` of Dask collections or files.
+
+    `fit(X, y)` goes over all impostors, block against block, once for each round; `fit_triplets`
+    takes a Dask array of shape (t, 3, d).
+    """
 
     def fit(self, X: Any, y: Any) -> LMNN:
-        """Not on a cluster: LMNN goes over all impostors of all samples, again and again."""
-        raise NotImplementedError(
-            "LMNN.fit compares all samples with all others again and again, which is done at home "
-            "only: pass triplets to fit_triplets, or take gramian.dask.TripletMetric"
+        """Learn the metric from labelled samples."""
+        started, cluster = time.perf_counter(), Cluster()
+        shards, found = labelled(self, cluster, X, y)
+        lam, d = self._check(found.count), found.mean.size
+        quick = alignment(cluster, shards, found) if self.neighbor_metric == "kta" else None
+        near, far = (
+            cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
+            for same in (True, False)
+        )
+        self.ridge_ = ridge_for(self.ridge, _Shape(found.count, d))
+        mean = cluster.shared("mean", found.mean)
+        R = whitening_of(cluster.sum("scatter", target_scatter, shards, near, mean), self.ridge_)
+        turn = cluster.shared("whitening", R)
+        anchors = cluster.keep(cluster.each("anchors", whitened, shards, near, mean, turn))
+        sizes = cluster.gather(cluster.each("count", _rows_of, shards))
+        task = Task(cluster, anchors, [int(s) for s in np.cumsum([0, *sizes[:-1]])], lam)
+        task.begin(cluster.each("impostors", differences, shards, far, mean, turn))
+        most = lam * self.n_neighbors * float(found.counts @ (found.count - found.counts))
+        result = self._rounds_of(task, self._start(R), most, started)
+        gram = found.moments(center=True).gram.dense()
+        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), joined(None, R))
+        return self
+
+    def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
+        """Solve for the active triplets, find those that are violated now, and so on."""
+        factor, lower, gap, best = start, -np.inf, 1.0, (np.inf, 0, np.zeros((0, 0)))
+        for _ in range(ROUNDS):
+            problem = task.problem(self.n_features_in_)
+            tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._left(started)
+            result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
+            factor = result.factor
+            lower = max(lower, result.certificate.lower_bound)
+            value, count = task.seek(factor)
+            moved = abs(best[0] - value) > self.tol * value
+            best = min(best, (value, count, factor), key=lambda known: known[0])
+            certificate = whole(result, best[0], lower, most)
+            gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
+            done = is_optimal(certificate, self.tol)
+            settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
+            if done or settled or result.status in ENDED or self._late(started):
+                break
+        self.n_active_ = best[1]
+        return replace(
+            result,
+            factor=best[2],
+            value=certificate.value,
+            certificate=certificate,
+            status=self._status(result.status, done, started),
+            seconds=time.perf_counter() - started,
         )
 
     def fit_triplets(self, triplets: Any) -> LMNN:
@@ -385,6 +439,10 @@ def _pair_keys(block: tuple[Array, Any]) -> Any:
 def _target_scatter(block: tuple[Array, Any], first: Any) -> Array:
     apart = (block[0][:, 1] - block[0][:, 0])[first]
     return np.asarray(apart.T @ apart)
+
+
+def _rows_of(block: Sample) -> int:
+    return int(block.X.shape[0])
 
 
 def _active(part: Composite, L: Array) -> int:

@@ -55,18 +55,23 @@ def local(
     cluster: Cluster, shards: list[Any], mean: Array, k: int, factor: Array | None = None
 ) -> list[Any]:
     """A node for each block: its samples' k targets and k impostors, where LLᵀ measures."""
+    sides = [sought(cluster, shards, mean, k, factor, same) for same in (True, False)]
+    return cluster.each("local", _local, shards, cluster.shared("mean", mean), *sides)
+
+
+def sought(
+    cluster: Cluster, shards: list[Any], mean: Array, k: int, factor: Array | None, same: bool
+) -> list[Any]:
+    """A node for each block: the k nearest samples of the same class, or of others."""
     shared = cluster.shared("mean", mean)
     L = None if factor is None else cluster.shared("factor", factor)
     found = []
     for a, block in enumerate(shards):
-        sides = []
-        for same in (True, False):
-            nodes = cluster.each(
-                "neighbours", _near, [block] * len(shards), shards,
-                [a == b for b in range(len(shards))], same, shared, L, k,
-            )  # fmt: skip
-            sides.append(cluster.tree("neighbours", nodes))
-        found += cluster.each("local", _local, [block], shared, *([side] for side in sides))
+        own = [a == b for b in range(len(shards))]
+        nodes = cluster.each(
+            "neighbours", _near, [block] * len(shards), shards, own, same, shared, L, k
+        )
+        found.append(cluster.tree("neighbours", nodes))
     return found
 
 
