@@ -19,7 +19,7 @@ def workers(count: int, *, memory: str = "auto") -> Iterator[Any]:
             n_workers=count,
             threads_per_worker=1,
             memory_limit=memory,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=50,
         ) as cluster,
         Client(cluster) as client,

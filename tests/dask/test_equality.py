@@ -31,7 +31,7 @@ def client():
     """A cluster of threads: what tasks compute does not depend on where they run."""
     with (
         LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -147,7 +147,7 @@ def test_pairs_of_vectors(wine):
 
 
 def test_a_kernel_of_sharded_edges_and_links():
-    X, y = make_moons(450, noise=0.05, random_state=0)
+    X = make_moons(450, noise=0.05, random_state=0)[0]
     graph = neighbor_graph(X, 10, connect="components")
     laplacian = graph.laplacian(graph.weights(), normalized=True)
     model = gd.NPKL()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:
 
 
 def started():
-    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch
         return once(*arguments)
 
     with (
-        LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
         monkeypatch.setattr(_recommend, "_rmse", lose)
@@ -109,7 +109,7 @@ def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("gramian.dask._cluster.LOOK", 0.2)
     monkeypatch.setattr("gramian.dask._cluster.PATIENCE", 0.4)
     with (
-        LocalCluster(n_workers=0, processes=False, dashboard_address=None) as alone,
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as alone,
         Client(alone),
     ):
         start = time.monotonic()

@@ -122,7 +122,8 @@ class Cluster:
         """
         if len(nodes) <= FAN:
             made = delayed(_beside, pure=False)(*nodes, dask_key_name=_key(f"{name}-sum"))
-            return self.gather([made])[0]  # type: ignore[no-any-return]
+            both: tuple[Any, Any] = self.gather([made])[0]
+            return both
         first, *rows = self.gather(
             [self.tree(name, self.each(name, _first, nodes)), *self.each(name, _second, nodes)]
         )

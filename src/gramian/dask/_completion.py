@@ -192,6 +192,7 @@ class Completed(Objective):
             self._look(image)
             if self._rest(image) > REFINED * abs(self.value(image)):
                 assert image.offsets is not None and self.model.ridge is not None
+                assert isinstance(image.told, Told)
                 left = image.told.by_col - self.model.ridge * image.offsets
                 image.offsets = image.offsets + self._solve(left)
                 self._look(image)
@@ -413,7 +414,7 @@ class Completed(Objective):
             c = self._solve(self.cluster.gather([self.cluster.tree("offsets", nodes)])[0])
         nodes = self._tasks("restriction", _products, X, Y, widths, c)
         G = self.cluster.gather([self.cluster.tree("restriction", nodes)])[0]
-        if c is not None:
+        if c is not None and self.model.ridge is not None:
             G = G + self.model.ridge * (c.T @ c)
         linear = 0.5 * self.lam * np.array([float(np.sum(a * b)) for a, b in pairs])
         return QuadraticRestriction(0.5 * G[1:, 1:], 0.5 * (linear - G[0, 1:]), 0.5 * G[0, 0])
@@ -486,7 +487,7 @@ class _Lifted:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.gram.shape  # type: ignore[return-value]
+        return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
         return self.a**2 * V - self.gram @ V
@@ -602,14 +603,14 @@ class _Scene:
         """D_k: the ratings of each row, weighted, and κ."""
         assert self.model.ridge is not None
         ones = np.broadcast_to(np.asarray(self.omega, dtype=float), self.rows.shape)
-        sums: Array = np.bincount(self.rows, ones, minlength=self.block.rows)
-        return sums + self.model.ridge
+        sums: Any = np.bincount(self.rows, ones, minlength=self.block.rows)
+        return np.asarray(sums + self.model.ridge)
 
-    def own(self, items: Array) -> Array:
+    def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """What belongs to the items that the block reaches, of all of them."""
         return np.concatenate([items[a:b] for a, b in self.reached])
 
-    def whole(self, own: Array) -> Array:
+    def whole(self, own: NDArray[Any]) -> Array:
         """Back among all items, 0 for those that the block does not reach."""
         found = np.zeros((self.model.cols.size, *own.shape[1:]))
         at = 0

@@ -59,8 +59,9 @@ class TripletMetric(LazyTransform, home.TripletMetric):
         blocks = local(cluster, shards, found.mean, self.n_neighbors)
         return self._fit_shards(cluster, cluster.keep(blocks), found)
 
-    def fit_triplets(self, triplets: Any) -> TripletMetric:
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other) of vectors."""
+        refuse_indices(X)
         cluster = Cluster()
         shards = cluster.keep(tuples(cluster, triplets, 3))
         found = tupled(self, cluster, shards)
@@ -99,7 +100,7 @@ class LMNN(LazyTransform, home.LMNN):
             cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
             for same in (True, False)
         )
-        self.ridge_ = ridge_for(self.ridge, _Shape(found.count, d))
+        self.ridge_ = ridge_for(self.ridge, _shaped(found.count, d))
         mean = cluster.shared("mean", found.mean)
         R = whitening_of(cluster.sum("scatter", target_scatter, shards, near, mean), self.ridge_)
         turn = cluster.shared("whitening", R)
@@ -115,7 +116,8 @@ class LMNN(LazyTransform, home.LMNN):
 
     def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
-        factor, lower, gap, best = start, -np.inf, 1.0, (np.inf, 0, np.zeros((0, 0)))
+        factor, lower, gap = start, -np.inf, 1.0
+        best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
         for _ in range(ROUNDS):
             problem = task.problem(self.n_features_in_)
             tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._left(started)
@@ -141,13 +143,14 @@ class LMNN(LazyTransform, home.LMNN):
             seconds=time.perf_counter() - started,
         )
 
-    def fit_triplets(self, triplets: Any) -> LMNN:
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
         """Learn the metric from triplets (anchor, same, other): S are their pairs, each once."""
+        refuse_indices(X)
         cluster = Cluster()
         shards = cluster.keep(tuples(cluster, triplets, 3))
         found = tupled(self, cluster, shards)
         lam = self._check(found.count)
-        self.ridge_ = ridge_for(self.ridge, _Shape(found.count, found.mean.size))
+        self.ridge_ = ridge_for(self.ridge, _shaped(found.count, found.mean.size))
         keys = cluster.gather(cluster.each("targets", _pair_keys, shards))
         scatter = cluster.sum("scatter", _target_scatter, shards, _firsts(keys))
         R = whitening_of(scatter, self.ridge_)
@@ -185,8 +188,9 @@ class DMLEig(LazyTransform, home.DMLEig):
         near = cluster.keep(cluster.each("pairs", _split_local, cluster.keep(blocks)))
         return self._fit_shards(cluster, near, found)
 
-    def fit_pairs(self, pairs: Any, same: Any = None) -> DMLEig:
+    def fit_pairs(self, pairs: Any, same: Any = None, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs of vectors that are the same or not, and a threshold."""
+        refuse_indices(X)
         self._refuse_kernel()
         cluster = Cluster()
         shards = cluster.keep(tuples(cluster, pairs, 2, same))
@@ -203,7 +207,7 @@ class DMLEig(LazyTransform, home.DMLEig):
             raise ValueError("kernels need all samples at once: fit gramian.metric.DMLEig at home")
 
     def _fit_shards(self, cluster: Cluster, shards: list[Any], found: Spread) -> DMLEig:
-        shape = _Shape(found.count, found.mean.size)
+        shape = _shaped(found.count, found.mean.size)
         self.ridge_, self.floor_ = ridge_for(self.ridge, shape), floor_for(self.floor, shape)
         R = whitening_of(cluster.sum("scatter", _similar_scatter, shards), self.ridge_)
         gram = found.moments(center=True).gram.dense()
@@ -244,11 +248,17 @@ class DMLEig(LazyTransform, home.DMLEig):
         return MaxMin(float(least), float(plain) + largest)
 
 
-class _Shape:
-    """So many samples of so many features, where only that counts."""
+def _shaped(n: int, d: int) -> Array:
+    """What stands for so many samples of so many features where only that counts."""
+    return np.broadcast_to(np.zeros(1), (n, d))
 
-    def __init__(self, n: int, d: int) -> None:
-        self.shape = n, d
+
+def refuse_indices(X: Any) -> None:
+    """Pairs and triplets of a cluster are vectors."""
+    if X is not None:
+        raise ValueError(
+            "X is for indices, and on a cluster pairs and triplets are vectors: pass X[pairs]"
+        )
 
 
 def labelled(model: Any, cluster: Cluster, X: Any, y: Any) -> tuple[list[Any], Spread]:
@@ -340,8 +350,8 @@ def _differences(block: Any) -> tuple[Array, Array, Any]:
         pairs = np.column_stack([np.repeat(at, k, axis=1).ravel(), np.tile(at, (1, k)).ravel()])
         return block.near.reshape(-1, d), block.far.reshape(-1, d), pairs
     table = block[0]
-    at = np.arange(len(table))
-    return table[:, 1] - table[:, 0], table[:, 2] - table[:, 0], np.column_stack([at, at])
+    each = np.arange(len(table))
+    return table[:, 1] - table[:, 0], table[:, 2] - table[:, 0], np.column_stack([each, each])
 
 
 def _margins(block: Any, R: Array | None) -> Congruence:

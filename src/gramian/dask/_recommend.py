@@ -292,8 +292,8 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """λ for noise of the size of the entries beside their offsets, as at home."""
         rows, cols = rated.counts(train)
         ridge = float(self.bias_ridge) if self.biases else None
-        ones = [np.ones(size) for size in rated.shape]
-        plain = Completed(rated, Model(0.0, ridge, *ones, train), 1.0)
+        rows_scale, cols_scale = (np.ones(size) for size in rated.shape)
+        plain = Completed(rated, Model(0.0, ridge, rows_scale, cols_scale, train), 1.0)
         count = float(np.sum(rows))
         size = float(np.sqrt(plain.spread(cols, self.bias_ridge) / count)) or 1.0
         users, items = (int(np.sum(side > 0)) for side in (rows, cols))
@@ -344,8 +344,8 @@ class MMMF(OfRatings, home.MMMF):
         """The offsets of the levels by least squares, beside which the signs are told."""
         if not self.biases:
             return
-        ones = [np.ones(size) for size in rated.shape]
-        model = Model(0.0, float(self.bias_ridge), *ones, train, self.classes_)
+        rows, cols = (np.ones(size) for size in rated.shape)
+        model = Model(0.0, float(self.bias_ridge), rows, cols, train, self.classes_)
         count, total = Completed(rated, model, 1.0).scores()
         self.mean_ = float(total / count)
         objective = Completed(rated, replace(model, mean=self.mean_), 1.0)
