@@ -25,6 +25,7 @@ TITLE = "A cluster: workers killed at random moments"
 PAPER = "No table of a paper"
 
 KILLS, QUICK_KILLS = 20, 3
+SHAPE, RATINGS = (700, 150), 30_000
 
 
 def run(ctx: Context) -> Report:
@@ -45,9 +46,9 @@ def run(ctx: Context) -> Report:
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        files = rating_files(Path(folder), 3000, 400, 200_000, 6)
+        files = rating_files(Path(folder), *SHAPE, RATINGS, 6)
         fits: dict[str, Callable[[], Any]] = {
-            "completion": lambda: gd.NuclearCompletion(lam=25.0, tol=1e-2, duplicates="mean").fit(
+            "completion": lambda: gd.NuclearCompletion(lam=12.0, tol=0.1, duplicates="mean").fit(
                 files
             ),
             "alignment": lambda: gd.KTA(lam=1e-9).fit(X, y),
