@@ -105,6 +105,28 @@ def test_what_a_cluster_raises_becomes_one_sentence(tmp_path):
         Progress({"order": 4}).stored()
 
 
+def test_tasks_that_the_scheduler_gave_up_are_tried_again(monkeypatch):
+    from distributed.scheduler import KilledWorker
+
+    class Lost:
+        status = "error"
+
+        def exception(self):
+            return KilledWorker("gramian-gradient-1", None, 3)
+
+    class Asked:
+        def __init__(self):
+            self.tried = []
+
+        def retry(self, futures):
+            self.tried.append(len(futures))
+
+    monkeypatch.setattr(Cluster, "_done", lambda self, futures: None)
+    client = Asked()
+    Cluster(client=client)._wait([Lost(), Lost()])
+    assert client.tried == [2, 2, 2]
+
+
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
     monkeypatch.setattr("gramian.dask._cluster.LOOK", 0.2)
     monkeypatch.setattr("gramian.dask._cluster.PATIENCE", 0.4)

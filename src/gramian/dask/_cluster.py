@@ -19,11 +19,15 @@ import numpy as np
 import scipy.sparse as sp
 from dask import delayed
 from distributed import Client, wait
+from distributed.scheduler import KilledWorker
 
 from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
 
 FAN = 8
 """Neighbours that one task of the tree joins."""
+
+TRIES = 3
+"""Times that tasks which the scheduler has given up are tried again."""
 
 LOOK, PATIENCE = 5.0, 60.0
 """Seconds between looks at a round that takes long, and how long it may be without any worker."""
@@ -130,6 +134,20 @@ class Cluster:
         return first, np.concatenate(rows)
 
     def _wait(self, futures: Sequence[Any]) -> None:
+        """Until they are done; tasks that died with several workers are tried a few times more.
+
+        The scheduler counts a death against all tasks that a worker had before it, and gives up
+        those with four: on a cluster that loses workers now and then they need not be at fault.
+        """
+        for _ in range(TRIES):
+            self._done(futures)
+            lost = [future for future in futures if _was_killed(future)]
+            if not lost:
+                return
+            self.client.retry(lost)
+        self._done(futures)
+
+    def _done(self, futures: Sequence[Any]) -> None:
         alone = 0.0
         while True:
             try:
@@ -140,6 +158,10 @@ class Cluster:
                     raise
                 alone = 0.0 if self.client.nthreads() else alone + LOOK
                 refuse_deserted(self.client, alone, PATIENCE)
+
+
+def _was_killed(future: Any) -> bool:
+    return future.status == "error" and isinstance(future.exception(), KilledWorker)
 
 
 def size_of(value: Any) -> int:
