@@ -134,11 +134,12 @@ def test_triplets_of_vectors(wine):
     same_metric(found, gm.metric.LMNN().fit_triplets(triplets))
 
 
-def test_pairs_of_vectors(wine):
+def test_pairs_of_vectors(wine, capsys):
     X, y = wine
     similar, other = gm.constraints.random_pairs(y, 60, random_state=0)
     pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 60)
-    found = gd.DMLEig().fit_pairs(chunked(pairs, 50), same)
+    found = gd.DMLEig(progress=True).fit_pairs(chunked(pairs, 50), same)
+    assert "moved=" in capsys.readouterr().err
     known = gm.metric.DMLEig().fit_pairs(pairs, same)
     assert found.mu_ == pytest.approx(known.mu_)
     assert found.result_.value == pytest.approx(known.result_.value, abs=2 * known.certificate_.gap)

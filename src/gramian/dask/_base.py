@@ -50,6 +50,23 @@ class LazyTransform(OnCluster):
         return super().transform(X)  # type: ignore[misc]
 
 
+class OnShards(LazyTransform):
+    """A metric learner whose progress bar also says what has moved."""
+
+    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
+        """`gramian.minimize` with the parameters of the estimator, watched."""
+        parts = getattr(problem.objective, "parts", ())
+        found = [part.cluster for part in (problem.objective, *parts) if hasattr(part, "cluster")]
+        bar = bar_for(self, found[0], problem.name) if found else None
+        if bar is None:
+            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
+        try:
+            changes |= {"progress": False, "callback": bar}
+            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
+        finally:
+            bar.close()
+
+
 class MovingBar(ProgressBar):
     """The bar at home, and what has moved between the driver and the cluster."""
 

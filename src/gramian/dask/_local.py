@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gramian import metric as home
 from gramian.constraints import check_class_sizes
 from gramian.dask._alignment import take
-from gramian.dask._base import LazyTransform
+from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, samples, tuples
 from gramian.dask._lmnn import Task, differences, target_scatter, whitened
@@ -44,7 +44,7 @@ IDENTICAL = 1e-14
 """Pairs nearer than this part of the farthest cannot be told apart by any metric."""
 
 
-class TripletMetric(LazyTransform, home.TripletMetric):
+class TripletMetric(OnShards, home.TripletMetric):
     """`gramian.metric.TripletMetric` of Dask collections or files.
 
     `fit(X, y)` seeks targets and impostors block against block; `fit_triplets` takes a Dask array
@@ -83,7 +83,7 @@ class TripletMetric(LazyTransform, home.TripletMetric):
         return self
 
 
-class LMNN(LazyTransform, home.LMNN):
+class LMNN(OnShards, home.LMNN):
     """`gramian.metric.LMNN` of Dask collections or files.
 
     `fit(X, y)` goes over all impostors, block against block, once for each round; `fit_triplets`
@@ -169,7 +169,7 @@ class LMNN(LazyTransform, home.LMNN):
         return self
 
 
-class DMLEig(LazyTransform, home.DMLEig):
+class DMLEig(OnShards, home.DMLEig):
     """`gramian.metric.DMLEig` of Dask collections or files.
 
     `fit(X, y)` seeks targets and impostors block against block; `fit_pairs` takes a Dask array of
