@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ TITLE = "A cluster: workers killed at random moments"
 PAPER = "No table of a paper"
 
 KILLS, QUICK_KILLS = 20, 3
+BACK = 30
+"""Seconds for a killed worker to come back; after that the cluster is started again."""
 SHAPE, RATINGS = (700, 150), 30_000
 
 
@@ -53,27 +56,37 @@ def run(ctx: Context) -> Report:
             ),
             "alignment": lambda: gd.KTA(lam=1e-9).fit(X, y),
         }
-        with workers(2) as client:
-            for name, fit in fits.items():
-                table.add(name, kills, *_killed(client, fit, kills, rng))
+        for name, fit in fits.items():
+            table.add(name, kills, *_killed(fit, kills, rng))
     return ctx.report([table], ["One of two workers is killed in each run; nannies start another."])
 
 
-def _killed(client: Any, fit: Callable[[], Any], kills: int, rng: Any) -> list[Any]:
-    fit()  # what is compiled and imported is there after it
-    started = time.perf_counter()
-    calm = fit()
-    seconds = time.perf_counter() - started
-    ended, same, taken = 0, 0, []
-    for moment in rng.uniform(0, seconds, size=kills):
-        client.wait_for_workers(2)
-        pid = rng.choice(sorted(client.run(os.getpid).values()))
-        timer = threading.Timer(moment, os.kill, (int(pid), signal.SIGKILL))
+def _killed(fit: Callable[[], Any], kills: int, rng: Any) -> list[Any]:
+    """How many runs ended, and at the same bits, each with a worker killed on the way."""
+    with workers(2):
+        fit()  # what is compiled and imported is there after it
         started = time.perf_counter()
-        timer.start()
-        found = fit()
-        taken.append(time.perf_counter() - started)
-        timer.join()
-        ended += found.result_.status is gm.Status.CONVERGED
-        same += np.array_equal(found.result_.factor, calm.result_.factor)
-    return [ended, same, seconds, float(np.median(taken))]
+        calm = fit()
+        seconds = time.perf_counter() - started
+    moments, runs = list(rng.uniform(0, seconds, size=kills)), []
+    while moments:
+        with workers(2) as client, suppress(TimeoutError):  # a nanny that does not start another
+            while moments:
+                client.wait_for_workers(2, timeout=BACK)
+                runs.append(_run(client, fit, moments.pop(), calm, rng))
+    ended, same, taken = zip(*runs, strict=True)
+    return [sum(ended), sum(same), seconds, float(np.median(taken))]
+
+
+def _run(
+    client: Any, fit: Callable[[], Any], moment: float, calm: Any, rng: Any
+) -> tuple[bool, bool, float]:
+    pid = int(rng.choice(sorted(client.run(os.getpid).values())))
+    timer = threading.Timer(moment, os.kill, (pid, signal.SIGKILL))
+    started = time.perf_counter()
+    timer.start()
+    found = fit()
+    taken = time.perf_counter() - started
+    timer.join()
+    ended = found.result_.status is gm.Status.CONVERGED
+    return ended, np.array_equal(found.result_.factor, calm.result_.factor), taken
