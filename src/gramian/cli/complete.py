@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ METHODS: dict[str, Any] = {
     "implicit": ImplicitCompletion,
 }
 
+THERE = {"nuclear": "NuclearCompletion", "mmmf": "MMMF"}
+"""The methods that run on a cluster, by the names of their estimators there."""
+
+CONNECT = "10 s"
+"""How long a scheduler may take to answer."""
+
 
 @click.command(cls=Writing)
 @click.argument("file", type=FILE)
@@ -41,6 +48,11 @@ METHODS: dict[str, Any] = {
     "--duplicates", type=click.Choice(["error", "mean", "last"]), default="error",
     show_default=True, help="What to do with a pair rated twice.",
 )  # fmt: skip
+@click.option(
+    "--scheduler", metavar="ADDRESS",
+    help="Work on the Dask cluster of this scheduler, tcp://…:8786; FILE is then a folder, a "
+    "pattern or a file of Parquet or NPZ that its workers can read.",
+)  # fmt: skip
 @out_option
 @run_options
 def complete(
@@ -51,6 +63,7 @@ def complete(
     method: str,
     lam: float | None,
     duplicates: str,
+    scheduler: str | None,
     out: Path | None,
 ) -> None:
     """Learn to fill the gaps of a matrix from the ratings of FILE: user, item, rating a line.
@@ -67,9 +80,13 @@ def complete(
     ratings with what the model says of them.
 
     \b
-    Example:
+    Examples:
       gramian complete ratings.csv --model ratings.gramian
+      gramian complete 'ratings/*.parquet' --scheduler tcp://head:8786 --model ratings.gramian
     """
+    if scheduler is not None:
+        _complete_there(run, str(file), scheduler, (columns, format, out), method, lam, duplicates)
+        return
     names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
     asked = None if names is None else [str(name) for name in names]
     rows, cols, values = read_ratings(file, columns=asked, format=format)
@@ -104,6 +121,69 @@ def complete(
         as_json=run.as_json,
     )
     leave(model.result_.status)
+
+
+def _complete_there(
+    run: Run,
+    files: str,
+    scheduler: str,
+    refused: tuple[Any, ...],
+    method: str,
+    lam: float | None,
+    duplicates: str,
+) -> None:
+    """The same on a cluster: the ratings never come here."""
+    with bad_input():
+        for given, name in zip(refused, ("--columns", "--format", "--out"), strict=True):
+            if given is not None:
+                raise ValueError(f"{name} is for a file that is read here, without --scheduler")
+        if method not in THERE:
+            raise ValueError(f"--method {method} is not done on a cluster: leave --scheduler out")
+        there, client = _connected(scheduler)
+        with client:
+            model = getattr(there, THERE[method])(
+                lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
+            )
+            try:
+                run.fit(model, files)
+            except there.ClusterError as lost:
+                raise ValueError(str(lost)) from lost
+    model = model.at_home()
+    path = getattr(model, "path_", None)
+    show(
+        "complete",
+        {
+            "file": files,
+            "scheduler": scheduler,
+            "ratings": model._known.nnz,
+            "users": len(model.row_ids_),
+            "items": len(model.col_ids_),
+            "method": method,
+            "columns": model.columns_,
+            "lambda": model.lam_,
+            **outcome(model.result_, model.certificate_, run.seconds),
+            "error_held_out": None if path is None else float(path.rmse.min()),
+            **run.keep(model),
+        },
+        as_json=run.as_json,
+    )
+    leave(model.result_.status)
+
+
+def _connected(scheduler: str) -> tuple[Any, Any]:
+    """`gramian.dask` and a client of the scheduler, or a sentence on what is missing."""
+    try:
+        from distributed import Client
+
+        there = import_module("gramian.dask")
+        return there, Client(scheduler, timeout=CONNECT, set_as_default=True)
+    except ModuleNotFoundError as missing:
+        raise ValueError("--scheduler needs Dask: pip install 'gramian[dask]'") from missing
+    except (OSError, ValueError) as unreachable:
+        raise ValueError(
+            f"no Dask scheduler answers at {scheduler!r}: start one with `dask scheduler`, and "
+            "workers with `dask worker ADDRESS`"
+        ) from unreachable
 
 
 def _errors(method: str, path: Any, residuals: Any) -> dict[str, float | None]:

@@ -192,13 +192,13 @@ def _sorted(
     if first.size < keys.size:
         if duplicates == "error":
             _refuse_repeated(keys, first, row_ids, col_ids)
-        values, weights = _merged(values, weights, first, duplicates)
+        values, weights = merged(values, weights, first, duplicates)
     rows, cols = np.divmod(keys[first], len(col_ids))
     entries = rows.astype(np.int32), cols.astype(np.int32), values
     return Ratings(*entries, row_ids, col_ids, weights)
 
 
-def _merged(
+def merged(
     values: Array, weights: Array | None, first: Indices, duplicates: str
 ) -> tuple[Array, Array | None]:
     """One value, and one weight, for each run of equal entries that begins at `first`."""
@@ -219,3 +219,19 @@ def _refuse_repeated(keys: Indices, first: Indices, row_ids: Ids, col_ids: Ids) 
         f"ratings, and {keys.size - first.size} are repetitions in all: pass "
         'duplicates="mean" or "last"'
     )
+
+
+@storable
+@dataclass(frozen=True)
+class Elsewhere:
+    """Stands for the known entries of a fit where they are too many to keep with the model."""
+
+    nnz: int
+    indptr: Indices
+    shape: tuple[int, int]
+
+    def __getitem__(self, rows: Any) -> Any:
+        raise ValueError(
+            "the ratings of this fit stayed on the cluster, so that those that are known cannot be "
+            "left out: pass exclude_seen=False"
+        )

@@ -7,7 +7,7 @@ error is usually worse. So a few values are tried from each end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -59,15 +59,38 @@ def choose_weight(
     them serves the whole path. The answer depends neither on the order of the samples nor on
     chance.
     """
+    mean = column_means(X) if centered else np.zeros(X.shape[1])
+    return weigh(
+        data,
+        classes,
+        raw_keys(X, data.spectrum[1][:, -1], mean),
+        lambda rows: _dense_rows(X, rows) - mean,
+        regularizer=regularizer,
+        n_components=n_components,
+        rank=rank,
+    )
+
+
+def weigh(
+    data: Moments,
+    classes: Indices,
+    keys: Array,
+    rows_of: Callable[[Indices], Array],
+    *,
+    regularizer: str,
+    n_components: int | None,
+    rank: int | None,
+) -> float:
+    """`choose_weight` by the keys of the samples and a way to some of them, less their mean."""
     largest = float(data.spectrum[0][-1])
     weights = np.array(PATH) * unit(data, classes.size)
     if largest > 0:
         weights = np.append(EUCLID / largest**2, weights)
-    mean = column_means(X) if centered else np.zeros(X.shape[1])
     errors = np.zeros(weights.size)
-    for kept, held in _splits(_keys(data, X, mean), classes):
+    rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
+    for kept, held in _splits(rounded, classes):
         rows = np.concatenate([kept, held])
-        samples = _dense_rows(X, rows) - mean
+        samples = rows_of(rows)
         out = samples[kept.size :]
         g, V = np.linalg.eigh(data.gram.dense() - out.T @ out)
         sums = V.T @ (data.sums - _class_sums(out, classes[held], data.counts.size))
@@ -107,17 +130,16 @@ def _error(mapped: Array, classes: Indices, kept: int) -> int:
     return int(np.sum(votes.argmax(axis=1) != classes[kept:]))
 
 
-def _keys(data: Moments, X: Any, mean: Array) -> Array:
+def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     """A number for each sample that neither turning nor shifting the features changes.
 
-    Its distance from the mean, and from it along the leading direction, rounded where the
-    arithmetic is.
+    Its distance from the mean, and from it along the leading direction; rounded where the
+    arithmetic is before samples are put in their order.
     """
-    along = data.spectrum[1][:, -1]
     squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
     far = np.ravel(np.asarray(squares, dtype=float)) - 2 * (X @ mean) + mean @ mean
-    key = far + np.sqrt(2.0) * (X @ along - mean @ along) ** 2
-    return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
+    key: Array = far + np.sqrt(2.0) * (X @ along - mean @ along) ** 2
+    return key
 
 
 def _splits(keys: Array, classes: Indices) -> Iterator[tuple[Indices, Indices]]:

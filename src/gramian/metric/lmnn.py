@@ -228,7 +228,7 @@ class LMNN(MetricLearner):
                 active = active[problem.objective.image(factor).z < 1.0 + SLACK]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = [best], _whole(result, best[0].value, lower, task.most)
+                seen, certificate = [best], whole(result, best[0].value, lower, task.most)
                 gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
                 done = is_optimal(certificate, self.tol)
                 # A limited rank keeps a gap: there the rounds end when they change no more.
@@ -293,7 +293,7 @@ class LMNN(MetricLearner):
         return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
 
 
-def _whole(result: Result, value: float, lower: float, most: float) -> Certificate:
+def whole(result: Result, value: float, lower: float, most: float) -> Certificate:
     """The value of all triplets against the bound of the active ones, which is below theirs."""
     rounding = ROUNDED * abs(value)
     method = f"{result.certificate.method} of the active triplets"

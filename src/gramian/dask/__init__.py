@@ -1,0 +1,39 @@
+"""The estimators on a Dask cluster: the same names, parameters and certificates."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "KTA": "_alignment",
+    "LinearSeparation": "_alignment",
+    "DMLEig": "_local",
+    "LMNN": "_local",
+    "TripletMetric": "_local",
+    "NPKL": "_kernel",
+    "MMMF": "_recommend",
+    "NuclearCompletion": "_recommend",
+    "ClusterError": "_recovery",
+}
+"""The module of each name: workers import what their tasks need, and no more."""
+
+__all__ = [
+    "KTA", "LMNN", "MMMF", "NPKL", "ClusterError", "DMLEig", "LinearSeparation",
+    "NuclearCompletion", "TripletMetric",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gramian.dask' has no attribute {name!r}")
+    try:
+        found = getattr(import_module(f"gramian.dask.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.split(".")[0] not in ("dask", "distributed"):
+            raise
+        raise ModuleNotFoundError(
+            "gramian.dask needs Dask: pip install 'gramian[dask]'", name=missing.name
+        ) from None
+    globals()[name] = found
+    return found

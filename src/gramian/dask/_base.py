@@ -1,0 +1,98 @@
+"""What every estimator of a cluster has: lazy answers, and a model that is at home anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+from dask.base import is_dask_collection, tokenize
+
+from gramian.callbacks import ProgressBar, State
+from gramian.dask._cluster import Cluster
+
+
+class OnCluster:
+    """A mixin in front of the estimator of the same name at home."""
+
+    def at_home(self) -> Any:
+        """The fitted model as the estimator of the same name outside `gramian.dask`.
+
+        That is what `save` writes, and what answers for blocks of Dask collections.
+        """
+        home: Any = next(
+            cls for cls in type(self).__mro__ if not cls.__module__.startswith("gramian.dask")
+        )
+        made = home.__new__(home)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
+        """A method of the model at home on every block of a Dask collection, when it is asked."""
+        rows = X if isinstance(X, da.Array) else X.to_dask_array()
+        rows = rows.rechunk({1: -1})
+        chunks = (rows.chunks[0],) if columns is None else (rows.chunks[0], (columns,))
+        return rows.map_blocks(
+            _answer, self.at_home(), method, name=f"gramian-{method}-{_token(rows)}",
+            chunks=chunks, dtype=dtype, drop_axis=[1] if columns is None else None,
+            meta=np.empty((0,) if columns is None else (0, 0), dtype=dtype),
+        )  # fmt: skip
+
+
+class LazyTransform(OnCluster):
+    """`transform` of Dask collections stays lazy."""
+
+    def transform(self, X: Any) -> Any:
+        """Map samples; a Dask array or frame gives a Dask array, computed when it is asked for."""
+        if is_dask_collection(X):
+            return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
+        return super().transform(X)  # type: ignore[misc]
+
+
+class OnShards(LazyTransform):
+    """A metric learner whose progress bar also says what has moved."""
+
+    def _minimize(self, problem: Any, *, init: Any = None, **changes: Any) -> Any:
+        """`gramian.minimize` with the parameters of the estimator, watched."""
+        parts = getattr(problem.objective, "parts", ())
+        found = [part.cluster for part in (problem.objective, *parts) if hasattr(part, "cluster")]
+        bar = bar_for(self, found[0], problem.name) if found else None
+        if bar is None:
+            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
+        try:
+            changes |= {"progress": False, "callback": bar}
+            return super()._minimize(problem, init=init, **changes)  # type: ignore[misc]
+        finally:
+            bar.close()
+
+
+class MovingBar(ProgressBar):
+    """The bar at home, and what has moved between the driver and the cluster."""
+
+    def __init__(self, cluster: Cluster, label: str, tol: float, **limits: Any) -> None:
+        super().__init__(label, tol, **limits)
+        self._cluster = cluster
+
+    def __call__(self, state: State) -> None:
+        super().__call__(state)
+        told = self._bar.postfix
+        moved = self._cluster.traffic.moved / 1e6
+        self._bar.set_postfix_str(f"{told}, moved={moved:.0f} MB")
+
+
+def bar_for(model: Any, cluster: Cluster, label: str, seconds: float = np.inf) -> Any:
+    """A progress bar where the model is to show one."""
+    if not model.progress:
+        return None
+    tol = 0.0 if model.tol == "auto" else float(model.tol)
+    return MovingBar(cluster, label, tol, max_iter=model.max_iter, seconds=seconds)
+
+
+def _answer(block: Any, model: Any, method: str) -> Any:
+    return getattr(model, method)(block)
+
+
+def _token(collection: Any) -> str:
+
+    return tokenize(collection.name, uuid4().hex)

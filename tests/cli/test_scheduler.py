@@ -1,0 +1,17 @@
+"""`gramian complete --scheduler`: what a cluster does not do is refused before it is sought."""
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (("--out", "filled.csv"), "--out is for a file that is read here"),
+        (("--columns", "a,b,c"), "--columns is for a file that is read here"),
+        (("--method", "implicit"), "is not done on a cluster"),
+    ],
+)
+def test_what_a_cluster_does_not_do_is_refused(folder, run, more, told):
+    status, _, wrong = run("complete", "ratings.csv", "--scheduler", "tcp://nowhere:1", *more)
+    assert status == 2
+    assert told in wrong

@@ -1,0 +1,258 @@
+"""Estimators over shards against those at home: the same optimum, the same certificate."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="gramian[dask] is not installed")
+pytest.importorskip("distributed", reason="gramian[dask] is not installed")
+
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+import scipy.sparse as sp
+from distributed import Client, LocalCluster
+from sklearn.datasets import load_wine, make_moons
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+import gramian.dask as gd
+from gramian.dask._cluster import Cluster
+from gramian.dask._collections import samples
+from gramian.dask._completion import Completed, Model
+from gramian.dask._kernel import sharded
+from gramian.dask._ratings import chance, store
+from gramian.graph import neighbor_graph
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    """A cluster of threads: what tasks compute does not depend on where they run."""
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def wine():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+@pytest.fixture(scope="module")
+def ratings():
+    rng = np.random.default_rng(0)
+    m, n = 480, 60
+    R = rng.normal(size=(m, 2)) @ rng.normal(size=(2, n)) + rng.normal(size=(m, 1))
+    known = rng.random((m, n)) < 0.2
+    i, j = np.nonzero(known)
+    frame = pd.DataFrame({
+        "user": i + 1000,
+        "item": [f"item {k:03d}" for k in j],
+        "rating": np.round(R[known] + 0.3 * rng.normal(size=i.size), 1),
+    })  # fmt: skip
+    return frame.sample(frac=1, random_state=0).reset_index(drop=True)
+
+
+def chunked(X, rows):
+    return da.from_array(X, chunks=(rows, *X.shape[1:]))
+
+
+def same_metric(found, known, within=1e-4):
+    M, N = found.get_mahalanobis_matrix(), known.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, N, atol=within * np.abs(N).max())
+    assert found.certificate_.relative_gap <= max(found.tol, 1e-12)
+
+
+@pytest.mark.parametrize("name", ["KTA", "LinearSeparation"])
+def test_moments_make_the_metric_of_home_wherever_the_samples_lie(wine, name):
+    X, y = wine
+    X = X + 1e5
+    found = getattr(gd, name)().fit(chunked(X, 50), da.from_array(y, chunks=33))
+    known = getattr(gm.metric, name)().fit(X, y)
+    same_metric(found, known, 1e-6)
+    assert found.lam_ == pytest.approx(known.lam_, rel=1e-6)
+    again = getattr(gd, name)().fit(chunked(X, 50), da.from_array(y, chunks=33))
+    assert np.array_equal(found.components_, again.components_)
+
+
+def test_sparse_chunks_frames_and_files_are_samples(wine, tmp_path):
+    X, y = wine
+    X = np.where(np.abs(X) > 0.5, X, 0.0)
+    known = gm.metric.KTA(lam=0.01).fit(X, y)
+    sparse = chunked(X, 60).map_blocks(sp.csr_array)
+    same_metric(gd.KTA(lam=0.01).fit(sparse, y), known, 1e-6)
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])]).assign(kind=y)
+    for k, part in enumerate(np.array_split(np.arange(len(X)), 3)):
+        frame.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
+    found = gd.KTA(lam=0.01).fit(str(tmp_path / "*.parquet"), "kind")
+    same_metric(found, known, 1e-6)
+    assert found.feature_names_in_[0] == "f0"
+    found = gd.KTA(lam=0.01).fit(dd.from_pandas(frame, npartitions=2), "kind")
+    same_metric(found, known, 1e-6)
+
+
+def test_a_model_of_the_cluster_is_one_of_home(wine, tmp_path):
+    X, y = wine
+    found = gd.KTA(lam=0.01).fit(chunked(X, 60), y)
+    lazy = found.transform(chunked(X, 60))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), found.transform(X))
+    found.save(tmp_path / "model.gramian")
+    loaded = gm.load(tmp_path / "model.gramian")
+    assert type(loaded) is gm.metric.KTA
+    assert np.array_equal(loaded.transform(X), found.transform(X))
+
+
+def test_triplets_are_sought_block_against_block(wine):
+    X, y = wine[0][::2], wine[1][::2]
+    found = gd.TripletMetric(n_neighbors=2, tol=0.05).fit(chunked(X, 40), y)
+    known = gm.metric.TripletMetric(n_neighbors=2).fit(X, y)
+    assert found.lam_ == pytest.approx(known.lam_)
+    assert abs(found.result_.value - known.result_.value) <= found.certificate_.gap
+    assert found.certificate_.relative_gap <= 0.05
+
+
+def test_impostors_are_found_again_and_each_counts_once(wine):
+    X, y = wine[0][::3], wine[1][::3]
+    found = gd.LMNN(n_neighbors=2, tol=1e-2).fit(chunked(X, 25), y)
+    known = gm.metric.LMNN(n_neighbors=2).fit(X, y)
+    assert abs(found.result_.value - known.result_.value) <= found.certificate_.gap
+    assert found.certificate_.lower_bound <= known.result_.value * (1 + 1e-9)
+    assert found.certificate_.relative_gap <= 1e-2
+
+
+def test_triplets_of_vectors(wine):
+    X, y = wine
+    triplets = X[gm.constraints.random_triplets(y, 120, random_state=0)]
+    found = gd.LMNN().fit_triplets(chunked(triplets, 50))
+    same_metric(found, gm.metric.LMNN().fit_triplets(triplets))
+
+
+def test_pairs_of_vectors(wine, capsys):
+    X, y = wine
+    similar, other = gm.constraints.random_pairs(y, 60, random_state=0)
+    pairs, same = X[np.vstack([similar, other])], np.repeat([True, False], 60)
+    found = gd.DMLEig(progress=True).fit_pairs(chunked(pairs, 50), same)
+    assert "moved=" in capsys.readouterr().err
+    known = gm.metric.DMLEig().fit_pairs(pairs, same)
+    assert found.mu_ == pytest.approx(known.mu_)
+    assert found.result_.value == pytest.approx(known.result_.value, abs=2 * known.certificate_.gap)
+    assert found.max_min_.bound == pytest.approx(known.max_min_.bound, rel=1e-2)
+    assert found.threshold_ == pytest.approx(known.threshold_, rel=1e-2)
+
+
+def test_a_kernel_of_sharded_edges_and_links():
+    X = make_moons(450, noise=0.05, random_state=0)[0]
+    graph = neighbor_graph(X, 10, connect="components")
+    laplacian = graph.laplacian(graph.weights(), normalized=True)
+    model = gd.NPKL()
+    model._cluster = Cluster()
+    model._set_graph(samples(model._cluster, chunked(X, 200)), [200, 200, 50])
+    assert abs(model.laplacian_ - laplacian).max() < 1e-12
+    must, cannot = np.array([[0, 1], [5, 3]]), np.array([[0, 440], [2, 7]])
+    home = gm.problems.npkl(laplacian, must, cannot, 10.0)
+    away = gm.Problem(sharded(model._cluster, home.objective))
+    L = np.random.default_rng(0).normal(size=(450, 3))
+    certificates = gm.certify(home, L), gm.certify(away, L)
+    assert certificates[1].value == pytest.approx(certificates[0].value)
+    assert certificates[1].gap == pytest.approx(certificates[0].gap, rel=1e-6)
+    a, b = (side.objective.gradient_factor(side.objective.image(L)) for side in (home, away))
+    np.testing.assert_allclose(a, b, atol=1e-10)
+    a, b = (side.objective.gradient(side.objective.image(L)).form() for side in (home, away))
+    assert abs(a.S - b.S).max() < 1e-12
+
+
+@pytest.mark.parametrize("ridge", [None, 5.0])
+def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path):
+    for k, part in enumerate(np.array_split(np.arange(len(ratings)), 3)):
+        ratings.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
+    rated = store(Cluster(), str(tmp_path))
+    m, n = rated.shape
+    rng = np.random.default_rng(1)
+    scales = rng.uniform(0.5, 2, m), rng.uniform(0.5, 2, n)
+    i, j = (np.searchsorted(ids.names, ratings[name]) for ids, name in (
+        (rated.row_ids, "user"), (rated.col_ids, "item")))  # fmt: skip
+    known = gm.problems.nuclear_completion(
+        i, j, ratings["rating"] - 1.0, (m, n), 3.0, row_scale=scales[0], col_scale=scales[1],
+        ridge=ridge,
+    ).objective  # fmt: skip
+    found = Completed(rated, Model(1.0, ridge, *scales), 3.0)
+    L, D = rng.normal(size=(2, m + n, 3))
+    a, b = found.image(L), known.image(L)
+    close = {"rtol": 1e-9, "atol": 1e-9 * known.value(b)}
+    assert found.value(a) == pytest.approx(known.value(b))
+    np.testing.assert_allclose(found.gradient_factor(a), known.gradient_factor(b), **close)
+    np.testing.assert_allclose(found.gradient(a) @ D, known.gradient(b) @ D, **close)
+    np.testing.assert_allclose(
+        found.hessian_factor(a)(D), known.hessian_factor(b)(D), rtol=1e-9, atol=1e-7
+    )
+    theta = np.array([1.0, 0.6, 0.09])
+    lines = found.line(a, D).restriction, known.line(b, D).restriction
+    assert lines[0].value(theta) == pytest.approx(lines[1].value(theta))
+    for bottom in (0.0, -1.0):
+        bounds = (next(iter(side.lower_bounds(at, bottom))).value
+                  for side, at in ((found, a), (known, b)))  # fmt: skip
+        assert next(bounds) == pytest.approx(next(bounds))
+    states = [side.halves().state(L) for side in (found, known)]
+    for side, state in zip((found, known), states, strict=True):
+        side.halves().refit_upper(state, 3)
+        side.halves().refit_lower(state, 3)
+    np.testing.assert_allclose(*states, rtol=1e-8, atol=1e-8)
+    forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
+    np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+
+
+def test_a_completion_fits_predicts_and_recommends(ratings):
+    found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(dd.from_pandas(ratings, npartitions=3))
+    known = gm.completion.NuclearCompletion(lam=8.0, tol=1e-3).fit(ratings)
+    assert found.certificate_.relative_gap <= 1e-2
+    gap = known.certificate_.gap + found.certificate_.gap
+    assert abs(found.result_.value - known.result_.value) <= gap
+    pairs = ratings[["user", "item"]]
+    predicted = found.predict(dd.from_pandas(pairs, npartitions=2))
+    np.testing.assert_allclose(predicted.compute(), known.predict(pairs), atol=0.5)
+    seen = set(ratings.loc[ratings.user == 1003, "item"])
+    assert not seen & set(found.recommend(1003, 5)[0])
+
+
+def test_signs_in_blocks(ratings):
+    signs = ratings.assign(rating=np.where(ratings["rating"] > 0, 1.0, -1.0))
+    known = gm.completion.MMMF(lam=30.0)
+    home = known._problem(known._ratings(signs), 30.0)
+    model, rated = gd.MMMF(lam=30.0), store(Cluster(), dd.from_pandas(signs, npartitions=3))
+    model._prepare(rated)
+    away = model._of(rated, 30.0)
+    np.testing.assert_allclose(model._row_offsets, known._row_offsets, atol=1e-10)
+    L = np.random.default_rng(2).normal(size=(home.order, 3))
+    certificates = gm.certify(home, L), gm.certify(away, L)
+    assert certificates[1].value == pytest.approx(certificates[0].value)
+    assert certificates[1].gap == pytest.approx(certificates[0].gap, rel=1e-6)
+    with pytest.raises(ValueError, match='thresholds="fixed"'):
+        gd.MMMF(lam=20.0).fit(dd.from_pandas(ratings.round({"rating": 0}), npartitions=2))
+
+
+def test_chance_is_even_and_repeats():
+    drawn = chance(np.arange(100_000), 3)
+    assert abs(np.mean(drawn < 0.1) - 0.1) < 5e-3
+    assert np.array_equal(drawn[5:10], chance(np.arange(5, 10), 3))
+
+
+def test_bad_input_gets_a_sentence(wine, ratings, tmp_path):
+    X, y = wine
+    with pytest.raises(TypeError, match="outside gramian"):
+        gd.KTA().fit(X, y)
+    with pytest.raises(ValueError, match="one class only"):
+        gd.KTA().fit(chunked(X, 60), np.zeros(len(X)))
+    with pytest.raises(ValueError, match="NaN"):
+        gd.KTA().fit(chunked(np.where(X > 3, np.nan, X), 60), y)
+    with pytest.raises(ValueError, match="no Parquet or NPZ"):
+        gd.NuclearCompletion().fit(str(tmp_path))
+    twice = pd.concat([ratings, ratings.head(3)], ignore_index=True)
+    with pytest.raises(ValueError, match="3 are repetitions"):
+        gd.NuclearCompletion(lam=1.0).fit(dd.from_pandas(twice, npartitions=2))

@@ -1,0 +1,140 @@
+"""What clusters do: workers die, schedulers vanish, nobody started one. Real processes here."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="gramian[dask] is not installed")
+pytest.importorskip("distributed", reason="gramian[dask] is not installed")
+
+import dask.array as da
+import pandas as pd
+from distributed import Client, LocalCluster
+
+import gramian as gm
+import gramian.dask as gd
+from gramian.dask import _recommend
+from gramian.dask._cluster import Cluster
+from gramian.dask._recovery import Progress, told_plainly
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
+
+
+def started():
+    return LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50)
+
+
+@pytest.fixture(scope="module")
+def ratings(tmp_path_factory):
+    """Ratings of 460 users and 60 items in three files."""
+    folder, rng = tmp_path_factory.mktemp("ratings"), np.random.default_rng(0)
+    R = rng.normal(size=(460, 2)) @ rng.normal(size=(2, 60))
+    i, j = np.nonzero(rng.random(R.shape) < 0.2)
+    frame = pd.DataFrame({"user": i, "item": j, "rating": np.round(R[i, j], 1)})
+    for k, part in enumerate(np.array_split(rng.permutation(i.size), 3)):
+        frame.iloc[part].to_parquet(folder / f"{k}.parquet")
+    return str(folder / "*.parquet")
+
+
+def kill_one(client, after):
+    """End one worker by SIGKILL in a while."""
+    pids = list(client.run(os.getpid).values())
+    timer = threading.Timer(after, os.kill, (pids[0], signal.SIGKILL))
+    timer.start()
+    return timer
+
+
+def test_a_cluster_of_processes_repeats_bit_for_bit_whoever_dies(ratings):
+    with started() as cluster, Client(cluster) as client:
+        model = gd.NuclearCompletion(lam=8.0, tol=0.5).fit(ratings)
+        timer = kill_one(client, 0.3)
+        again = gd.NuclearCompletion(lam=8.0, tol=0.5).fit(ratings)
+        timer.join()
+    assert np.array_equal(model.row_factors_, again.row_factors_)
+    assert model.certificate_ == again.certificate_
+
+
+def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
+    monkeypatch.setattr("gramian.completion._quick.LEAST", 1000)
+    once, asked = _recommend._rmse, []
+
+    def lose(*arguments):
+        asked.append(arguments)
+        if len(asked) == 2:
+            raise gd.ClusterError("lost")
+        return once(*arguments)
+
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
+        Client(cluster),
+    ):
+        monkeypatch.setattr(_recommend, "_rmse", lose)
+        with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
+            gd.NuclearCompletion(lam=8.0).fit(ratings)
+        monkeypatch.setattr(gd.NuclearCompletion, "_path_on", None)  # it is not begun again
+        with gm.checkpoints(tmp_path, every=0):
+            resumed = gd.NuclearCompletion(lam=8.0).fit(ratings)
+    assert resumed.result_.status is gm.Status.SETTLED
+    assert resumed.certificate_.relative_gap < 0.5
+
+
+def test_without_a_client_one_sentence_says_how_to_start_one():
+    with pytest.raises(gd.ClusterError, match="from distributed import Client"):
+        gd.KTA().fit(da.zeros((4, 2), chunks=2), np.arange(4))
+
+
+def test_what_a_cluster_raises_becomes_one_sentence(tmp_path):
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    for error, told in (
+        (KilledWorker("gramian-gradient-1", None, 3), "lost with 4 workers"),
+        (CommClosedError("closed"), "connection to the Dask scheduler was lost"),
+        (OSError(28, "No space left on device"), "make room"),
+    ):
+        with pytest.raises(gd.ClusterError, match=told) as caught, told_plainly():
+            raise error
+        assert "the same call" in str(caught.value)
+    with gm.checkpoints(tmp_path):
+        Progress({"order": 3}).keep(now=True, lam=1.0)
+    with gm.checkpoints(tmp_path), pytest.raises(gm.StoredFileError, match="another fit"):
+        Progress({"order": 4}).stored()
+
+
+def test_tasks_that_the_scheduler_gave_up_are_tried_again(monkeypatch):
+    from distributed.scheduler import KilledWorker
+
+    class Lost:
+        status = "error"
+
+        def exception(self):
+            return KilledWorker("gramian-gradient-1", None, 3)
+
+    class Asked:
+        def __init__(self):
+            self.tried = []
+
+        def retry(self, futures):
+            self.tried.append(len(futures))
+
+    monkeypatch.setattr(Cluster, "_done", lambda self, futures: None)
+    client = Asked()
+    Cluster(client=client)._wait([Lost(), Lost()])
+    assert client.tried == [2, 2, 2]
+
+
+def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("gramian.dask._cluster.LOOK", 0.2)
+    monkeypatch.setattr("gramian.dask._cluster.PATIENCE", 0.4)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as alone,
+        Client(alone),
+    ):
+        start = time.monotonic()
+        with pytest.raises(gd.ClusterError, match="no worker"):
+            Cluster().sum("test", float, [1, 2])
+        assert time.monotonic() - start < 30
