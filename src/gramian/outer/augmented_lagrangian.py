@@ -10,7 +10,8 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
 - where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
   every round;
 - the multipliers are taken after every round. Where the violation has not fallen to a quarter of
-  the least so far, σ is multiplied by 5.
+  the least so far, σ is multiplied by 5, unless the round ended before its gradient was small and
+  the violation fell all the same: what such a round lacks is steps.
 
 Columns: those that r(r + 1)/2 > m asks for, 30 of them at first where the order is large. Where
 half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector joins.
@@ -38,6 +39,9 @@ FIRST, GROWTH, LARGEST = 1.0, 5.0, 1e9
 
 ENOUGH = 0.25
 """The part of the least violation so far that a round must reach for σ to stay."""
+
+FALLS = 0.9
+"""The part of it that counts as falling at all."""
 
 STEPS, MORE, MOST = 100, 50, 2000
 """Steps of the first round, by how many more each further one may take, and the most."""
@@ -80,10 +84,11 @@ def augmented_lagrangian(
         trace = float(np.sum(L * L))
         goal = 1e-2 * min(1.0, least)
         goal = strict * max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
+        steps = min(STEPS + MORE * round, MOST)
         found = descend_exactly(
             objective,
             L,
-            iterations=min(STEPS + MORE * round, MOST),
+            iterations=steps,
             tol=goal,
             expired=settings.expired,
             memory=memory,
@@ -95,8 +100,9 @@ def augmented_lagrangian(
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
         if violation <= settings.tol:  # what is missing is missing of the dual
             strict = max(STRICTER * strict, STRICTEST)
-        slow = not violation <= ENOUGH * least
-        stuck = stuck + 1 if not violation <= 0.9 * least and violation > settings.tol else 0
+        falls = violation <= FALLS * least
+        slow = not (violation <= ENOUGH * least or (falls and found.steps == steps))
+        stuck = stuck + 1 if not falls and violation > settings.tol else 0
         least = min(least, violation)
         told = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
         yield Candidate(L, y, told, *_rays(model, L, y, found, stuck, settings))
