@@ -15,7 +15,8 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
 
 Columns: those that r(r + 1)/2 > m asks for, 30 of them at first where the order is large. Where
 half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector joins.
-Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier.
+Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances along a
+connected graph are kept in coordinates where its Laplacian is the identity.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from gramian.losses import Augmented
 from gramian.objectives import Composite
 from gramian.outer.judge import Candidate, Guide
 from gramian.outer.model import Model
+from gramian.outer.whitening import centred_whitening
 from gramian.solvers.base import Settings
 from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
 
@@ -81,20 +83,21 @@ def augmented_lagrangian(
     least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
     for round in range(ROUNDS):
         objective = model.augmented(y, sigma * unit, guide.margin)
-        trace = float(np.sum(L * L))
-        goal = 1e-2 * min(1.0, least)
-        goal = strict * max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
+        white = centred_whitening(objective)
+        start = L if white is None else white.coordinates(L)
+        goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
         steps = min(STEPS + MORE * round, MOST)
         found = descend_exactly(
-            objective,
-            L,
+            objective if white is None else white.objective,
+            start,
             iterations=steps,
-            tol=goal,
+            # ⟨gradient, factor⟩ beside ‖C‖ tr M, in whatever coordinates.
+            tol=goal * model.left * float(np.sum(L * L)) / max(np.linalg.norm(start), 1e-300),
             expired=settings.expired,
             memory=memory,
             null=null,
         )
-        L = found.image.factor
+        L = found.image.factor if white is None else white.factor(found.image.factor)
         off = bounds.off(bounds.map.bilinear(L, L))
         violation = float(np.linalg.norm(off / model.norms)) / model.right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
