@@ -70,24 +70,17 @@ def listed(path: Path) -> list[tuple[str, int, int, float | str, float]]:
     """Name, rows, order and optimum of every problem, and half a unit of its last digit."""
     with open(path) as file:
         table = list(csv.DictReader(file))
-    return [
-        (r["problem"], int(r["m"]), int(r["n"]), _number(r["optimum"]), _half(r["optimum"]))
-        for r in table
-    ]
+    return [(r["problem"], int(r["m"]), int(r["n"]), *_number(r["optimum"])) for r in table]
 
 
-def _half(word: str) -> float:
-    """Half a unit of the last digit of a number as it is printed."""
-    digits, _, power = word.lower().partition("e")
-    decimals = len(digits.partition(".")[2])
-    return 0.5 * 10.0 ** (int(power or 0) - decimals)
-
-
-def _number(word: str) -> float | str:
+def _number(word: str) -> tuple[float | str, float]:
+    """A number and half a unit of its last digit; a word, as infeasible problems have it, and 0."""
     try:
-        return float(word)
+        number = float(word)
     except ValueError:
-        return word
+        return word, 0.0
+    digits, _, power = word.lower().partition("e")
+    return number, 0.5 * 10.0 ** (int(power or 0) - len(digits.partition(".")[2]))
 
 
 def off(value: float | None, printed: float | str, half: float = 0.0) -> float | None:

@@ -5,7 +5,7 @@
 and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. The rule:
 
 - σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
-  same for a problem in any units;
+  same for a problem in any units, and rows whose violation has a unit of its own are in that;
 - a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
 - where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
   every round;
@@ -79,7 +79,7 @@ def augmented_lagrangian(
     null = None if model.face is None else model.face[0]
     if null is not None:
         L = L - null @ (null.T @ L)
-    unit = model.left / model.right / model.norms**2
+    unit = model.left / model.right / model.scales**2
     least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
     for round in range(ROUNDS):
         objective = model.augmented(y, sigma * unit, guide.margin)
