@@ -24,6 +24,9 @@ Array = NDArray[np.floating]
 NEAR = 1e-2
 """A violation from which a factor is moved until its constraints hold."""
 
+CLOSE = 1e-3
+"""The relative difference of value and bound from which on it is."""
+
 SHARE = 0.3
 """The part of the time that certificates may take on the way."""
 
@@ -119,7 +122,9 @@ class Judge:
 
     def _certified(self, candidate: Candidate, last: bool) -> None:
         model, tol = self.model, self.settings.tol
-        factor = self._improved(candidate.factor)
+        factor = candidate.factor
+        if model.linear is None or last:  # the bound is made at the point itself
+            factor = self._improved(factor)
         image = model.objective.image(factor)
         prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
         if prove or self.proof == "estimated":
@@ -127,6 +132,9 @@ class Judge:
             if point is not None and (self.point is None or point.value > self.point.value):
                 self.point = point
         self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
+        if model.linear is not None and self._close(image):
+            factor = self._improved(factor)
+            image = model.objective.image(factor)
         found = constrained_certificate(model, image, self.point, candidate.y, self.repair.least)
         if self._better(found):
             self.best, self.factor, self.y = found, factor, candidate.y
@@ -139,6 +147,14 @@ class Judge:
         held = self.best
         if held is not None and held.gap is None and is_optimal(held, tol):
             self.residuals += 1
+
+    def _close(self, image: Any) -> bool:
+        """Whether value and bound are near enough for the constraints to be worth moving for."""
+        if self.point is None or self.best is None or self.best.violation > NEAR:
+            return True
+        value = self.model.objective.value(image)
+        off = relative(abs(value - self.point.value), value, self.model.problem.scale)
+        return off <= max(CLOSE, 10 * self.settings.tol)
 
     def _bound(self, image: Any, y: Array, prove: bool) -> DualPoint | None:
         wanted = accuracy(self.model, image, self.settings.tol)
