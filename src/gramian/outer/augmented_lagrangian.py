@@ -92,7 +92,10 @@ def augmented_lagrangian(
             start,
             iterations=steps,
             # ⟨gradient, factor⟩ beside ‖C‖ tr M, in whatever coordinates.
-            tol=goal * model.left * float(np.sum(L * L)) / max(np.linalg.norm(start), 1e-300),
+            tol=goal
+            * model.left
+            * float(np.sum(L * L))
+            / max(float(np.linalg.norm(start)), 1e-300),
             expired=settings.expired,
             memory=memory,
             null=null,
