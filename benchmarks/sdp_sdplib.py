@@ -19,6 +19,10 @@ FIRST = ("mcp", "maxG", "theta", "gpp")
 """Families that low rank is made for."""
 QUICK = ("mcp100", "gpp100", "theta1", "control1", "truss1", "infd1", "infp1")
 TOL = 1e-6
+FEASIBLE = 1e-12
+"""A violation that is rounding."""
+
+Row = dict[str, Any]
 
 
 def run(ctx: Context) -> Report:
@@ -30,7 +34,7 @@ def run(ctx: Context) -> Report:
         columns += [f"{solver} s", f"{solver} error", f"{solver} violation", f"{solver} MB"]
     table = Table(f"Seconds to {TOL:g}, at most {limit:g} s", [*columns, "certified gap", "status"])
     solved = {solver: {1e-4: 0, 1e-6: 0} for solver in SOLVERS}
-    lost = []
+    lost, refuted = [], []
     for name, rows, order, printed, half in listed(folder / "optima.csv"):
         path = folder / f"{name}.dat-s.gz"
         if not path.exists() or (ctx.quick and name not in QUICK):
@@ -53,11 +57,12 @@ def run(ctx: Context) -> Report:
             if solver == "gramian":
                 ours = told
         cells += [ours.get("gap"), ours.get("status")]
+        refuted += refutation(name, ours, printed, half)
         table.add(*cells)
         first = min(seconds, key=lambda solver: seconds[solver], default="none of them")
         if name.startswith(FIRST) and order >= 250 and first != "gramian":
             lost.append(f"{name} ({first})")
-    return ctx.report([table, _totals(solved)], _notes(lost, limit))
+    return ctx.report([table, _totals(solved)], [*_notes(lost, limit), *refuted])
 
 
 def sdp_folder(ctx: Context) -> Path:
@@ -90,7 +95,17 @@ def off(value: float | None, printed: float | str, half: float = 0.0) -> float |
     return max(0.0, abs(-value - printed) - half) / max(abs(printed), 1.0)
 
 
-def good(told: dict[str, Any], error: float | None, level: float) -> bool:
+def refutation(name: str, ours: Row, printed: float | str, half: float) -> list[str]:
+    """A sentence where the printed optimum lies outside what a feasible pair proves of it."""
+    if isinstance(printed, str) or not ours.get("proved") or ours["violation"] > FEASIBLE:
+        return []
+    low, high = -ours["value"], -ours["bound"]  # SDPA maximises
+    if low - half <= printed <= high + half:
+        return []
+    return [f"The optimum printed for {name}, {printed:g}, is none: it is {low:.7g} to {high:.7g}."]
+
+
+def good(told: Row, error: float | None, level: float) -> bool:
     """Whether value and violation are within the level, or an infeasible one was called so."""
     if error is None:
         words = str(told.get("status", "")).lower()

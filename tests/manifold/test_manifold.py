@@ -91,6 +91,17 @@ def test_a_limit_of_time_is_one_of_the_whole_fit_and_edges_not_kept_are_told():
     assert fitted.edge_error_ > 1e-9
 
 
+def test_parts_share_the_time_and_the_worst_of_their_edges_is_told():
+    X, _, _ = sheet(12)
+    apart = np.vstack([X, X + 100.0])
+    model = MVU(n_neighbors=4, max_edge_error=1e-2, connect="components", time_limit=60.0)
+    fitted = model.fit(apart)
+    first, second = fitted.parts_
+    assert second.time_limit < first.time_limit <= fitted.time_limit == 60.0
+    worst = max(part.certificate_.violation for part in fitted.parts_)
+    assert fitted.certificate_.violation == worst > 0
+
+
 def test_neither_scale_nor_place_nor_order_matters():
     X, _, _ = sheet(80)
     plain = MVU(n_neighbors=6, tol=1e-5).fit(X)
