@@ -44,6 +44,7 @@ def _ours(problem: gm.Problem, limit: float, tol: float) -> Row:
         "value": found.value,
         "violation": certificate.violation,
         "gap": certificate.relative_gap,
+        "bound": certificate.lower_bound,
         "proved": certificate.proved,
         "seconds": found.seconds,
         "status": found.status.name,

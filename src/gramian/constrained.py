@@ -24,6 +24,8 @@ class Constraint:
         𝒜: entries, distances, a mix of them, `gramian.maps.inner_products`, …
     lower, upper : float or array of 𝒜's size
         Bounds; −inf and inf where there is none.
+    unit : float or array of 𝒜's size
+        What the violation of a row is measured by, above 0: 1 unless told.
 
     Examples
     --------
@@ -37,9 +39,11 @@ class Constraint:
     map: LinearMap
     lower: ArrayLike = -np.inf
     upper: ArrayLike = np.inf
+    unit: ArrayLike = 1.0
     lowest: Array = field(init=False, repr=False)
     """The lower bounds as a vector."""
     highest: Array = field(init=False, repr=False)
+    units: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.map, LinearMap):
@@ -58,11 +62,15 @@ class Constraint:
             )
         object.__setattr__(self, "lowest", lowest)
         object.__setattr__(self, "highest", highest)
+        units = _vector(self.unit, self.map.size, "unit")
+        if not np.all((units > 0) & np.isfinite(units)):
+            raise ValueError("unit must hold finite numbers above 0")
+        object.__setattr__(self, "units", units)
 
     @classmethod
-    def equal(cls, map: LinearMap, values: ArrayLike) -> Constraint:
+    def equal(cls, map: LinearMap, values: ArrayLike, unit: ArrayLike = 1.0) -> Constraint:
         """𝒜(M) = values."""
-        return cls(map, values, values)
+        return cls(map, values, values, unit)
 
     @property
     def equalities(self) -> int:
@@ -79,12 +87,13 @@ class Constraints:
     map: Stack
     lower: Array
     upper: Array
+    unit: Array
 
     @classmethod
     def of(cls, constraints: Sequence[Constraint], order: int) -> Constraints:
-        bounds = [(c.lowest, c.highest) for c in constraints] or [(np.zeros(0), np.zeros(0))]
-        lower, upper = (np.concatenate(side) for side in zip(*bounds, strict=True))
-        return cls(Stack([c.map for c in constraints], order), lower, upper)
+        sides = [(c.lowest, c.highest, c.units) for c in constraints] or [(np.zeros(0),) * 3]
+        lower, upper, unit = (np.concatenate(side) for side in zip(*sides, strict=True))
+        return cls(Stack([c.map for c in constraints], order), lower, upper, unit)
 
     @property
     def size(self) -> int:
@@ -93,7 +102,7 @@ class Constraints:
     @cached_property
     def scale(self) -> float:
         """1 + the largest bound: what violations are measured by, as in the DIMACS errors."""
-        bounds = np.concatenate([self.lower, self.upper])
+        bounds = np.concatenate([self.lower / self.unit, self.upper / self.unit])
         return 1.0 + float(np.max(np.abs(bounds), where=np.isfinite(bounds), initial=0.0))
 
     def off(self, z: Array) -> Array:
@@ -102,8 +111,8 @@ class Constraints:
         return outside
 
     def violation(self, z: Array) -> float:
-        """‖off‖/(1 + max |b|)."""
-        return float(np.linalg.norm(self.off(z))) / self.scale
+        """‖off‖/(1 + max |b|), both in the units of their rows."""
+        return float(np.linalg.norm(self.off(z) / self.unit)) / self.scale
 
     def reach(self, y: Array) -> float:
         """The least of y·𝒜(M) that the bounds allow: y⁺·lower − y⁻·upper, −inf where none."""

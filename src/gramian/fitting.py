@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.outer import minimize
 from gramian.problem import Problem
 from gramian.result import Result
-from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
@@ -26,14 +26,20 @@ def solve(
     *,
     rank: int | None = None,
     time_limit: float | None = None,
+    tol: float | None = None,
 ) -> Result:
-    """`minimize` with the solver, tolerance and limits of an estimator, or less time."""
+    """`minimize` with the solver, tolerance and limits of an estimator, or less time.
+
+    One call is the whole of a fit: its limits are those of the estimator.
+    """
+    if tol is None:
+        tol = AUTO if estimator.tol == "auto" else estimator.tol
     return minimize(
         problem,
         estimator.solver,
         init=init,
         rank=rank,
-        tol=AUTO if estimator.tol == "auto" else estimator.tol,
+        tol=tol,
         max_iter=estimator.max_iter,
         time_limit=estimator.time_limit if time_limit is None else time_limit,
         random_state=estimator.random_state,

@@ -113,3 +113,34 @@ def test_what_it_cannot_take_is_refused():
         cp.Problem(cp.Minimize(k), [k >= 0.5]).solve(solver=gm.cvxpy.Gramian())
     with pytest.raises(TypeError, match="no option speed"):
         cut().solve(solver=gm.cvxpy.Gramian(), speed=1)
+
+
+STANDARD = {
+    "StandardTestLPs": ["lp_0", "lp_1", "lp_2", "lp_3", "lp_4", "lp_5", "lp_6"],
+    "StandardTestQPs": ["qp_0", "qp_parameter_update"],
+    "StandardTestSDPs": ["sdp_1max", "sdp_1min", "sdp_2", "sdp_batched"],
+    "StandardTestSOCPs": [
+        "socp_0", "socp_1", "socp_2", "socp_3ax0", "socp_3ax1", "socp_4", "socp_bounds_attr",
+    ],
+}  # fmt: skip
+"""CVXPY's own problems for conic solvers with these cones: all but lp_7, which needs another solver
+to be installed, and those for solvers that take bounds of variables beside the constraints."""
+
+
+@pytest.mark.filterwarnings("ignore:The problem has an expression")  # CVXPY, of its own problem
+@pytest.mark.parametrize(
+    ("family", "name"), [(family, name) for family, names in STANDARD.items() for name in names]
+)
+def test_the_standard_problems_of_cvxpy(family, name):
+    helpers = pytest.importorskip("cvxpy.tests.solver_test_helpers")
+    getattr(getattr(helpers, family), f"test_{name}")(solver=gm.cvxpy.Gramian())
+
+
+def test_a_sum_of_many_squares():
+    """A second-order cone of 146 entries, as a semidefinite one."""
+    target = np.random.default_rng(0).standard_normal((12, 12))
+    X = cp.Variable((12, 12))
+    problem = cp.Problem(cp.Minimize(cp.sum_squares(X - target)), [cp.trace(X) == 1])
+    value = problem.solve(solver=gm.cvxpy.Gramian())
+    assert problem.status == cp.OPTIMAL
+    assert value == pytest.approx((np.trace(target) - 1) ** 2 / 12, rel=1e-5)

@@ -41,7 +41,7 @@ def test_unfoldings(unfolding, device):
     same(unfolding(tol=1e-3).fit(points), unfolding(tol=1e-3, device=device).fit(points))
 
 
-@pytest.mark.parametrize("kernel", [NPKL, PCP, RegPCP], ids=lambda model: model.__name__)
+@pytest.mark.parametrize("kernel", [NPKL, RegPCP], ids=lambda model: model.__name__)
 def test_kernels_from_links(kernel, device):
     points, labels = make_moons(60, noise=0.05, random_state=0)
     rng = np.random.default_rng(0)
@@ -54,6 +54,12 @@ def test_kernels_from_links(kernel, device):
     }
     found = [kernel(n_clusters=2, device=where).fit(points, **links) for where in (None, device)]
     same(*found)
+
+
+def test_constraints_are_met_on_the_processor(device):
+    points, _ = make_moons(20, random_state=0)
+    with pytest.raises(ValueError, match="linear constraints, which are met on the processor"):
+        PCP(n_clusters=2, device=device).fit(points, must_link=[[0, 1]], cannot_link=[[0, 2]])
 
 
 RATINGS = np.random.default_rng(1).integers(1, 6, (40, 25)).astype(float)

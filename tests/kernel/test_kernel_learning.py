@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_iris, make_circles, make_moons
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import kneighbors_graph
@@ -78,6 +79,14 @@ def test_pcp_reaches_the_optimum_of_a_conic_solver():
     expected = pcp_optimum(fitted.laplacian_.toarray(), fitted.links_)
     assert fitted.smoothness_ == pytest.approx(expected, rel=1e-2)
     assert fitted.certificate_.lower_bound <= expected * (1 + 1e-6)
+    assert fitted.result_.status is gm.Status.CONVERGED
+
+
+def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep():
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        fitted = PCP(max_violation=1e-9, tol=1e-9, time_limit=0.2).fit(X, KNOWN)
+    assert fitted.result_.seconds < 10.0  # on a busy machine
+    assert fitted.constraint_violation_ > 0
 
 
 @pytest.mark.parametrize("merge", [False, True])

@@ -1,5 +1,6 @@
 """MVU, ColoredMVU and RegMVU: what they unfold, and what they refuse."""
 
+import time
 import warnings
 
 import numpy as np
@@ -71,12 +72,34 @@ def equality_variance(edges, D, n):
 
 
 @pytest.mark.parametrize("n", [12, 20])
-def test_continuation_reaches_the_unfolding_that_keeps_its_edges(n):
+def test_constraints_give_the_unfolding_that_keeps_its_edges(n):
     X, _, _ = sheet(n)
     fitted = MVU(n_neighbors=4, max_edge_error=1e-3, tol=1e-5).fit(X)
+    assert fitted.result_.status is gm.Status.CONVERGED
     assert fitted.edge_error_ <= 1e-3
     expected = equality_variance(fitted.graph_.edges, fitted.graph_.sq_distances, n)
     assert np.sum(fitted.kernel_factor_**2) == pytest.approx(expected, rel=5e-3)
+
+
+def test_a_limit_of_time_is_one_of_the_whole_fit_and_edges_not_kept_are_told():
+    X, _, _ = sheet(70)
+    started = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        fitted = MVU(n_neighbors=4, max_edge_error=1e-9, tol=1e-9, time_limit=1.0).fit(X)
+    assert time.perf_counter() - started < 15.0  # on a busy machine; each solve had one before
+    assert fitted.certificate_.violation > 0.5e-9
+    assert fitted.edge_error_ > 1e-9
+
+
+def test_parts_share_the_time_and_the_worst_of_their_edges_is_told():
+    X, _, _ = sheet(12)
+    apart = np.vstack([X, X + 100.0])
+    model = MVU(n_neighbors=4, max_edge_error=1e-2, connect="components", time_limit=60.0)
+    fitted = model.fit(apart)
+    first, second = fitted.parts_
+    assert second.time_limit < first.time_limit <= fitted.time_limit == 60.0
+    worst = max(part.certificate_.violation for part in fitted.parts_)
+    assert fitted.certificate_.violation == worst > 0
 
 
 def test_neither_scale_nor_place_nor_order_matters():

@@ -10,6 +10,7 @@ from gramian.losses import Squared
 from gramian.maps import Entries, PairDistances, Stack
 from gramian.objectives import Composite, Linear
 from gramian.outer.model import Model
+from gramian.problems.manifold import exact_mvu
 
 METHODS = ("augmented-lagrangian", "splitting")
 
@@ -244,3 +245,25 @@ def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
     if found.rank:  # it had the time for a point, which is feasible all along
         assert found.certificate.violation <= 1e-12
         assert found.value < 0
+
+
+def test_rows_have_units_of_their_own():
+    M = np.diag([2.0, 1.0, 1.0])
+    plain, scaled = (gm.Constraint.equal(diagonal(3), 1.0, unit) for unit in (1.0, [10.0, 1, 1]))
+    z = plain.map.of_matrix(M)
+    for constraint, expected in ((plain, 1.0 / 2), (scaled, 0.1 / 2)):
+        problem = gm.Problem(Linear(np.eye(3)), constraints=constraint)
+        assert problem.bounds.violation(z) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="unit must hold finite numbers above 0"):
+        gm.Constraint(diagonal(3), 0.0, unit=0.0)
+
+
+def test_distances_alone_have_a_bound():
+    """max tr M centred, with a path of unit edges: no row nor sum of rows is definite."""
+    pairs = np.column_stack([np.arange(29), np.arange(1, 30)])
+    problem = exact_mvu(pairs, np.ones(29), 30)
+    found = gm.minimize(problem, "augmented-lagrangian", tol=1e-4)
+    assert found.status is gm.Status.CONVERGED
+    straight = np.arange(30.0) - 14.5
+    assert -found.value == pytest.approx(straight @ straight, rel=1e-3)
+    assert -found.certificate.lower_bound >= straight @ straight * (1 - 1e-9)

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.kernel._base import violation
-from gramian.kernel.npkl import NPKL
+from gramian.fitting import solve
+from gramian.kernel.npkl import NPKL, membership
+from gramian.problems.kernel import pcp_to
 from gramian.problems.manifold import positive
 from gramian.result import Result
 
 Array = NDArray[np.floating]
-
-FIRST, RISE, LAST = 1.0, 10.0, 1e8
-"""λ of the first solve, from one to the next, and of the last."""
 
 
 class PCP(NPKL):
@@ -23,29 +22,26 @@ class PCP(NPKL):
 
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
     (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
-    the other constraints are penalties as in `NPKL`, with λ raised from solve to solve until none
-    is off by more than `max_violation`. Penalties make the problem easier: the certificate's lower
-    bound for the last λ is one for the constrained problem too.
+    the other links and the diagonal are linear constraints (`gramian.outer`). A fit that could not
+    keep them to `max_violation` warns.
 
     Parameters
     ----------
     max_violation : float
-        The largest |Z_ij − T_ij| that ends the continuation.
+        The largest |Z_ij − T_ij| allowed.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize`, for each λ.
+        As in `gramian.minimize` for problems with constraints, which are met on the processor.
 
     Attributes
     ----------
-    lam_ : float
-        The last λ.
     smoothness_ : float
         tr(ZL).
     kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :
         As in `NPKL`.
     result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
-        As in `NPKL`, for the last λ.
+        As in `NPKL`; `certificate_.violation` is that of all constraints together.
     """
 
     def __init__(
@@ -88,11 +84,13 @@ class PCP(NPKL):
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
         if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):
             raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
-        self.lam_ = FIRST
-        while True:
-            result, factor = self._penalised(self.lam_, start, merge=True)
-            if violation(self.links_, factor) <= self.max_violation or self.lam_ >= LAST:
-                break
-            self.lam_, start = RISE * self.lam_, factor
+        entries, targets, _ = self.links_.with_diagonal(True)
+        S = membership(self.links_.groups)
+        problem = pcp_to(sp.csr_array(S.T @ self.laplacian_ @ S), entries, targets)
+        start = None if start is None else S.T @ start / S.sum(axis=0)[:, None]
+        # ‖Z − T‖/2 over the constraints is what the solver holds below its tolerance.
+        tol = min(self.tol, 0.5 * self.max_violation)
+        result = solve(self, problem, start, rank=self.rank, tol=tol)
+        factor = result.factor[self.links_.groups]
         self.smoothness_ = float(np.sum(factor * (self.laplacian_ @ factor)))
         return result, factor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,18 @@ from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
+LEAST = 1e-3
+"""Seconds that a part has where the others took all."""
+
 
 def fit_parts(whole: Any, X: Any, side: Any) -> None:
     """Fit a copy of an estimator to each part of its graph and gather what they found."""
     labels = whole.graph_.labels
     members = [np.flatnonzero(labels == part) for part in range(whole.graph_.n_parts)]
-    whole.parts_ = [
-        _part(whole, points.size)._fit(X[points], None if side is None else side[points])
-        for points in members
-    ]
+    started, whole.parts_ = time.perf_counter(), []
+    for points in members:
+        part = _part(whole, points.size, time.perf_counter() - started)
+        whole.parts_.append(part._fit(X[points], None if side is None else side[points]))
     ranks = [part.kernel_factor_.shape[1] for part in whole.parts_]
     whole.kernel_factor_ = np.zeros((X.shape[0], max(ranks)))
     for points, part in zip(members, whole.parts_, strict=True):
@@ -59,8 +63,10 @@ def together(certificates: list[Certificate]) -> Certificate:
     lowest = min(c.lambda_min for c in certificates)
     scale = sum(c.scale for c in certificates)
     gaps = [c.gap for c in certificates if c.gap is not None]
+    violation = max(c.violation for c in certificates)
     if len(gaps) < len(certificates):
-        return Certificate(value, lowest, complementarity, None, None, "none", trace, scale=scale)
+        known = (value, lowest, complementarity)
+        return Certificate(*known, None, None, "none", trace, scale=scale, violation=violation)
     gap = sum(gaps)
     worst = max(certificates, key=lambda c: c.miss)
     miss = min(1.0, sum(c.miss for c in certificates))
@@ -75,12 +81,16 @@ def together(certificates: list[Certificate]) -> Certificate:
         worst.proof,
         miss,
         scale,
+        violation,
     )
 
 
-def _part(whole: Any, size: int) -> Any:
+def _part(whole: Any, size: int, spent: float) -> Any:
+    """A copy for one part, with what is left of the time."""
+    limit = whole.time_limit
     return clone(whole).set_params(
         n_components=min(whole.n_components, size - 1),
         n_neighbors=min(whole.n_neighbors, size - 1),
         connect="error",
+        time_limit=None if limit is None else max(limit - spent, LEAST),
     )

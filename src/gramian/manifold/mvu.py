@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.fitting import solve
 from gramian.graph import Graph, smoothest, solve_laplacian
-from gramian.losses import Squared
-from gramian.manifold._base import STRETCH, Unfolding, largest_edge_error
-from gramian.objectives import Composite, LowRankPlusIdentity
-from gramian.problems.manifold import mvu, positive, reg_mvu
+from gramian.manifold._base import STRETCH, Unfolding
+from gramian.objectives import LowRankPlusIdentity
+from gramian.problems.manifold import exact_mvu, mvu, positive, reg_mvu
 from gramian.result import Result
 from gramian.solvers import minimize
 
@@ -22,18 +21,14 @@ Array = NDArray[np.floating]
 MANY, WAVES = 20_000, 20
 """Points beyond which the solve starts from few waves, and how many."""
 
-LOWER, LOWEST, SLOW = 0.3, 1e-9, 0.7
-"""The factor of ν where multipliers alone are slow, the least part of it, and what slow is: an edge
-error that falls by less than this factor."""
-
 
 class MVU(Unfolding):
     """Unfold samples: their variance as large as the lengths of a neighbourhood graph allow.
 
     Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), D_e the squared lengths of
     the edges in units of their mean and H = I − 11ᵀ/n, without which there is no minimum. The
-    smaller ν, the nearer the edges keep to their lengths, and the harder the problem;
-    `max_edge_error` goes on until they are kept, which is the equality-constrained MVU.
+    smaller ν, the nearer the edges keep to their lengths, and the harder the problem. With
+    `max_edge_error` they are kept: max tr(HM) subject to d_M(e) = D_e, M ⪰ 0.
 
     Parameters
     ----------
@@ -46,9 +41,9 @@ class MVU(Unfolding):
         graph's Laplacian, which stretches the edges by some percent whatever the scale and the
         number of the samples.
     max_edge_error : float, optional
-        Go on, each solve from the last, until no edge is off by more than this part of its
-        squared length: by the method of multipliers, which shifts the lengths asked for by what
-        was missed, and by smaller ν where that is slow.
+        Keep the edges, none off by more than this part of its squared length, as linear
+        constraints in place of the penalty (`gramian.outer`); up to 50 samples Clarabel solves
+        them where it is installed. A fit that could not keep them warns.
     connect : {"mst", "error", "components"}
         What to do with a graph in several parts: join them by the shortest edges, refuse, or
         unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
@@ -59,7 +54,7 @@ class MVU(Unfolding):
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
     solver, tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize`, for each solve.
+        As in `gramian.minimize`; they are those of the whole fit.
 
     Attributes
     ----------
@@ -71,11 +66,11 @@ class MVU(Unfolding):
         The largest relative error of a squared edge length.
     graph_ : Graph
     nu_ : float
-        The ν used, for edges in units of their mean square; an array over several parts.
+        The ν used, for edges in units of their mean square, 0 where they are constraints; an array
+        over several parts.
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the kernel can be, for that ν (and those shifts); of the sum over
-        several parts.
+        How far from the optimum the kernel can be, for that ν; of the sum over several parts.
     parts_ : list of estimators
         One for each part, where connect="components" and there are several.
     n_features_in_, feature_names_in_, n_iter_ :
@@ -140,6 +135,14 @@ class MVU(Unfolding):
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or those of a side information: K = side sideᵀ."""
+        if self.max_edge_error is not None:
+            self.nu_ = 0.0
+            result = self._keeping_edges(graph, side)
+        else:
+            result = self._penalised(graph, side)
+        self._finish(result, result.factor, X)
+
+    def _penalised(self, graph: Graph, side: Array | None) -> Result:
         start = None
         if side is None:
             values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
@@ -149,31 +152,16 @@ class MVU(Unfolding):
         self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
         if side is None and graph.n > MANY:
             start = self._coarse(graph, waves)
-        result = self._continued(graph, side, start)
-        self._finish(result, result.factor, X)
-
-    def _continued(self, graph: Graph, side: Array | None, start: Array | None) -> Result:
-        """Solve, and go on by the method of multipliers while an edge is off by too much.
-
-        With the multipliers 2y_e of d_M(e) = D_e the augmented Lagrangian is, but for a constant,
-        the same problem for D_e − y_e, and y grows by d_M(e) − D_e from one solve to the next.
-        """
         target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
-        lowest, last = LOWEST * self.nu_, np.inf
-        y: Array | float = 0.0
-        while True:
-            problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
-            objective: Any = problem.objective
-            D = objective.loss.centre
-            shifted = Composite(objective.map, Squared(D - y), objective.C)
-            result = self._minimize(replace(problem, objective=shifted), start)
-            error, allowed = largest_edge_error(graph, result.factor), self.max_edge_error
-            if allowed is None or error <= allowed or self.nu_ <= lowest:
-                return result
-            y = y + objective.map.bilinear(result.factor, result.factor) - D
-            if error > SLOW * last:
-                self.nu_, y = LOWER * self.nu_, LOWER * y
-            last, start = error, result.factor
+        problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
+        return self._minimize(problem, start)
+
+    def _keeping_edges(self, graph: Graph, side: Array | None) -> Result:
+        """The unfolding with linear constraints in place of the penalty."""
+        problem = exact_mvu(graph.edges, graph.sq_distances, graph.n, side)
+        # ‖d/D − 1‖/2 over the edges is what the solver holds below its tolerance.
+        tol = min(self.tol, 0.5 * float(self.max_edge_error or np.inf))
+        return solve(self, problem, rank=self.rank, tol=tol)
 
     def _coarse(self, graph: Graph, waves: Array) -> Array:
         """A start for very many points: the unfolding by few waves, as in `RegMVU`."""

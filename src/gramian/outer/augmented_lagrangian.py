@@ -5,16 +5,18 @@
 and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the bounds. The rule:
 
 - σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
-  same for a problem in any units;
+  same for a problem in any units, and rows whose violation has a unit of its own are in that;
 - a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
 - where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
   every round;
 - the multipliers are taken after every round. Where the violation has not fallen to a quarter of
-  the least so far, σ is multiplied by 5.
+  the least so far, σ is multiplied by 5, unless the round ended before its gradient was small and
+  the violation fell all the same: what such a round lacks is steps.
 
 Columns: those that r(r + 1)/2 > m asks for, 30 of them at first where the order is large. Where
 half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector joins.
-Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier.
+Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances along a
+connected graph are kept in coordinates where its Laplacian is the identity.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from gramian.losses import Augmented
 from gramian.objectives import Composite
 from gramian.outer.judge import Candidate, Guide
 from gramian.outer.model import Model
+from gramian.outer.whitening import centred_whitening
 from gramian.solvers.base import Settings
 from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
 
@@ -38,6 +41,9 @@ FIRST, GROWTH, LARGEST = 1.0, 5.0, 1e9
 
 ENOUGH = 0.25
 """The part of the least violation so far that a round must reach for σ to stay."""
+
+FALLS = 0.9
+"""The part of it that counts as falling at all."""
 
 STEPS, MORE, MOST = 100, 50, 2000
 """Steps of the first round, by how many more each further one may take, and the most."""
@@ -73,30 +79,36 @@ def augmented_lagrangian(
     null = None if model.face is None else model.face[0]
     if null is not None:
         L = L - null @ (null.T @ L)
-    unit = model.left / model.right / model.norms**2
+    unit = model.left / model.right / model.scales**2
     least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
     for round in range(ROUNDS):
         objective = model.augmented(y, sigma * unit, guide.margin)
-        trace = float(np.sum(L * L))
-        goal = 1e-2 * min(1.0, least)
-        goal = strict * max(goal, 1e-2 * settings.tol) * model.left * np.sqrt(max(trace, 1e-300))
+        white = centred_whitening(objective)
+        start = L if white is None else white.coordinates(L)
+        goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
+        steps = min(STEPS + MORE * round, MOST)
         found = descend_exactly(
-            objective,
-            L,
-            iterations=min(STEPS + MORE * round, MOST),
-            tol=goal,
+            objective if white is None else white.objective,
+            start,
+            iterations=steps,
+            # ⟨gradient, factor⟩ beside ‖C‖ tr M, in whatever coordinates.
+            tol=goal
+            * model.left
+            * float(np.sum(L * L))
+            / max(float(np.linalg.norm(start)), 1e-300),
             expired=settings.expired,
             memory=memory,
             null=null,
         )
-        L = found.image.factor
+        L = found.image.factor if white is None else white.factor(found.image.factor)
         off = bounds.off(bounds.map.bilinear(L, L))
         violation = float(np.linalg.norm(off / model.norms)) / model.right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
         if violation <= settings.tol:  # what is missing is missing of the dual
             strict = max(STRICTER * strict, STRICTEST)
-        slow = not violation <= ENOUGH * least
-        stuck = stuck + 1 if not violation <= 0.9 * least and violation > settings.tol else 0
+        falls = violation <= FALLS * least
+        slow = not (violation <= ENOUGH * least or (falls and found.steps == steps))
+        stuck = stuck + 1 if not falls and violation > settings.tol else 0
         least = min(least, violation)
         told = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
         yield Candidate(L, y, told, *_rays(model, L, y, found, stuck, settings))

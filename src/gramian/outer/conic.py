@@ -85,7 +85,10 @@ class ConicForm:
         self.place, self.scale = np.concatenate(places), np.concatenate(scales)
         self.eye = np.where(self.place % (n + 1) == 0, 1.0, 0.0)
         unit = sp.diags_array(self.scale)
-        self.A = sp.csr_array(model.rows.whole().tocsc()[:, self.place] @ unit)
+        # Rows in their own units: the accuracy of a conic solver is one for all of them.
+        self.unit = model.bounds.unit
+        scaled = sp.diags_array(1.0 / self.unit) @ model.rows.whole()
+        self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ unit)
         self.q = model.linear.dense().ravel()[self.place] * self.scale
         lower, upper = model.bounds.lower, model.bounds.upper
         self.equal = np.flatnonzero(lower == upper)
@@ -96,7 +99,7 @@ class ConicForm:
     def data(self, margin: float, accuracy: float) -> dict[str, object]:
         """What the call takes: Ax + s = b with s in the cones."""
         model, size = self.model, self.q.size
-        lower, upper = model.bounds.lower, model.bounds.upper
+        lower, upper = model.bounds.lower / self.unit, model.bounds.upper / self.unit
         A = [-self.A[self.equal], -self.A[self.low], self.A[self.high], -sp.eye_array(size)]
         b = [-lower[self.equal], -lower[self.low], upper[self.high], np.zeros(size)]
         cones = [
@@ -123,7 +126,7 @@ class ConicForm:
         np.add.at(y, self.equal, equal)
         np.add.at(y, self.low, low)
         np.add.at(y, self.high, -high)
-        return self.model.bounds.signed(y)
+        return self.model.bounds.signed(y / self.unit)
 
     def factor(self, x: Array) -> Array:
         """A factor of M, block by block."""

@@ -58,7 +58,8 @@ class Drive:
         if best is None or self.judge.looks == self.looks:
             return False
         self.looks = self.judge.looks
-        gap = 1.0 if best.relative_gap is None else best.relative_gap
+        told = best.relative_gap if self.judge.promised is None else self.judge.promised
+        gap = 1.0 if told is None else told
         below = max(0.0, best.lower_bound - best.value) / max(abs(best.value), 1e-300)
         measure = max(gap, best.violation, below if np.isfinite(below) else 0.0)
         self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1

@@ -5,7 +5,8 @@ solver leaves S a little below the cone, by δ_k on its block k. Two ways lead b
 
 - along u with 𝒜*(u) ⪰ 0, as the diagonal or a trace has it: y − tu, with t the least that lifts
   every block;
-- towards y₀ with a slack that is definite, as y = 0 has where C ≻ 0: y₀ + s(y − y₀), s < 1.
+- towards y₀ with a slack that is definite, as y = 0 has where C ≻ 0, or equal weights on rows with
+  A_k ⪰ 0 where they are large enough: y₀ + s(y − y₀), s < 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
+from gramian.maps import Entries, LinearMap, PairDistances, Stack
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.outer.bottoms import Bottoms, bottoms
 from gramian.outer.model import Model
@@ -31,6 +33,9 @@ LSQR = 400
 
 RAISED = 1e6
 """How many times the size of the slack it is made along vectors that M has in its null space."""
+
+INWARD, FURTHER = 8, 8.0
+"""Points tried on the way to a definite slack, and how much further out each lies."""
 
 SAFE = 1e-12
 """The part by which t and 1 − s are made larger, for their own rounding."""
@@ -115,8 +120,12 @@ class Repair:
         if self.model.linear is None:
             return
         yield from self.inner
-        if not self.lifts_all and self.origin is not None:
+        if self.lifts_all:
+            return
+        if self.origin is not None:
             yield np.zeros(self.model.bounds.size), self.origin
+        if self.outward is not None:
+            yield self.outward
 
     @cached_property
     def origin(self) -> Array | None:
@@ -124,6 +133,26 @@ class Repair:
         zero = np.zeros(self.model.bounds.size)
         found = bottoms(self.model, self.model.slack(None, zero))
         return found.values if found.miss == 0 and np.any(found.values > 0) else None
+
+    @cached_property
+    def outward(self) -> tuple[Array, Array] | None:
+        """y₀ = −t on the rows with A_k ⪰ 0, 0 on the others, with t until the slack is definite."""
+        model = self.model
+        rows = psd_rows(model.bounds.map) / model.norms
+        if not np.any(rows) or not np.isfinite(model.bounds.reach(-rows)):
+            return None
+        lifted = bottoms(model, model.adjoint(rows))
+        size = float(np.linalg.norm(model.adjoint(rows) @ np.ones((model.order, 1)))) or 1.0
+        t = model.left / max(float(np.max(lifted.values)), 1e-6 * size)
+        for _ in range(INWARD):
+            found = bottoms(model, model.slack(None, -t * rows))
+            if found.least > 0 and found.miss == 0:
+                # Further out the share of y that is kept hardly grows.
+                y = -FURTHER * t * rows
+                found = bottoms(model, model.slack(None, y))
+                return (y, found.values) if found.least > 0 and found.miss == 0 else None
+            t *= FURTHER
+        return None
 
     @cached_property
     def direction(self) -> tuple[Array, Array, float] | None:
@@ -197,3 +226,12 @@ class Repair:
         first = entries.indptr[once]
         cost = C.diagonal()[single[once]]
         return entries.indices[first].astype(np.intp), entries.data[first], cost
+
+
+def psd_rows(map: LinearMap) -> Array:
+    """1 for every row whose matrix is positive semidefinite by its form, 0 for the others."""
+    if isinstance(map, Entries):
+        return (map.rows == map.cols).astype(float)
+    if isinstance(map, Stack):
+        return np.concatenate([psd_rows(part) for part in map.maps] or [np.zeros(0)])
+    return np.full(map.size, 1.0 if isinstance(map, PairDistances) else 0.0)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate
+from gramian.certificate import Certificate, relative
 from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
 from gramian.outer.polish import polished
 from gramian.outer.rays import proves_infeasible, proves_unbounded
-from gramian.proofs import EXACT_ORDER
+from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
 from gramian.solvers.base import RESIDUALS, Settings, is_optimal
 
@@ -23,8 +24,14 @@ Array = NDArray[np.floating]
 NEAR = 1e-2
 """A violation from which a factor is moved until its constraints hold."""
 
+CLOSE = 1e-3
+"""The relative difference of value and bound from which on it is."""
+
 SHARE = 0.3
 """The part of the time that certificates may take on the way."""
+
+NEARLY = 2.0
+"""How many times the gap allowed an estimate may promise for a proof to be tried."""
 
 MARGIN = 0.2
 """The part of the gap allowed that a margin of the dual may take."""
@@ -75,6 +82,10 @@ class Judge:
     """Certificates so far."""
     residuals: int = 0
     """Those without a bound whose residuals were within the tolerance."""
+    costly: bool | None = None
+    """Whether a proof takes longer than an estimate, once that is known."""
+    promised: float | None = None
+    """The relative gap that the last estimate gave hope of, where no proof followed it."""
 
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
@@ -84,7 +95,7 @@ class Judge:
         started = time.perf_counter()
         status = self._rays(candidate)
         if status is None and (last or self._worth_a_look(candidate, started)):
-            self._certified(candidate)
+            self._certified(candidate, last)
             self.looks += 1
             self.spent += time.perf_counter() - started
             self._steer()
@@ -109,18 +120,21 @@ class Judge:
             return True
         return self.spent <= SHARE * (now - self.settings.started)
 
-    def _certified(self, candidate: Candidate) -> None:
+    def _certified(self, candidate: Candidate, last: bool) -> None:
         model, tol = self.model, self.settings.tol
-        factor = self._improved(candidate.factor)
+        factor = candidate.factor
+        if model.linear is None or last:  # the bound is made at the point itself
+            factor = self._improved(factor)
         image = model.objective.image(factor)
-        wanted = accuracy(model, image, tol)
-        prove = self.proof != "estimated"
-        point = self.repair(
-            image, candidate.y, wanted=wanted, seconds=self._patience(), prove=prove
-        )
+        prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
+        if prove or self.proof == "estimated":
+            point = self._bound(image, candidate.y, prove)
+            if point is not None and (self.point is None or point.value > self.point.value):
+                self.point = point
         self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
-        if point is not None and (self.point is None or point.value > self.point.value):
-            self.point = point
+        if model.linear is not None and self._close(image):
+            factor = self._improved(factor)
+            image = model.objective.image(factor)
         found = constrained_certificate(model, image, self.point, candidate.y, self.repair.least)
         if self._better(found):
             self.best, self.factor, self.y = found, factor, candidate.y
@@ -133,6 +147,41 @@ class Judge:
         held = self.best
         if held is not None and held.gap is None and is_optimal(held, tol):
             self.residuals += 1
+
+    def _close(self, image: Any) -> bool:
+        """Whether value and bound are near enough for the constraints to be worth moving for."""
+        if self.point is None or self.best is None or self.best.violation > NEAR:
+            return True
+        value = self.model.objective.value(image)
+        off = relative(abs(value - self.point.value), value, self.model.problem.scale)
+        return off <= max(CLOSE, 10 * self.settings.tol)
+
+    def _bound(self, image: Any, y: Array, prove: bool) -> DualPoint | None:
+        wanted = accuracy(self.model, image, self.settings.tol)
+        return self.repair(image, y, wanted=wanted, seconds=self._patience(), prove=prove)
+
+    def _promising(self, image: Any, y: Array) -> bool:
+        """Whether an estimate of λ_min, which costs little, leaves hope that a proof is enough."""
+        self.promised = None
+        if not self._proofs_are_costly(image, y):
+            return True
+        point = self._bound(image, y, prove=False)
+        if point is None:
+            return self.point is None
+        value = self.model.objective.value(image)
+        gap = relative(max(0.0, value - point.value), value, self.model.problem.scale)
+        if gap <= NEARLY * self.settings.tol:
+            return True
+        self.promised = gap
+        return False
+
+    def _proofs_are_costly(self, image: Any, y: Array) -> bool:
+        """Whether λ_min takes a dense factor beyond the order where that is a moment's work."""
+        if self.costly is None:
+            form = self.model.slack(image, y).form()
+            quick = isinstance(form, SparseForm) and not form.fills
+            self.costly = self.model.order > EXACT_ORDER and not quick
+        return self.costly
 
     def _patience(self) -> float:
         if self.model.order <= EXACT_ORDER:

@@ -77,6 +77,12 @@ class Model:
         return np.where(sizes > 0, sizes, 1.0)
 
     @cached_property
+    def scales(self) -> Array:
+        """‖A_k‖, times the unit of the row beside the usual one."""
+        unit = self.bounds.unit
+        return self.norms * unit / float(np.median(unit)) if unit.size else self.norms
+
+    @cached_property
     def right(self) -> float:
         """‖b‖ with every row of 𝒜 scaled to 1: what the sizes of M are of."""
         nearest = np.clip(0.0, self.bounds.lower, self.bounds.upper) / self.norms

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
@@ -12,6 +13,10 @@ Array = NDArray[np.floating]
 
 STEPS, PRODUCTS = 4, 120
 """Newton's steps, and the products of each."""
+
+DIRECT, RIDGE = 1500, 1e-15
+"""Rows up to which a step is solved for directly, and the part of the largest eigenvalue of its
+normal equations, for each row, below which one is 0."""
 
 
 def polished(model: Model, factor: Array, *, goal: float) -> Array:
@@ -36,6 +41,8 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
 
 def _least_change(model: Model, L: Array, off: Array) -> Array:
     """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
+    if model.rows is not None and off.size <= DIRECT and model.face is None:
+        return _direct_change(model, L, off)
     bilinear, adjoint = model.bounds.map.fixed(L)
     live = (off != 0) / model.norms
     null = None if model.face is None else model.face[0]
@@ -51,4 +58,29 @@ def _least_change(model: Model, L: Array, off: Array) -> Array:
     )
     found = lsqr(system, off, atol=1e-12, btol=1e-12, iter_lim=PRODUCTS)[0]
     change: Array = found.reshape(L.shape)
+    return change
+
+
+def _direct_change(model: Model, L: Array, off: Array) -> Array:
+    """D = JᵀJJ⁺off, J the derivative 2𝒜(sym(L·)) with its rows scaled to 1."""
+    assert model.rows is not None
+    (n, r), rows = L.shape, model.rows
+    entries = sp.coo_array(rows.matrix)
+    k, (i, j) = entries.coords[0], np.divmod(rows.places[entries.coords[1]], n)
+    live = off[k] != 0
+    k, i, j, weight = k[live], i[live], j[live], 2 * entries.data[live] / model.norms[k[live]]
+    columns = (i[:, None] * r + np.arange(r)).ravel()
+    values = (weight[:, None] * L[j]).ravel()
+    J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(off.size, n * r))
+    kept = np.flatnonzero(off)
+    J = J[kept]
+    normal = (J @ J.T).toarray()
+    scale = float(np.max(np.diagonal(normal), initial=0.0))
+    if scale == 0:
+        return np.zeros_like(L)
+    values, vectors = np.linalg.eigh(normal)
+    live_values = values > RIDGE * kept.size * scale
+    inverse = np.where(live_values, 1.0 / np.where(live_values, values, 1.0), 0.0)
+    w = vectors @ (inverse * (vectors.T @ off[kept]))
+    change: Array = (J.T @ w).reshape(L.shape)
     return change

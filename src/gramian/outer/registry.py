@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gramian.maps import PairDistances
 from gramian.outer import conic, unit_diagonal
 from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
 from gramian.outer.judge import Candidate
@@ -82,6 +83,8 @@ def choose(model: Model, settings: Settings) -> list[Method]:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["clarabel"] if conic.refusal(model) is None else []
     crowded = CROWDED * rank_for(model.bounds.size) > model.order
+    # Distances along a graph need its coordinates, which the dense method does not have.
+    crowded = crowded and not all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
     if crowded and _dense_and_linear(model) is None:
         chosen.append("splitting")
     return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]

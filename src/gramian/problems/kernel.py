@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import check_matrix, refuse_masked
+from gramian.constrained import Constraint
 from gramian.losses import Squared
 from gramian.maps import Congruence, Entries
 from gramian.maps.base import index_columns, refuse_rows
-from gramian.objectives import Composite
+from gramian.objectives import Composite, Linear
 from gramian.objectives.matrices import Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis, positive
@@ -40,6 +41,19 @@ def npkl_to(laplacian: Any, entries: Pairs, targets: Array, weights: Array | flo
         name="npkl",
         formula="tr(ZL) + λ/2 Σ (Z_ij − T_ij)²",
         variable="Z",
+    )
+
+
+def pcp_to(laplacian: Any, entries: Pairs, targets: Array) -> Problem:
+    """min tr(ZL) subject to Z_e = T_e, Z ⪰ 0 (thesis eqs. 3.5–3.9), for entries i ≤ j."""
+    L = _laplacian(laplacian)
+    return Problem(
+        Linear(L),
+        name="pcp",
+        formula="tr(ZL)",
+        variable="Z",
+        constraints=(Constraint.equal(Entries(entries, L.order), targets),),
+        conditions="Z_ij = T_ij",
     )
 
 

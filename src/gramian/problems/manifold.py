@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from gramian._samples import check_matrix, check_size, real_numbers, refuse_masked
+from gramian.constrained import Constraint
 from gramian.losses import Squared
 from gramian.maps import Congruence, PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
-from gramian.objectives import Composite, LowRankPlusIdentity
+from gramian.objectives import Composite, Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 
@@ -48,6 +49,30 @@ def mvu(
         Composite(PairDistances(pairs, n), Squared(D), _negative_centred(K, nu)),
         name="mvu",
         formula=f"Σ_e (d_M(e) − D_e)² − ν tr({'H' if target is None else 'HKH'}M)",
+    )
+
+
+def exact_mvu(
+    edges: ArrayLike, sq_distances: ArrayLike, n: int, side: Array | None = None
+) -> Problem:
+    """min −tr(WM) + 1ᵀM1/n subject to d_M(e) = D_e, M ⪰ 0: MVU that keeps its edges.
+
+    (Weinberger and Saul 2004.) W is H, or HKH for K = YYᵀ with Y = `side`. The second term puts the
+    centre into the origin, at no cost. The violation is that of the relative lengths; one of
+    length 0 is measured by their mean.
+    """
+    n = check_order(n)
+    pairs, D = _edges_once(edges, sq_distances, n)
+    K = LowRankPlusIdentity(n, 1.0) if side is None else LowRankPlusIdentity(n, 0.0, side)
+    W = _negative_centred(K, 1.0)
+    weights = np.append(W.weights[:-1], W.weights[-1] + 1.0)
+    unit = np.where(D > 0, D, D.mean())
+    return Problem(
+        Linear(LowRankPlusIdentity(n, W.scale, W.factor, weights)),
+        name="exact_mvu",
+        formula=f"−tr({'H' if side is None else 'HKH'}M) + 1ᵀM1/n",
+        constraints=(Constraint.equal(PairDistances(pairs, n), D, unit),),
+        conditions="d_M(e) = D_e",
     )
 
 
@@ -106,7 +131,7 @@ def _edges_once(edges: ArrayLike, sq_distances: ArrayLike, n: int) -> tuple[NDAr
     return once, kept
 
 
-def _negative_centred(K: SymmetricMatrix, nu: float) -> SymmetricMatrix:
+def _negative_centred(K: SymmetricMatrix, nu: float) -> Any:
     """−νHKH, of low rank beside a multiple of I where K is."""
     if not isinstance(K, LowRankPlusIdentity):
         return _NegativeCentred(K, nu)

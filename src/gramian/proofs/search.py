@@ -71,8 +71,10 @@ def lowest(
             return found
         form, start = None, found.vector  # columns of very different size: entries tell more
     if prove and _dense_fits(matrix, seconds) and _dense_is_quicker(form, matrix):
+        sparse = isinstance(form, SparseForm) and form.plain
         form = DenseForm(matrix.dense(), matrix.slack())
-        matrix = form
+        # Products of an estimate are cheaper with a sparse matrix than with its entries.
+        matrix = matrix if sparse else form
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start)
