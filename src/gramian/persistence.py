@@ -6,8 +6,11 @@ Those of gramian, and pipelines of them with scikit-learn's `SimpleImputer`, `St
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +21,44 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import storage
+from gramian import clock, storage
 from gramian.storage import StoredFileError
 
 FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 
 
+FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
+"""Methods that `time_limit` is the limit of, all their phases together."""
+
+
+def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with the estimator's `time_limit` for everything it does."""
+
+    @wraps(method)
+    def timed(self: Any, *given: Any, **named: Any) -> Any:
+        limit = getattr(self, "time_limit", None)
+        known = isinstance(limit, Real) and float(limit) > 0  # what is no limit is refused by the solve
+        with clock.budget(float(limit) if known else None) as budget:  # type: ignore[arg-type]
+            try:
+                return method(self, *given, **named)
+            except clock.TimeUpError:
+                raise TimeoutError(
+                    f"the time limit of {limit:g} s ended before {type(self).__name__} had "
+                    f"anything to keep, at {budget.phase or 'its start'}: raise time_limit"
+                ) from None
+
+    return timed
+
+
 class Kept:
-    """A mixin for estimators: `save`, what `load` needs, and `report`."""
+    """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         storage.storable(cls)
+        for name in FITS:
+            if name in vars(cls):
+                setattr(cls, name, _in_time(vars(cls)[name]))
 
     def save(self, path: str | Path) -> None:
         """Save the fitted estimator as arrays and JSON; `gramian.load` reads it back.

@@ -90,7 +90,7 @@ def run() -> None:
         complain(wrong.format_message())
         sys.exit(BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted")
+        complain("interrupted before there was anything to keep: nothing was written")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read the output has gone

@@ -20,11 +20,12 @@ from gramian.cli.options import (
     run_options,
     standardize_option,
 )
-from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import deliver, free, last, note_scales, prepared, samples
 from gramian.files import read_pairs
 from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.verdict import verdict_of_kernel
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
@@ -91,6 +92,9 @@ def cluster(
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
+        verdict = run.judged(
+            fitted.result_.status, lambda: verdict_of_kernel(fitted, fitted.X_fit_, codes)
+        )
     if out is not None:
         called = _majority(names, codes, fitted.labels_)
         cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
@@ -103,6 +107,7 @@ def cluster(
     show(
         "cluster",
         {
+            **judgement(verdict),
             "file": str(file),
             "samples": X.shape[0],
             "features": X.shape[1],
@@ -113,7 +118,7 @@ def cluster(
             "links_kept": _kept(fitted),
             "sizes": np.bincount(fitted.labels_, minlength=fitted.n_clusters_),
             "labels_of_the_clusters": _majority(names, codes, fitted.labels_),
-            **run.keep(model),
+            **run.keep(model, verdict=verdict),
             "out": out,
             "plot": plot,
         },

@@ -9,12 +9,13 @@ import click
 import numpy as np
 
 from gramian.cli.options import FILE, FORMATS, Run, out_option, run_options
-from gramian.cli.output import bad_input, leave, note, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.ratings import columns_to_fit, split_names
 from gramian.cli.samples import deliver
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.files import read_ratings
+from gramian.verdict import verdict_of_completion
 
 METHODS: dict[str, Any] = {
     "nuclear": NuclearCompletion,
@@ -81,6 +82,9 @@ def complete(
         )
         run.fit(model, (rows, cols, values))
         model.columns_ = names
+        verdict = run.judged(
+            model.result_.status, lambda: verdict_of_completion(model, rows, cols, values)
+        )
     fitted = model.predict((rows, cols))
     if out is not None:
         both = np.column_stack([values, fitted])
@@ -89,6 +93,7 @@ def complete(
     show(
         "complete",
         {
+            **judgement(verdict),
             "file": str(file),
             "ratings": values.size,
             "users": len(model.row_ids_),
@@ -98,7 +103,7 @@ def complete(
             "lambda": model.lam_,
             **outcome(model.result_, model.certificate_, run.seconds),
             **_errors(method, path, fitted - values),
-            **run.keep(model),
+            **run.keep(model, verdict=verdict),
             "out": out,
         },
         as_json=run.as_json,
