@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from gramian.cli.options import (
     FILE,
@@ -20,10 +22,10 @@ from gramian.cli.options import (
     run_options,
     standardize_option,
 )
-from gramian.cli.output import bad_input, judgement, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import deliver, free, last, note_scales, prepared, samples
-from gramian.files import read_pairs
+from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.verdict import verdict_of_kernel
 
@@ -33,8 +35,8 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 @click.command(cls=Writing)
 @input_options
 @click.option("--clusters", type=int, help="How many; the number of labels unless told.")
-@click.option("--must-link", type=FILE, help="Pairs of row numbers (from 0) that belong together.")
-@click.option("--cannot-link", type=FILE, help="Pairs of row numbers that belong apart.")
+@click.option("--must-link", type=FILE, help="Pairs that belong together: row numbers, or ids.")
+@click.option("--cannot-link", type=FILE, help="Pairs that belong apart.")
 @click.option("--label", metavar="COLUMN", help="Labels, empty where they are not known.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="npkl", show_default=True, help="Model."
@@ -59,22 +61,27 @@ def cluster(
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
     """Cluster the samples of FILE by a kernel that keeps what is known of some pairs.
 
-    A file of pairs has two row numbers a line, counted from 0 without the header.
+    A file of pairs has two row numbers a line, counted from 0 without the header; with --id it has
+    two ids.
 
     \b
     Example:
       gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
-    if missing == "drop" and (must_link or cannot_link):
-        raise click.UsageError("without some rows the numbers in the files of links would shift")
-    given = samples(file, label, drop, ids, format, missing=missing, unknown=True)
+    if missing == "drop" and (must_link or cannot_link) and ids is None:
+        raise click.UsageError(
+            "without some rows the numbers in the files of links would shift: name the rows by --id"
+        )
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=True)
     y = given.y if label is not None else None
-    links = {"must_link": _pairs(must_link), "cannot_link": _pairs(cannot_link)}
+    known = next(iter(given.ids.values()), None)
+    links = {"must_link": _pairs(must_link, known), "cannot_link": _pairs(cannot_link, known)}
     if y is None and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
@@ -86,22 +93,27 @@ def cluster(
     with bad_input():
         names, codes = (None, None) if y is None else known_labels(y)
         estimator = METHODS[method](n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         fitted = last(model)
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
+        _refuse_one_cluster(fitted)
         verdict = run.judged(
             fitted.result_.status, lambda: verdict_of_kernel(fitted, fitted.X_fit_, codes)
         )
     if out is not None:
         called = _majority(names, codes, fitted.labels_)
         cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
-        columns = [str(c) for c in getattr(X, "columns", [f"x{k}" for k in range(X.shape[1])])]
-        extra = {} if y is None else {given.label: y}
+        plain = X.drop(columns=list(given.encoded)) if given.encoded else X
+        columns = [str(c) for c in getattr(plain, "columns", [f"x{k}" for k in range(X.shape[1])])]
+        extra = {name: X[name].to_numpy(dtype=str) for name in given.encoded}
+        extra |= {} if y is None else {given.label: y}
         extra[free("cluster", {*columns, *given.ids, *extra})] = cluster
-        deliver(out, _dense(X), columns, first=given.ids, extra=extra)
+        deliver(out, _dense(plain), columns, first=given.ids, extra=extra)
     if plot is not None:
         draw(fitted.plot(), plot)
     show(
@@ -139,15 +151,50 @@ def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return names, codes
 
 
-def _pairs(file: Path | None) -> NDArray[np.int64] | None:
+def _refuse_one_cluster(fitted: Any) -> None:
+    """Nothing parts the samples of a connected graph where no two are known to belong apart."""
+    parts = connected_components(fitted.laplacian_, directed=False)[0]
+    if len(fitted.links_.cannot) == 0 and fitted.n_clusters_ > 1 and parts < fitted.n_clusters_:
+        raise click.ClickException(
+            "pairs that belong together are kept best by one cluster of all: say what belongs "
+            "apart with --cannot-link, a file of such pairs (or --label with two classes)"
+        )
+
+
+def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | None:
     if file is None:
         return None
+    if ids is not None:
+        found = _by_id(file, ids)
+        if found is not None:
+            return found
     pairs, weights = read_pairs(file)
     if weights is not None:
         raise click.ClickException(f"{file} has three columns, where two row numbers belong")
     if not len(pairs):
         raise click.ClickException(f"{file} has no pairs")
     return pairs
+
+
+def _by_id(file: Path, ids: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Pairs of ids as row numbers; None where they are not of ids but row numbers themselves."""
+    first, second, _ = read_ratings(file, rated=False)
+    pairs = np.column_stack([first.astype(str), second.astype(str)])
+    place = {str(name): row for row, name in enumerate(ids.tolist())}
+    if len(place) < len(ids):
+        raise click.ClickException("links go by --id, and two rows have the same: name rows apart")
+    known = np.array([[cell in place for cell in pair] for pair in pairs])
+    if len(pairs) > 1 and not known[0].any():  # a header
+        pairs, known = pairs[1:], known[1:]
+    if not known.any() and first.dtype.kind == "i":
+        note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
+        return None
+    if not known.all():
+        unknown = str(pairs[~known][0])
+        near = difflib.get_close_matches(unknown, place, n=2)
+        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
+    return np.array([[place[cell] for cell in pair] for pair in pairs], dtype=np.int64)
 
 
 def _kept(fitted: Any) -> str:

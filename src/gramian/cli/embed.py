@@ -59,6 +59,7 @@ def embed(
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
@@ -68,7 +69,7 @@ def embed(
     Example:
       gramian embed points.csv --out places.csv --plot places.png
     """
-    given = samples(file, label, drop, ids, format, missing=missing)
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
     X, y = given.X, given.y
     refuse_one_array(out, [*given.ids, *([] if y is None else [given.label])])
     if method == "colored-mvu" and y is None:
@@ -83,7 +84,9 @@ def embed(
             connect=connect,
             **run.parameters(),
         )
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         run.fit(model, X, y)
     fitted = last(model)
     verdict = run.judged(fitted.result_.status, lambda: verdict_of_embedding(fitted, fitted.X_fit_))

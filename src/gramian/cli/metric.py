@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from gramian import clock
-from gramian.cli.options import Run, input_options, missing_option, out_option, run_options
+from gramian.cli.options import FILE, Run, input_options, missing_option, out_option, run_options
 from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
@@ -39,7 +39,7 @@ METHODS: dict[str, Any] = {
 )
 @click.option("--components", type=int, help="Directions to keep; all unless told.")
 @click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
-@click.option("--test", type=click.Path(path_type=Path), help="Labelled samples to test on.")
+@click.option("--test", type=FILE, help="Labelled samples to test on.")
 @click.option(
     "--standardize/--as-is", default=True, show_default=True,
     help="Bring every column to mean 0 and variance 1 first.",
@@ -59,6 +59,7 @@ def metric(
     missing: str,
     out: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
@@ -72,13 +73,15 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    given = samples(file, label, drop, ids, format, missing=missing)
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
     X, y = given.X, classes_of(given, file)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
     with bad_input():
         estimator = METHODS[method](n_components=components, **run.parameters())
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         run.fit(model, X, y)
         whole = _with_classifier(model, X, y, neighbors)
         fitted = last(model)
@@ -95,7 +98,9 @@ def metric(
                 lambda: verdict_of_metric(model, X, y, k=neighbors, seconds=run.seconds),
             )
         else:
-            there = samples(test, label, drop, ids, None, missing=missing)
+            there = samples(
+                test, label, drop, ids, None, missing=missing, encode=list(given.encoded)
+            )
             given_classes = classes_of(there, test)
             wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
             verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}")

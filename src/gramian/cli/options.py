@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +27,28 @@ from gramian.report import report_estimator
 from gramian.storage import replacing
 from gramian.verdict import Verdict, untested
 
-FILE = click.Path(path_type=Path)
-FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
+
+class Input(click.Path):
+    """A file to read; - is standard input, kept in a file of its own for as long as it takes."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        if str(value) != "-":
+            named: Path = Path(os.fsdecode(super().convert(value, param, ctx)))
+            return named
+        folder = tempfile.TemporaryDirectory()
+        if ctx is not None:
+            ctx.call_on_close(folder.cleanup)
+        path = Path(folder.name) / "stdin"
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        return path
+
+
+FILE = Input(path_type=Path)
+FORMATS = (
+    *("csv", "tsv", "excel", "json lines", "parquet", "feather"),
+    *("npz", "npy", "svmlight", "matrix market"),
+)
 
 
 SLOW = 30.0
@@ -146,7 +170,7 @@ def warnings_as_notes() -> Iterator[None]:
         yield
     told = {str(one.message) for one in caught if issubclass(one.category, UserWarning)}
     for sentence in sorted(told):
-        if "did not converge" not in sentence:
+        if not any(words in sentence for words in ("did not converge", "distinct clusters")):
             note(sentence)
 
 
@@ -198,11 +222,17 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.argument("file", type=FILE),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
-        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+        click.option(
+            "--drop", multiple=True, metavar="COLUMN,…", help="Leave columns out; may come again."
+        ),
+        click.option(
+            "--encode", multiple=True, metavar="COLUMN,…",
+            help="Columns of categories or dates to turn into numbers; all: every one of text.",
+        ),
         click.option(
             "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in --out."
         ),
-    ]
+    ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,25 @@ def note(sentence: str) -> None:
     )
 
 
+@contextmanager
+def noted() -> Iterator[None]:
+    """Tell what files are warned of, once each."""
+    told: set[str] = set()
+
+    def tell(message: Any, category: type, *where: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning) and str(message) not in told:
+            told.add(str(message))
+            note(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = tell
+        yield
+
+
 SPELLED = {
     'pass duplicates="mean" or "last"': "pass --duplicates mean or --duplicates last",
+    "time_limit": "--time-limit",
     "n_neighbors": "--neighbors",
     "n_components": "--components",
     "n_clusters": "--clusters",

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gramian import storage
+from gramian.cli.output import noted
 from gramian.cli.progress import shown
 from gramian.storage import StoredFileError
 
@@ -88,7 +89,8 @@ class Writing(click.Command):
             for param in self.params
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") is not None
         }
-        with storage.overwriting() if force else nullcontext(), _watched(self, ctx):
+        force_ = storage.overwriting() if force else nullcontext()
+        with force_, _watched(self, ctx), noted():
             check(files)
             return super().invoke(ctx)
 
