@@ -127,7 +127,7 @@ def test_ctrl_c_before_the_solve_keeps_what_there_is(run, folder, monkeypatch):
 
 def test_ctrl_c_with_nothing_to_keep_says_so(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.graph.nearest", interrupt)
-    status, out, err = run("embed", "points.csv", "--out", "best.csv")
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
     assert status == 130 and "nothing was written" in err and not (folder / "best.csv").exists()
 
 

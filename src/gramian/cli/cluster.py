@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from sklearn.pipeline import Pipeline
 
+import gramian as gm
 from gramian.cli.options import (
     FILE,
     Run,
@@ -24,7 +27,8 @@ from gramian.cli.options import (
 )
 from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
-from gramian.cli.samples import deliver, free, last, note_scales, prepared, samples
+from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepared, samples
+from gramian.explorer import Page, Session
 from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.verdict import verdict_of_kernel
@@ -42,6 +46,12 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
     "--method", type=click.Choice(list(METHODS)), default="npkl", show_default=True, help="Model."
 )
 @click.option("--neighbors", type=int, default=10, show_default=True, help="Of each sample.")
+@click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Work on a page of this machine: draw the links there. Ctrl-C ends it, and writes.",
+)
 @standardize_option
 @missing_option
 @out_option
@@ -56,6 +66,7 @@ def cluster(
     label: str | None,
     method: str,
     neighbors: int,
+    opened: bool,
     standardize: bool,
     missing: str,
     out: Path | None,
@@ -82,7 +93,7 @@ def cluster(
     y = given.y if label is not None else None
     known = next(iter(given.ids.values()), None)
     links = {"must_link": _pairs(must_link, known), "cannot_link": _pairs(cannot_link, known)}
-    if y is None and not any(pairs is not None for pairs in links.values()):
+    if y is None and not opened and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
             "a column of some labels"
@@ -97,6 +108,9 @@ def cluster(
             X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
         )
         fitted = last(model)
+        if opened:
+            _work_on(model, given, links, codes, clusters, run, out, str(file))
+            return
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
@@ -137,6 +151,55 @@ def cluster(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _work_on(
+    model: Any,
+    given: Samples,
+    links: dict[str, Any],
+    codes: Any,
+    clusters: int | None,
+    run: Run,
+    out: Path | None,
+    title: str,
+) -> None:
+    """Serve a page until Ctrl-C, then write what was made there."""
+    steps = model[:-1].fit(given.X) if isinstance(model, Pipeline) else None
+    X = given.X if steps is None else steps.transform(given.X)
+    count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
+    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    session = Session(X, count, last(model), names)
+    for kind in ("must", "cannot"):
+        for i, j in links[f"{kind}_link"] if links[f"{kind}_link"] is not None else []:
+            session.add(int(i), int(j), kind)
+    for row in [] if codes is None else np.flatnonzero(codes >= 0):
+        session.mark(int(row), str(codes[row]))
+
+    def save(path: Path) -> None:
+        fitted = session.fitted
+        gm.save(fitted if steps is None else Pipeline([*steps.steps, ("kernel", fitted)]), path)
+
+    page = Page(session, title=title, save=save)
+    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+    webbrowser.open(page.url)
+    page.wait()
+    if out is not None:
+        names = [str(k) for k in range(session.size)] if session.names is None else session.names
+        told = {"sample": np.array(names), "cluster": np.array(session.called())}
+        deliver(out, np.empty((session.size, 0)), [], first=told)
+    if run.model is not None and session.fitted is not None:
+        save(run.model)
+    show(
+        "cluster",
+        {
+            "verdict": session.verdict(),
+            "links": len(session.links),
+            "certificate": session.state()["certificate"],
+            "model": run.model if session.fitted is not None else None,
+            "out": out,
+        },
+        as_json=run.as_json,
+    )
 
 
 def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
