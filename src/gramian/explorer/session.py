@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import normalize
 
+from gramian import clock
 from gramian.graph import smoothest
 from gramian.kernel import NPKL
+from gramian.kernel._links import gather
 from gramian.plotting import flat
 from gramian.report.families import two_directions
 
@@ -60,12 +62,16 @@ class Session:
     model : a kernel learner like NPKL, optional
         Not fitted; its parameters are used.
     names : what the samples are called, optional
+    patience : float
+        Seconds that a change may take: the best so far is shown, and the certificate says how good
+        that is.
     """
 
     X: Any
     n_clusters: int = 2
     model: Any = None
     names: list[str] | None = None
+    patience: float = 1.0
     links: tuple[Link, ...] = ()
     marks: dict[int, str] = field(default_factory=dict)
     """Names that samples were given, each a link to the first of every name."""
@@ -149,10 +155,12 @@ class Session:
             f"{kind}_link": [(k.i, k.j) for k in given if k.kind == kind] or None
             for kind in (MUST, CANNOT)
         }
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), clock.budget(self.patience):
             warnings.simplefilter("ignore")  # how it ended is told by the certificate
             if self.fitted is None:
-                model.fit(self.X, **pairs)
+                model.links_ = gather(self.size, None, pairs["must_link"], pairs["cannot_link"])
+                model.n_clusters_ = self.n_clusters
+                model._learn_from(normalize(self._waves))
             else:
                 model.add_links(**pairs)
         return model, model.labels_

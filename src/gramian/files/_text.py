@@ -174,8 +174,10 @@ def _untitled(
             continue
         above = [cells for _, cells in _records(source.path, iter(lines[:count]), parting)]
         below = [cells for _, cells in _records(source.path, iter(rest), parting)]
-        if not all(_is_title(cells, max(widths)) for cells in above) or not _begins(below):
+        if not all(_is_title(cells, max(widths)) for cells in above):
             break
+        if not _begins(below):
+            continue
         _tell_title(source.path, count)
         return source.after(rest[0][0] - source.skipped - 1), parting
     return source, delimiter
