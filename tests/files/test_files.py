@@ -746,9 +746,7 @@ def test_a_missing_library_is_named(text, monkeypatch):
         raise ImportError(name)
 
     monkeypatch.setattr("gramian.files._frames.import_module", absent)
-    with pytest.raises(
-        ImportError, match=r"CSV needs pandas: pip install 'gramian\[cli\]'"
-    ):
+    with pytest.raises(ImportError, match=r"CSV needs pandas: pip install 'gramian\[cli\]'"):
         read_table(text("1,2\n"))
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'gramian\[cli\]'"):
         read_table(text("PAR1", "t.parquet"))
