@@ -22,6 +22,9 @@ from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 
+ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+"""Statuses of a solve that was cut short."""
+
 COARSE, LEAST = 4, 1e-3
 """The part of the time left that the start may take, one in so many, and its seconds at least."""
 
@@ -156,7 +159,18 @@ class MVU(Unfolding):
         if side is None and waves is not None and graph.n > MANY:
             start = self._coarse(graph, waves)
         result = self._continued(graph, side, start)
+        if side is None and result.status in ENDED:
+            result = self._at_least_flat(graph, X, result)
         self._finish(result, result.factor, X)
+
+    def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
+        """The samples as they are, where the time was up before anything better was found."""
+        flat = flat_start(X) / np.sqrt(self._unit)
+        problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_)
+        if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
+            return result
+        with clock.budget(LEAST):
+            return replace(self._minimize(problem, flat), status=result.status)
 
     def _waves(self, graph: Graph) -> tuple[float, Array | None]:
         """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
