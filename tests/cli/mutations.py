@@ -17,6 +17,7 @@ import tempfile
 import time
 import traceback
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -121,12 +122,19 @@ def scrambled(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(changed) if way == 2 else bytes(changed).replace(b",", b";")
 
 
-def attack(count: int, seed: int = 0) -> dict[str, object]:
+@dataclass
+class Outcome:
+    """How many invocations ended with which status, the longest, and what went wrong."""
+
+    ends: dict[int, int] = field(default_factory=dict)
+    slowest: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+def attack(count: int, seed: int = 0) -> Outcome:
     """So many invocations: how they ended, and what went wrong."""
     rng = np.random.default_rng(seed)
-    ends: dict[int, int] = {}
-    wrong: list[str] = []
-    slowest = 0.0
+    told = Outcome()
     home = os.getcwd()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -144,11 +152,13 @@ def attack(count: int, seed: int = 0) -> dict[str, object]:
                 started = time.perf_counter()
                 status, said = outcome(words)
                 took = time.perf_counter() - started
-                slowest = max(slowest, took)
-                ends[status] = ends.get(status, 0) + 1
+                told.slowest = max(told.slowest, took)
+                told.ends[status] = told.ends.get(status, 0) + 1
                 changed = [n for n, d in inputs.items() if not _holds(folder / n, d)]
                 if status not in ENDS or "Traceback" in said or took > SECONDS or changed:
-                    wrong.append(f"{words} ended {status} after {took:.1f} s {changed}\n{said}")
+                    told.wrong.append(
+                        f"{words} ended {status} after {took:.1f} s {changed}\n{said}"
+                    )
                 for path in folder.iterdir():
                     if path.name not in kept and path.is_file():
                         path.unlink()
@@ -157,7 +167,7 @@ def attack(count: int, seed: int = 0) -> dict[str, object]:
                         (folder / name).write_bytes(data)
         finally:
             os.chdir(home)
-    return {"ends": ends, "slowest": slowest, "wrong": wrong}
+    return told
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -166,8 +176,5 @@ def _holds(path: Path, data: bytes) -> bool:
 
 if __name__ == "__main__":
     found = attack(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
-    print(
-        f"{found['ends']}, the slowest took {found['slowest']:.1f} s, {len(found['wrong'])} wrong"
-    )  # type: ignore[arg-type]
-    for one in found["wrong"]:  # type: ignore[attr-defined]
-        print(one)
+    print(f"{found.ends}, the slowest took {found.slowest:.1f} s, {len(found.wrong)} wrong")
+    print(*found.wrong, sep="\n")
