@@ -36,6 +36,11 @@ def refused(run, *arguments):
 # --- limits of time, progress, Ctrl-C --------------------------------------------------
 
 
+BUSY = 20.0
+"""Seconds that a second's limit may take where kernels are compiled on a busy machine; the phases
+below take a minute where nobody looks at the clock."""
+
+
 def slow(monkeypatch, target, seconds=60.0):
     """A phase that takes long, and asks the clock as those of its kind do."""
 
@@ -53,7 +58,7 @@ def test_a_limit_holds_in_the_phases_before_the_solve(run, folder, monkeypatch):
     slow(monkeypatch, "gramian.manifold.mvu.smoothest")
     status, out, _ = run("embed", "points.csv", "--time-limit", 1, "--out", "best.csv", "--json")
     facts = json.loads(out)
-    assert status == 3 and facts["status"] == "time limit" and facts["seconds"] < 4
+    assert status == 3 and facts["status"] == "time limit" and facts["seconds"] < BUSY
     assert np.ptp(pd.read_csv("best.csv").to_numpy(), axis=0).min() > 1  # the samples, flat
 
 
@@ -61,7 +66,7 @@ def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
     slow(monkeypatch, "gramian.graph.nearest")
     started = time.perf_counter()
     sentence = refused(run, "embed", "points.csv", "--time-limit", 0.3, "--out", "o.csv")
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < BUSY
     assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
     assert not (folder / "o.csv").exists()
 
@@ -72,7 +77,7 @@ def test_all_solves_of_a_fit_share_one_limit():
     started = time.perf_counter()
     with pytest.warns(UserWarning):
         gm.metric.LMNN(time_limit=0.5, tol=1e-14).fit(X, y)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < BUSY
 
 
 class _Terminal(io.StringIO):
