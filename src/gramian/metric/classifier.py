@@ -100,6 +100,10 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         mapped = self._mapped(X)
         return np.asarray(self.neighbours_.predict_proba(mapped))
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
+        """The share of the samples whose class is predicted."""
+        return float(super().score(X, y, sample_weight))
+
     @property
     def result_(self) -> Result:
         """How the solve of the metric ended."""
