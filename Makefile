@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test coverage docs lint format clean
+.PHONY: help demo test coverage docs dist lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -26,6 +26,14 @@ docs: .venv/.stamp-docs  ## build the pages (docs/_build/html), gallery included
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(ONE_THREAD) $(PY) -m sphinx -W --keep-going -q -b html \
 		-d docs/_build/doctrees docs docs/_build/html
 	$(ONE_THREAD) $(PY) -m sphinx -q -b doctest -d docs/_build/doctrees docs docs/_build/doctest
+
+dist: .venv/.stamp-dist  ## build wheel and sdist, check them, and run the README's first screen
+	rm -rf dist build/bare
+	$(PY) -m build --outdir dist .
+	$(PY) -m twine check --strict dist/*
+	$(PYTHON) -m venv build/bare
+	build/bare/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]"
+	build/bare/bin/python tests/first_screen.py
 
 lint: .venv/.stamp-test  ## style, import rules and types
 	$(PY) -m ruff check .
@@ -53,6 +61,10 @@ clean:  ## remove everything made here, the environment too
 
 .venv/.stamp-test: pyproject.toml | .venv/bin/python
 	$(PY) -m pip install --quiet -e '.[test,conic]'
+	@touch $@
+
+.venv/.stamp-dist: pyproject.toml | .venv/bin/python
+	$(PY) -m pip install --quiet 'build>=1.2' 'twine>=6' 'hatchling>=1.27'
 	@touch $@
 
 .venv/.stamp-docs: pyproject.toml | .venv/bin/python

@@ -86,13 +86,15 @@ html_theme = "pydata_sphinx_theme"
 html_title = "gramian"
 html_static_path = ["_static"]
 html_css_files = ["gramian.css"]
+html_js_files = ["copy.js"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "logo": {"text": "gramian"},
+    "logo": {"text": f"gramian {release}"},
     "show_nav_level": 1,
     "navigation_with_keys": False,
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": {
         "**": ["page-toc"],
         "choosing": [],

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
     from gramian.certificate import Certificate
     from gramian.constrained import Constraint
     from gramian.domains import PSDCone, Spectrahedron
+    from gramian.explorer import explore
     from gramian.outer.certify import certify
     from gramian.outer.minimize import minimize
     from gramian.persistence import load, save
@@ -50,6 +51,7 @@ _HOMES = {
     "StoredFileError": "storage",
     "certify": "outer",
     "checkpoints": "solvers",
+    "explore": "explorer",
     "load": "persistence",
     "minimize": "outer",
     "save": "persistence",
@@ -75,6 +77,7 @@ __all__ = [
     "cvxpy",
     "dask",
     "datasets",
+    "explore",
     "graph",
     "io",
     "kernel",

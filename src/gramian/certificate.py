@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian import html
 from gramian.backends.arrays import as_double, host, inner
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.problem import Problem, as_factor
@@ -102,6 +103,19 @@ class Certificate:
             f"F = {self.value:.8g}, at most {self.gap:.2e} ({_relative(self.relative_gap)}) "
             f"above the optimum, by {self.method}{sure}{held}"
         )
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        told = {
+            "F(M)": self.value,
+            "gap": "no bound is known" if self.gap is None else self.gap,
+            "relative gap": self.relative_gap,
+            "by": self.method,
+            "λ_min": f"{self.lambda_min:.3g} ({self.proof})" if self.proof else self.lambda_min,
+            "sure": "proved" if self.proved else self._chance(),
+            "violation": self.violation or None,
+        }
+        return html.facts("certificate", told)
 
     def _chance(self) -> str:
         chance = "an unknown probability" if self.miss >= 1 else f"probability {self.miss:.1e}"

@@ -1,17 +1,23 @@
-"""One clock for everything that a run does, however deep inside it.
+"""One clock for everything that a run does, however deep inside it, and what it is doing.
 
 A run sets its deadline once; products of eigenvalue computations, factorisations and certificates
-ask before they begin, and `TimeUpError` takes the run back to its best point.
+ask before they begin, and `TimeUpError` takes the run back to its best point. A fit of several
+phases (neighbours, the path of λ, solves, clusters) has a budget for all of them together, and
+tells whoever watches which it has come to.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
 
-_deadline: ContextVar[float] = ContextVar("deadline", default=float("inf"))
+ENDLESS = float("inf")
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=ENDLESS)
 
 
 class TimeUpError(Exception):
@@ -30,11 +36,112 @@ def until(deadline: float) -> Iterator[None]:
 
 def check(seconds: float = 0.0) -> None:
     """Refuse to go on where what takes about so many seconds would end after the deadline."""
-    deadline = _deadline.get()
-    if deadline != float("inf") and time.perf_counter() + seconds >= deadline:
+    deadline = _end()
+    if deadline != ENDLESS and time.perf_counter() + seconds >= deadline:
         raise TimeUpError
 
 
 def left() -> float:
     """The seconds that are left."""
-    return _deadline.get() - time.perf_counter()
+    return _end() - time.perf_counter()
+
+
+def _end() -> float:
+    """The deadline of the run, or of the fit between its runs.
+
+    A run has its own, which is no later but for its last certificate.
+    """
+    deadline = _deadline.get()
+    return budget_end() if deadline == ENDLESS else deadline
+
+
+# --- a whole fit -----------------------------------------------------------------------
+
+
+@dataclass
+class Budget:
+    """The time of a fit, all its phases together."""
+
+    deadline: float = ENDLESS
+    interrupted: bool = False
+    """Whether the keyboard ended it."""
+    phase: str = ""
+    """What it has come to."""
+
+
+_budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+@contextmanager
+def budget(seconds: float | None) -> Iterator[Budget]:
+    """Give a fit so many seconds; a fit inside another has no more than that one."""
+    outer = _budget.get()
+    deadline = ENDLESS if seconds is None else time.perf_counter() + seconds
+    own = Budget(deadline if outer is None else min(deadline, outer.deadline))
+    token = _budget.set(own)
+    try:
+        yield own
+    finally:
+        _budget.reset(token)
+        if outer is not None and own.interrupted:
+            outer.deadline, outer.interrupted = own.deadline, True
+
+
+def budget_end() -> float:
+    """When the fit has to end, in seconds of `time.perf_counter`."""
+    own = _budget.get()
+    return ENDLESS if own is None else own.deadline
+
+
+def interrupt() -> None:
+    """End the fit with what it has: the keyboard asked, and every later phase keeps short."""
+    own = _budget.get()
+    if own is not None:
+        own.deadline, own.interrupted = min(own.deadline, time.perf_counter()), True
+
+
+def interrupted() -> bool:
+    """Whether the keyboard has ended the fit."""
+    own = _budget.get()
+    return own is not None and own.interrupted
+
+
+# --- who watches -----------------------------------------------------------------------
+
+
+class Watcher:
+    """Someone who is told what a fit is doing; each method may be left as it is."""
+
+    def phase(self, name: str) -> None:
+        """A phase begins."""
+
+    def step(self, state: Any) -> None:
+        """A solver has taken a step: a `gramian.State`."""
+
+
+_watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched_by(watcher: Watcher | None) -> Iterator[None]:
+    """Tell this one what the fits inside the block do."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def phase(name: str) -> None:
+    """Tell that a phase begins, "the neighbours of 1,000 samples" say."""
+    own, watcher = _budget.get(), _watcher.get()
+    if own is not None:
+        own.phase = name
+    if watcher is not None:
+        watcher.phase(name)
+
+
+def on_step() -> Callable[[Any], None] | None:
+    """What to tell the steps of a solver, None where nobody watches."""
+    watcher = _watcher.get()
+    return None if watcher is None else watcher.step

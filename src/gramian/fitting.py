@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian import clock
 from gramian.outer import minimize
 from gramian.problem import Problem
-from gramian.result import Result
+from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
 
@@ -50,6 +52,8 @@ def solve(
 
 def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
     """Set `result_`, `certificate_` and `n_iter_`, and warn where the run did not converge."""
+    if clock.interrupted() and result.status is not Status.INTERRUPTED:
+        result = replace(result, status=Status.INTERRUPTED)  # in another phase than the solve
     estimator.result_, estimator.certificate_ = result, result.certificate
     estimator.n_iter_ = max(1, result.iterations)
     if not result.status.converged:

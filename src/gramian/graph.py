@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, lobpcg
 
+from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
 from gramian.constraints import whole_number
@@ -190,6 +191,8 @@ def smoothest(
     if m >= n - 2 or n <= 200:
         values, vectors = np.linalg.eigh(L.toarray())
         return values[first : m + first], vectors[:, first : m + first]
+    clock.phase(f"the {m} smoothest waves of a graph of {n:,} points")
+    clock.check()
     rng = generator(random_state)
     if n > FACTORED and not constant and _sums_to_zero(L):
         return _preconditioned(L, m, rng)
@@ -198,7 +201,7 @@ def smoothest(
     try:
         if n > FACTORED:
             top = 2.0 * float(L.diagonal().max())  # no eigenvalue of a Laplacian is larger
-            turned = sp.csc_array(top * sp.eye_array(n) - L)
+            turned = in_time(sp.csc_array(top * sp.eye_array(n) - L))
             values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
             values = top - values
         else:
@@ -239,6 +242,17 @@ def _preconditioned(L: sp.csc_array, m: int, rng: np.random.Generator) -> tuple[
     return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
 
 
+def in_time(matrix: Any) -> LinearOperator:
+    """A symmetric matrix whose products ask the clock first."""
+
+    def product(V: Array) -> Array:
+        clock.check()
+        found: Array = matrix @ V
+        return found
+
+    return LinearOperator(matrix.shape, matvec=product, matmat=product, dtype=float)
+
+
 def _partial_root(laplacian: Any) -> LinearOperator:
     """P̃⁺, P̃ the Laplacian of as many edges as its fill allows: all of them where they are few."""
     n = laplacian.shape[0]
@@ -246,6 +260,7 @@ def _partial_root(laplacian: Any) -> LinearOperator:
     root, _ = sparse_root(PairDistances(np.column_stack(upper.coords), n), -upper.data)
 
     def product(V: Array) -> Array:
+        clock.check()
         columns = V.reshape(n, -1)
         W = root @ root.transposed(columns - columns.mean(axis=0))
         return (W - W.mean(axis=0)).reshape(V.shape)

@@ -1,35 +1,75 @@
 """Estimators that can be saved to a file, and read back without running anything from it.
 
-Those of gramian, and pipelines of them with scikit-learn's `SimpleImputer`, `StandardScaler` and
+Those of gramian, and pipelines of them with scikit-learn's `SimpleImputer`, `StandardScaler`,
+`MinMaxScaler`, `RobustScaler`, `PCA`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer` and
 `KNeighborsClassifier`, which go before and after a learned metric.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import storage
+from gramian import clock, storage
+from gramian.encoders import DateEncoder
 from gramian.storage import StoredFileError
 
 FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 
 
+FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
+"""Methods that `time_limit` is the limit of, all their phases together."""
+
+
+def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with the estimator's `time_limit` for everything it does."""
+
+    @wraps(method)
+    def timed(self: Any, *given: Any, **named: Any) -> Any:
+        limit = getattr(self, "time_limit", None)
+        known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
+        with clock.budget(float(limit) if known else None) as budget:  # type: ignore[arg-type]
+            try:
+                return method(self, *given, **named)
+            except clock.TimeUpError:
+                raise TimeoutError(
+                    f"the time limit of {limit:g} s ended before {type(self).__name__} had "
+                    f"anything to keep, at {budget.phase or 'its start'}: raise time_limit"
+                ) from None
+
+    return timed
+
+
 class Kept:
-    """A mixin for estimators: `save`, what `load` needs, and `report`."""
+    """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         storage.storable(cls)
+        for name in FITS:
+            if name in vars(cls):
+                setattr(cls, name, _in_time(vars(cls)[name]))
 
     def save(self, path: str | Path) -> None:
         """Save the fitted estimator as arrays and JSON; `gramian.load` reads it back.
@@ -75,8 +115,8 @@ def save(estimator: Any, path: str | Path) -> None:
     Parameters
     ----------
     estimator : a fitted estimator
-        Beside gramian's own a Pipeline of them, SimpleImputer, StandardScaler and
-        KNeighborsClassifier.
+        Beside gramian's own a Pipeline of them with SimpleImputer, StandardScaler, MinMaxScaler,
+        RobustScaler, PCA, OneHotEncoder, OrdinalEncoder, ColumnTransformer, KNeighborsClassifier.
     path : str or Path
     """
     check_is_fitted(estimator)
@@ -109,24 +149,43 @@ def load(path: str | Path) -> Any:
 
 # --- what stands before and after our estimators ---------------------------------------
 
-SCALER = ("mean_", "var_", "scale_", "n_samples_seen_", "n_features_in_", "feature_names_in_")
+SEEN = ("n_samples_seen_", "n_features_in_", "feature_names_in_")
+
+FITTED: dict[type, tuple[str, ...]] = {
+    StandardScaler: ("mean_", "var_", "scale_", *SEEN),
+    MinMaxScaler: ("min_", "scale_", "data_min_", "data_max_", "data_range_", *SEEN),
+    RobustScaler: ("center_", "scale_", *SEEN),
+    PCA: (
+        "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_",
+        "mean_", "n_components_", "n_samples_", "noise_variance_", *SEEN,
+    ),
+}  # fmt: skip
+"""What a fitted step has of plain attributes, all of them public."""
+
+NUMBERS = {"float64": np.float64, "float32": np.float32}
+"""The types that encoders may give."""
+
+DAY = "1970-01-01"
+
+
+def _plain_parts(step: Any) -> dict[str, Any]:
+    fitted = {name: getattr(step, name) for name in FITTED[type(step)] if hasattr(step, name)}
+    return {"options": step.get_params(deep=False), "fitted": fitted}
+
+
+def _plain(cls: type) -> Callable[..., Any]:
+    def made(options: dict[str, Any], fitted: dict[str, Any]) -> Any:
+        step = cls(**options)
+        for name in FITTED[cls]:
+            if name in fitted:
+                setattr(step, name, fitted[name])
+        return step
+
+    return made
 
 
 def _pipeline(steps: list[Any]) -> Pipeline:
     return Pipeline([(str(name), step) for name, step in steps])
-
-
-def _scaler_parts(scaler: StandardScaler) -> dict[str, Any]:
-    fitted = {name: getattr(scaler, name) for name in SCALER if hasattr(scaler, name)}
-    return {"options": scaler.get_params(), "fitted": fitted}
-
-
-def _scaler(options: dict[str, Any], fitted: dict[str, Any]) -> StandardScaler:
-    scaler = StandardScaler(**options)
-    for name in SCALER:
-        if name in fitted:
-            setattr(scaler, name, fitted[name])
-    return scaler
 
 
 def _neighbours_parts(model: KNeighborsClassifier) -> dict[str, Any]:
@@ -151,7 +210,93 @@ def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImpu
     return imputer
 
 
+def _encoder_parts(encoder: Any) -> dict[str, Any]:
+    options = encoder.get_params()
+    if options.get("min_frequency") is not None or options.get("max_categories") is not None:
+        raise StoredFileError(
+            "an encoder that joins rare categories cannot be kept: leave that out"
+        )
+    del options["categories"]  # those of the fit are kept, whichever way they came
+    options["dtype"] = np.dtype(options["dtype"]).name
+    names = getattr(encoder, "feature_names_in_", None)
+    return {"options": options, "categories": list(encoder.categories_), "names": names}
+
+
+def _encoder(cls: type) -> Callable[..., Any]:
+    def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
+        """Fitted to rows that have every category, it has them again."""
+        options = {**options, "dtype": NUMBERS[options["dtype"]]}
+        most = max(len(own) for own in categories)
+        rows = np.empty((most, len(categories)), dtype=object)
+        for column, own in enumerate(categories):
+            rows[:, column] = [own[min(k, len(own) - 1)] for k in range(most)]
+        encoder = cls(categories=categories, **options).fit(rows)
+        if names is not None:
+            encoder.feature_names_in_ = names
+        return encoder
+
+    return made
+
+
+def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
+    options = columns.get_params(deep=False)
+    kept = ("remainder", "sparse_threshold", "verbose_feature_names_out")
+    if not isinstance(options["remainder"], str) or options["transformer_weights"] is not None:
+        raise StoredFileError("a ColumnTransformer is kept with remainder 'drop' or 'passthrough'")
+    steps = [
+        [name, step, _column_names(chosen)]
+        for name, step, chosen in columns.transformers_
+        if name != "remainder"
+    ]
+    return {
+        "options": {name: options[name] for name in kept},
+        "steps": steps,
+        "width": columns.n_features_in_,
+        "names": getattr(columns, "feature_names_in_", None),
+    }
+
+
+def _column_names(chosen: Any) -> list[Any]:
+    if isinstance(chosen, (slice, str)) or callable(chosen):
+        raise StoredFileError("the columns of a ColumnTransformer are kept as lists: name them so")
+    return [part.item() if isinstance(part, np.generic) else part for part in chosen]
+
+
+def _columns(options: dict[str, Any], steps: list[Any], width: int, names: Any) -> Any:
+    """Fitted to one row by steps that stay as they are."""
+    row = np.zeros((1, int(width)), dtype=object)
+    known = None if names is None else [str(name) for name in names]
+    for _, step, chosen in steps:
+        places = [known.index(c) if isinstance(c, str) and known else int(c) for c in chosen]
+        row[0, places] = _a_row(step, len(places))
+    given = row if known is None else import_module("pandas").DataFrame(row, columns=known)
+    frozen = [
+        (str(name), step if isinstance(step, str) else FrozenEstimator(step), chosen)
+        for name, step, chosen in steps
+    ]
+    made = ColumnTransformer(frozen, **options)
+    made.fit(given)
+    made.transformers_ = [
+        (name, step.estimator if isinstance(step, FrozenEstimator) else step, chosen)
+        for name, step, chosen in made.transformers_
+    ]
+    made.transformers = [(name, step, chosen) for name, step, chosen in steps]
+    return made
+
+
+def _a_row(step: Any, width: int) -> list[Any]:
+    """Cells that a fitted step takes."""
+    first = step[0] if isinstance(step, Pipeline) else step
+    if hasattr(first, "categories_"):
+        return [own[0] for own in first.categories_]
+    return [DAY if isinstance(first, DateEncoder) else 0.0] * width
+
+
 storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
 storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
-storage.storable_as(StandardScaler, _scaler_parts, _scaler)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)
+storage.storable_as(ColumnTransformer, _columns_parts, _columns)
+for _encodes in (OneHotEncoder, OrdinalEncoder):
+    storage.storable_as(_encodes, _encoder_parts, _encoder(_encodes))
+for _scales in FITTED:
+    storage.storable_as(_scales, _plain_parts, _plain(_scales))

@@ -27,6 +27,13 @@ def pyplot() -> Any:
         raise ImportError("plots need matplotlib: pip install 'gramian[plot]'") from error
 
 
+def shown_once(figure: Any) -> Any:
+    """The figure, which a notebook shows where it is returned, and not again at the cell's end."""
+    if "inline" in str(import_module("matplotlib").get_backend()):
+        pyplot().close(figure)
+    return figure
+
+
 def unfolding(
     points: Array, shares: Array, edges: Indices | None, color: ArrayLike | None, title: str
 ) -> Any:
@@ -39,7 +46,7 @@ def unfolding(
     scatter(left, points[:, :3] if solid else flat(points), edges=edges, color=color)
     left.set_title(title)
     spectrum(right, shares)
-    return figure
+    return shown_once(figure)
 
 
 def scatter(
@@ -115,7 +122,7 @@ def before_and_after(
         axes.scatter(*points.T, s=size, linewidths=0, color=[f"C{k % 10}" for k in values])
         kept = [f"{name}s kept {_kept(name, values, pairs):.0%}" for name, pairs in links.items()]
         axes.set_title(f"{title}\n{', '.join(kept)}")
-    return figure
+    return shown_once(figure)
 
 
 LINK_STYLES = {"must-link": ("-", "0.3"), "cannot-link": (":", "C3")}

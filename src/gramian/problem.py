@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gramian import html
 from gramian.backends.arrays import HOST, Place, host
 from gramian.constrained import Constraint, Constraints
 from gramian.domains import Domain, PSDCone
@@ -76,6 +77,12 @@ class Problem:
         if self.constraints:
             domain = f"{self.conditions or 'l ≤ 𝒜(M) ≤ u'}, {domain}"
         return f"min {self.formula}  subject to {domain}"
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        constraints = sum(constraint.map.size for constraint in self.constraints) or None
+        told = {"problem": self.displayed, "order of M": self.order, "constraints": constraints}
+        return html.facts(self.name, told)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.displayed}  (order {self.order})"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import html
 from gramian.certificate import Certificate
 from gramian.storage import storable
 
@@ -154,6 +155,18 @@ class Result:
         return (
             f"<Result of {self.problem} by {self.solver}: {self.status.name}, F = {self.value:.6g}>"
         )
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        told = {
+            "how it ended": self.status.sentence,
+            "certificate": str(self.certificate),
+            "methods that ran": " → ".join(self.route),
+            "rank of M": self.rank,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+        return html.facts(f"{self.problem} by {self.solver}", told)
 
     def __str__(self) -> str:
         went = "" if self.route in ((), (self.solver,)) else f" ({' → '.join(self.route)})"

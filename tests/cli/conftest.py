@@ -26,6 +26,7 @@ def folder(tmp_path, monkeypatch):
     roll = make_swiss_roll(120, random_state=0)[0]
     pd.DataFrame(roll, columns=list("xyz")).to_csv("points.csv", index=False)
     np.savetxt("same.csv", [[0, 1], [1, 2], [5, 9]], fmt="%d", delimiter=",")
+    np.savetxt("apart.csv", [[0, 60], [5, 80]], fmt="%d", delimiter=",")
     ratings().to_csv("ratings.csv", index=False)
     A = np.random.default_rng(0).standard_normal((30, 30))
     np.save("kernel.npy", A @ A.T)

@@ -211,6 +211,7 @@ def test_samples_to_test_on_go_by_name(scaled, run, folder):
 def test_links_go_both_ways(run, folder):
     links = pd.read_csv("same.csv", header=None, names=["a", "b"])
     cluster = ("cluster", "points.csv", "--clusters", 2, "--must-link", "l.csv", "--out", "c.csv")
+    cluster = (*cluster, "--cannot-link", "apart.csv")
     links.to_csv("l.csv", index=False)
     assert run(*cluster)[0] == 0
     expected = pd.read_csv("c.csv")

@@ -22,7 +22,7 @@ from tests.cli.data import FLOWERS, ratings
 LINES = {
     "metric": "metric flowers.csv --label species --test other.csv",
     "embed": "embed points.csv",
-    "cluster": "cluster points.csv --clusters 2 --must-link same.csv",
+    "cluster": "cluster points.csv --clusters 2 --must-link same.csv --cannot-link apart.csv",
     "complete": "complete ratings.csv",
     "recommend": "recommend alice --model ratings.gramian",
     "transform": "transform new.csv --model flowers.gramian",
@@ -35,7 +35,7 @@ LINES = {
     "demo": "demo",
 }
 INPUTS = {
-    *("flowers.csv", "other.csv", "points.csv", "same.csv", "ratings.csv", "new.csv"),
+    *("flowers.csv", "other.csv", "points.csv", "same.csv", "apart.csv", "ratings.csv", "new.csv"),
     *("kernel.npy", "correlations.csv", "W.npy", "flowers.gramian", "ratings.gramian"),
     "cut.dat-s",
 }

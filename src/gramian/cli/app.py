@@ -90,7 +90,7 @@ def run() -> None:
         complain(wrong.format_message())
         sys.exit(BAD_INPUT)
     except (click.Abort, KeyboardInterrupt):
-        complain("interrupted")
+        complain("interrupted before there was anything to keep: nothing was written")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read the output has gone
@@ -106,7 +106,9 @@ def _sentence(wrong: Exception) -> str:
     """What went wrong; of the system's errors the file and the reason, not the number."""
     if isinstance(wrong, OSError) and wrong.filename and wrong.strerror:
         return f"{wrong.filename}: {wrong.strerror[0].lower()}{wrong.strerror[1:]}"
-    return str(wrong)
+    from gramian.cli.output import spelled
+
+    return spelled(str(wrong))
 
 
 def _of_the_input(wrong: Exception) -> bool:

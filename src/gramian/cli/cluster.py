@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import webbrowser
 from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from sklearn.pipeline import Pipeline
 
+import gramian as gm
 from gramian.cli.options import (
     FILE,
     Run,
@@ -20,11 +25,13 @@ from gramian.cli.options import (
     run_options,
     standardize_option,
 )
-from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
-from gramian.cli.samples import deliver, free, last, note_scales, prepared, samples
-from gramian.files import read_pairs
+from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepared, samples
+from gramian.explorer import Page, Session
+from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.verdict import verdict_of_kernel
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
@@ -32,13 +39,19 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 @click.command(cls=Writing)
 @input_options
 @click.option("--clusters", type=int, help="How many; the number of labels unless told.")
-@click.option("--must-link", type=FILE, help="Pairs of row numbers (from 0) that belong together.")
-@click.option("--cannot-link", type=FILE, help="Pairs of row numbers that belong apart.")
+@click.option("--must-link", type=FILE, help="Pairs that belong together: row numbers, or ids.")
+@click.option("--cannot-link", type=FILE, help="Pairs that belong apart.")
 @click.option("--label", metavar="COLUMN", help="Labels, empty where they are not known.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="npkl", show_default=True, help="Model."
 )
 @click.option("--neighbors", type=int, default=10, show_default=True, help="Of each sample.")
+@click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Work on a page of this machine: draw the links there. Ctrl-C ends it, and writes.",
+)
 @standardize_option
 @missing_option
 @out_option
@@ -53,28 +66,34 @@ def cluster(
     label: str | None,
     method: str,
     neighbors: int,
+    opened: bool,
     standardize: bool,
     missing: str,
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
     """Cluster the samples of FILE by a kernel that keeps what is known of some pairs.
 
-    A file of pairs has two row numbers a line, counted from 0 without the header.
+    A file of pairs has two row numbers a line, counted from 0 without the header; with --id it has
+    two ids.
 
     \b
     Example:
       gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
-    if missing == "drop" and (must_link or cannot_link):
-        raise click.UsageError("without some rows the numbers in the files of links would shift")
-    given = samples(file, label, drop, ids, format, missing=missing, unknown=True)
+    if missing == "drop" and (must_link or cannot_link) and ids is None:
+        raise click.UsageError(
+            "without some rows the numbers in the files of links would shift: name the rows by --id"
+        )
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=True)
     y = given.y if label is not None else None
-    links = {"must_link": _pairs(must_link), "cannot_link": _pairs(cannot_link)}
-    if y is None and not any(pairs is not None for pairs in links.values()):
+    known = next(iter(given.ids.values()), None)
+    links = {"must_link": _pairs(must_link, known), "cannot_link": _pairs(cannot_link, known)}
+    if y is None and not opened and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
             "a column of some labels"
@@ -85,24 +104,36 @@ def cluster(
     with bad_input():
         names, codes = (None, None) if y is None else known_labels(y)
         estimator = METHODS[method](n_clusters=clusters, n_neighbors=neighbors, **run.parameters())
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         fitted = last(model)
+        if opened:
+            _work_on(model, given, links, codes, clusters, run, out, str(file))
+            return
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
+        _refuse_one_cluster(fitted)
+        verdict = run.judged(
+            fitted.result_.status, lambda: verdict_of_kernel(fitted, fitted.X_fit_, codes)
+        )
     if out is not None:
         called = _majority(names, codes, fitted.labels_)
         cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
-        columns = [str(c) for c in getattr(X, "columns", [f"x{k}" for k in range(X.shape[1])])]
-        extra = {} if y is None else {given.label: y}
+        plain = X.drop(columns=list(given.encoded)) if given.encoded else X
+        columns = [str(c) for c in getattr(plain, "columns", [f"x{k}" for k in range(X.shape[1])])]
+        extra = {name: X[name].to_numpy(dtype=str) for name in given.encoded}
+        extra |= {} if y is None else {given.label: y}
         extra[free("cluster", {*columns, *given.ids, *extra})] = cluster
-        deliver(out, _dense(X), columns, first=given.ids, extra=extra)
+        deliver(out, _dense(plain), columns, first=given.ids, extra=extra)
     if plot is not None:
         draw(fitted.plot(), plot)
     show(
         "cluster",
         {
+            **judgement(verdict),
             "file": str(file),
             "samples": X.shape[0],
             "features": X.shape[1],
@@ -113,13 +144,62 @@ def cluster(
             "links_kept": _kept(fitted),
             "sizes": np.bincount(fitted.labels_, minlength=fitted.n_clusters_),
             "labels_of_the_clusters": _majority(names, codes, fitted.labels_),
-            **run.keep(model),
+            **run.keep(model, verdict=verdict),
             "out": out,
             "plot": plot,
         },
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _work_on(
+    model: Any,
+    given: Samples,
+    links: dict[str, Any],
+    codes: Any,
+    clusters: int | None,
+    run: Run,
+    out: Path | None,
+    title: str,
+) -> None:
+    """Serve a page until Ctrl-C, then write what was made there."""
+    steps = model[:-1].fit(given.X) if isinstance(model, Pipeline) else None
+    X = given.X if steps is None else steps.transform(given.X)
+    count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
+    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    session = Session(X, count, last(model), names)
+    for kind in ("must", "cannot"):
+        for i, j in links[f"{kind}_link"] if links[f"{kind}_link"] is not None else []:
+            session.add(int(i), int(j), kind)
+    for row in [] if codes is None else np.flatnonzero(codes >= 0):
+        session.mark(int(row), str(codes[row]))
+
+    def save(path: Path) -> None:
+        fitted = session.fitted
+        gm.save(fitted if steps is None else Pipeline([*steps.steps, ("kernel", fitted)]), path)
+
+    page = Page(session, title=title, save=save)
+    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+    webbrowser.open(page.url)
+    page.wait()
+    if out is not None:
+        names = [str(k) for k in range(session.size)] if session.names is None else session.names
+        told = {"sample": np.array(names), "cluster": np.array(session.called())}
+        deliver(out, np.empty((session.size, 0)), [], first=told)
+    if run.model is not None and session.fitted is not None:
+        save(run.model)
+    show(
+        "cluster",
+        {
+            "verdict": session.verdict(),
+            "links": len(session.links),
+            "certificate": session.state()["certificate"],
+            "model": run.model if session.fitted is not None else None,
+            "out": out,
+        },
+        as_json=run.as_json,
+    )
 
 
 def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -134,15 +214,50 @@ def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     return names, codes
 
 
-def _pairs(file: Path | None) -> NDArray[np.int64] | None:
+def _refuse_one_cluster(fitted: Any) -> None:
+    """Nothing parts the samples of a connected graph where no two are known to belong apart."""
+    parts = connected_components(fitted.laplacian_, directed=False)[0]
+    if len(fitted.links_.cannot) == 0 and fitted.n_clusters_ > 1 and parts < fitted.n_clusters_:
+        raise click.ClickException(
+            "pairs that belong together are kept best by one cluster of all: say what belongs "
+            "apart with --cannot-link, a file of such pairs (or --label with two classes)"
+        )
+
+
+def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | None:
     if file is None:
         return None
+    if ids is not None:
+        found = _by_id(file, ids)
+        if found is not None:
+            return found
     pairs, weights = read_pairs(file)
     if weights is not None:
         raise click.ClickException(f"{file} has three columns, where two row numbers belong")
     if not len(pairs):
         raise click.ClickException(f"{file} has no pairs")
     return pairs
+
+
+def _by_id(file: Path, ids: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Pairs of ids as row numbers; None where they are not of ids but row numbers themselves."""
+    first, second, _ = read_ratings(file, rated=False)
+    pairs = np.column_stack([first.astype(str), second.astype(str)])
+    place = {str(name): row for row, name in enumerate(ids.tolist())}
+    if len(place) < len(ids):
+        raise click.ClickException("links go by --id, and two rows have the same: name rows apart")
+    known = np.array([[cell in place for cell in pair] for pair in pairs])
+    if len(pairs) > 1 and not known[0].any():  # a header
+        pairs, known = pairs[1:], known[1:]
+    if not known.any() and first.dtype.kind == "i":
+        note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
+        return None
+    if not known.all():
+        unknown = str(pairs[~known][0])
+        near = difflib.get_close_matches(unknown, place, n=2)
+        hint = f": did you mean {' or '.join(near)}?" if near else ""
+        raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
+    return np.array([[place[cell] for cell in pair] for pair in pairs], dtype=np.int64)
 
 
 def _kept(fitted: Any) -> str:

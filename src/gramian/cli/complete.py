@@ -9,13 +9,15 @@ from typing import Any
 import click
 import numpy as np
 
+from gramian import clock
 from gramian.cli.options import FILE, FORMATS, Run, out_option, run_options
-from gramian.cli.output import bad_input, leave, note, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
-from gramian.cli.ratings import columns_to_fit, split_names
+from gramian.cli.ratings import columns_to_fit, split_names, wide_ratings
 from gramian.cli.samples import deliver
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.files import read_ratings
+from gramian.verdict import verdict_of_completion
 
 METHODS: dict[str, Any] = {
     "nuclear": NuclearCompletion,
@@ -45,6 +47,11 @@ CONNECT = "10 s"
 )  # fmt: skip
 @click.option("--lam", type=float, help="Weight of the nuclear norm; found unless told.")
 @click.option(
+    "--wide",
+    is_flag=True,
+    help="FILE has a row for each user, named by its first column, and a column for each item.",
+)
+@click.option(
     "--duplicates", type=click.Choice(["error", "mean", "last"]), default="error",
     show_default=True, help="What to do with a pair rated twice.",
 )  # fmt: skip
@@ -62,6 +69,7 @@ def complete(
     format: str | None,
     method: str,
     lam: float | None,
+    wide: bool,
     duplicates: str,
     scheduler: str | None,
     out: Path | None,
@@ -87,9 +95,18 @@ def complete(
     if scheduler is not None:
         _complete_there(run, str(file), scheduler, (columns, format, out), method, lam, duplicates)
         return
-    names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
-    asked = None if names is None else [str(name) for name in names]
-    rows, cols, values = read_ratings(file, columns=asked, format=format)
+    if wide and columns is not None:
+        raise click.UsageError("--columns goes with a rating a line, and --wide is a user a line")
+    clock.phase(f"reading {file}")
+    if wide:
+        names, (rows, cols, values) = None, wide_ratings(file, format)
+    else:
+        names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
+        asked = None if names is None else [str(name) for name in names]
+        rows, cols, values = read_ratings(file, columns=asked, format=format)
+    if np.ptp(values) == 0 and method != "implicit":
+        note(f"every rating is {values[0]:g}, which any constant predicts: what users did (clicks, "
+             "purchases) is learned by --method implicit")  # fmt: skip
     if rows.size > 1 and np.unique(rows).size == rows.size:
         note("every user has one rating only: are these the right columns? --columns names them")
     with bad_input():
@@ -98,6 +115,9 @@ def complete(
         )
         run.fit(model, (rows, cols, values))
         model.columns_ = names
+        verdict = run.judged(
+            model.result_.status, lambda: verdict_of_completion(model, rows, cols, values)
+        )
     fitted = model.predict((rows, cols))
     if out is not None:
         both = np.column_stack([values, fitted])
@@ -106,6 +126,7 @@ def complete(
     show(
         "complete",
         {
+            **judgement(verdict),
             "file": str(file),
             "ratings": values.size,
             "users": len(model.row_ids_),
@@ -115,7 +136,7 @@ def complete(
             "lambda": model.lam_,
             **outcome(model.result_, model.certificate_, run.seconds),
             **_errors(method, path, fitted - values),
-            **run.keep(model),
+            **run.keep(model, verdict=verdict),
             "out": out,
         },
         as_json=run.as_json,

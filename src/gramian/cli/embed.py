@@ -17,11 +17,12 @@ from gramian.cli.options import (
     run_options,
     standardize_option,
 )
-from gramian.cli.output import bad_input, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import deliver, last, note_scales, prepared, refuse_one_array, samples
 from gramian.graph import CONNECT
 from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.verdict import verdict_of_embedding
 
 METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": RegMVU}
 
@@ -58,6 +59,7 @@ def embed(
     out: Path | None,
     plot: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
@@ -67,7 +69,7 @@ def embed(
     Example:
       gramian embed points.csv --out places.csv --plot places.png
     """
-    given = samples(file, label, drop, ids, format, missing=missing)
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
     X, y = given.X, given.y
     refuse_one_array(out, [*given.ids, *([] if y is None else [given.label])])
     if method == "colored-mvu" and y is None:
@@ -82,9 +84,12 @@ def embed(
             connect=connect,
             **run.parameters(),
         )
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         run.fit(model, X, y)
     fitted = last(model)
+    verdict = run.judged(fitted.result_.status, lambda: verdict_of_embedding(fitted, fitted.X_fit_))
     if out is not None:
         extra = None if y is None else {given.label: y}
         names = list(fitted.get_feature_names_out())
@@ -94,6 +99,7 @@ def embed(
     show(
         "embed",
         {
+            **judgement(verdict),
             "file": str(file),
             "samples": X.shape[0],
             "features": X.shape[1],
@@ -102,7 +108,7 @@ def embed(
             "variance_kept": fitted.explained_variance_ratio_[:components],
             "largest_edge_error": fitted.edge_error_,
             "parts_of_the_graph": fitted.graph_.n_parts,
-            **run.keep(model, X, y),
+            **run.keep(model, X, y, verdict),
             "out": out,
             "plot": plot,
         },

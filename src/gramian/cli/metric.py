@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian.cli.options import Run, input_options, missing_option, out_option, run_options
-from gramian.cli.output import bad_input, leave, outcome, show
+from gramian import clock
+from gramian.cli.options import FILE, Run, input_options, missing_option, out_option, run_options
+from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.report.families import voted
+from gramian.verdict import of_errors, verdict_of_metric, wrong_rows
 
 METHODS: dict[str, Any] = {
     "kta": KTA,
@@ -37,7 +39,7 @@ METHODS: dict[str, Any] = {
 )
 @click.option("--components", type=int, help="Directions to keep; all unless told.")
 @click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
-@click.option("--test", type=click.Path(path_type=Path), help="Labelled samples to test on.")
+@click.option("--test", type=FILE, help="Labelled samples to test on.")
 @click.option(
     "--standardize/--as-is", default=True, show_default=True,
     help="Bring every column to mean 0 and variance 1 first.",
@@ -57,6 +59,7 @@ def metric(
     missing: str,
     out: Path | None,
     drop: tuple[str, ...],
+    encode: tuple[str, ...],
     ids: str | None,
     format: str | None,
 ) -> None:
@@ -70,23 +73,41 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    given = samples(file, label, drop, ids, format, missing=missing)
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
     X, y = given.X, classes_of(given, file)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
     with bad_input():
         estimator = METHODS[method](n_components=components, **run.parameters())
-        model = prepared(X, estimator, standardize=standardize, missing=missing)
+        model = prepared(
+            X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+        )
         run.fit(model, X, y)
         whole = _with_classifier(model, X, y, neighbors)
-        errors = {
-            "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
-            "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
-        }
-        if test is not None:
-            there = samples(test, label, drop, ids, None, missing=missing)
-            errors |= _tested(whole, _alike(there.X, X, test), classes_of(there, test), X, y)
-    fitted = last(model)
+        fitted = last(model)
+        errors = {}
+        with run.after():
+            clock.phase("the errors of k-NN")
+            errors = {
+                "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
+                "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
+            }
+        if test is None:
+            verdict = run.judged(
+                fitted.result_.status,
+                lambda: verdict_of_metric(model, X, y, k=neighbors, seconds=run.seconds),
+            )
+        else:
+            there = samples(
+                test, label, drop, ids, None, missing=missing, encode=list(given.encoded)
+            )
+            given_classes = classes_of(there, test)
+            wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
+            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}")
+            errors |= {
+                "test_error_before": float(np.mean(wrong[:, 0])),
+                "test_error_after": float(np.mean(wrong[:, 1])),
+            }
     if out is not None:
         mapped = model.transform(X)
         names = list(fitted.get_feature_names_out())
@@ -94,6 +115,7 @@ def metric(
     show(
         "metric",
         {
+            **judgement(verdict),
             "file": str(file),
             "samples": len(y),
             "features": X.shape[1],
@@ -102,7 +124,7 @@ def metric(
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
-            **run.keep(whole, X, y),
+            **run.keep(whole, X, y, verdict),
             "out": out,
         },
         as_json=run.as_json,
@@ -137,20 +159,6 @@ def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
 def _before(model: Any, X: Any) -> Any:
     """The samples as they reach the metric."""
     return model[:-1].transform(X) if isinstance(model, Pipeline) else X
-
-
-def _tested(
-    whole: Pipeline, X: Any, y: NDArray[Any], train: Any, classes: NDArray[Any]
-) -> dict[str, float]:
-    """Errors of k-NN on other samples, without the metric and with it."""
-    plain = whole[:-2] if len(whole.steps) > 2 else None
-    classifier = KNeighborsClassifier(whole[-1].n_neighbors)
-    classifier.fit(train if plain is None else plain.transform(train), classes)
-    before = classifier.predict(X if plain is None else plain.transform(X))
-    return {
-        "test_error_before": float(np.mean(before != y)),
-        "test_error_after": float(np.mean(whole.predict(X) != y)),
-    }
 
 
 def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:

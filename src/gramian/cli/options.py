@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,14 +19,40 @@ import click
 from sklearn.pipeline import Pipeline
 
 import gramian as gm
+from gramian import clock
 from gramian.cli.output import note
 from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
 from gramian.persistence import Kept
 from gramian.report import report_estimator
 from gramian.storage import replacing
+from gramian.verdict import Verdict, untested
 
-FILE = click.Path(path_type=Path)
-FORMATS = ("csv", "tsv", "parquet", "npz", "npy", "svmlight", "matrix market")
+
+class Input(click.Path):
+    """A file to read; - is standard input, kept in a file of its own for as long as it takes."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        if str(value) != "-":
+            named: Path = Path(os.fsdecode(super().convert(value, param, ctx)))
+            return named
+        folder = tempfile.TemporaryDirectory()
+        if ctx is not None:
+            ctx.call_on_close(folder.cleanup)
+        path = Path(folder.name) / "stdin"
+        with open(path, "wb") as copy:
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+        return path
+
+
+FILE = Input(path_type=Path)
+FORMATS = (
+    *("csv", "tsv", "excel", "json lines", "parquet", "feather"),
+    *("npz", "npy", "svmlight", "matrix market"),
+)
+
+
+SLOW = 30.0
+"""Seconds of a fit beyond which no second one is made unasked."""
 
 
 class Tolerance(click.ParamType):
@@ -43,13 +73,16 @@ class Run:
     tol: float | str | None
     time_limit: float | None
     seed: int
-    progress: bool
+    progress: bool | None
     checkpoint: Path | None
     model: Path | None
     report: Path | None
     as_json: bool
+    verdict: bool | None = None
     seconds: float = 0.0
     """What the fit took, all its solves together."""
+    interrupted: bool = False
+    """Whether the keyboard ended what came after it."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of an estimator."""
@@ -58,7 +91,6 @@ class Run:
             "rank": self.rank,
             "time_limit": self.time_limit,
             "random_state": self.seed,
-            "progress": self.progress,
         }
         return given if self.tol is None else {**given, "tol": self.tol}
 
@@ -73,21 +105,53 @@ class Run:
         self.seconds = time.perf_counter() - started
         return fitted
 
-    def keep(self, model: Any, X: Any = None, y: Any = None) -> dict[str, Path | None]:
+    @contextmanager
+    def after(self) -> Iterator[None]:
+        """Around what is told of a fit and not needed to keep it: Ctrl-C goes on to keeping."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True
+
+    def judged(self, status: gm.Status, judge: Callable[[], Verdict]) -> Verdict:
+        """The verdict, in what is left of the time; Ctrl-C does without it."""
+        if self.verdict is False:
+            return untested("--no-verdict")
+        if status in (gm.Status.INTERRUPTED, gm.Status.TIME_LIMIT) or self.interrupted:
+            return untested("the time was up")
+        if self.verdict is None and self.seconds > SLOW:
+            return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
+        left = None if self.time_limit is None else max(self.time_limit - self.seconds, 1e-3)
+        ended = suppress(clock.TimeUpError, TimeoutError)
+        with self.after(), clock.budget(left), ended, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are of fits to parts
+            return judge()
+        return untested("the time was up")
+
+    def keep(
+        self, model: Any, X: Any = None, y: Any = None, verdict: Verdict | None = None
+    ) -> dict[str, Path | None]:
         """Save the model and write the report that are asked for; says where."""
         if self.model is not None:
+            clock.phase(f"saving {self.model}")
             gm.save(model, self.model)
         if self.report is not None:
-            write_report(model, self.report, X, y)
+            clock.phase(f"writing {self.report}")
+            write_report(model, self.report, X, y, verdict=verdict)
         return {"model": self.model, "report": self.report}
 
 
 def write_report(
-    model: Any, path: Path, X: Any = None, y: Any = None, more: Sequence[Any] = ()
+    model: Any,
+    path: Path,
+    X: Any = None,
+    y: Any = None,
+    more: Sequence[Any] = (),
+    verdict: Verdict | None = None,
 ) -> None:
     """The page of the estimator in a pipeline, of samples as they reach it."""
     estimator, X = learned(model, X)
-    report_estimator(estimator, path, X, y, more)
+    report_estimator(estimator, path, X, y, more, verdict=verdict)
 
 
 def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
@@ -106,10 +170,15 @@ def warnings_as_notes() -> Iterator[None]:
         yield
     told = {str(one.message) for one in caught if issubclass(one.category, UserWarning)}
     for sentence in sorted(told):
-        if "did not converge" not in sentence:
+        if not any(words in sentence for words in ("did not converge", "distinct clusters")):
             note(sentence)
 
 
+progress_option = click.option(
+    "--progress/--no-progress",
+    default=None,
+    help="Say what is done; on a terminal unless not.",
+)
 report_option = click.option(
     "--report", type=PAGE, help="Write a page about it to this .html file."
 )
@@ -123,13 +192,17 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--tol", type=Tolerance(), help="Certified relative gap to stop at."),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
-        click.option("--progress", is_flag=True, help="Show a progress bar."),
+        progress_option,
         click.option(
             "--checkpoint", type=Folder(), metavar="FOLDER",
             help="Keep the best so far there; the same command goes on after a kill.",
         ),
         click.option("--model", type=MODEL, help="Save the model to this .gramian file."),
         report_option,
+        click.option(
+            "--verdict/--no-verdict", default=None,
+            help=f"Test on what is held out, by more fits; where one takes {SLOW:.0f} s, if asked.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
 
@@ -149,11 +222,17 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
     options = [
         click.argument("file", type=FILE),
         click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
-        click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out."),
+        click.option(
+            "--drop", multiple=True, metavar="COLUMN,…", help="Leave columns out; may come again."
+        ),
+        click.option(
+            "--encode", multiple=True, metavar="COLUMN,…",
+            help="Columns of categories or dates to turn into numbers; all: every one of text.",
+        ),
         click.option(
             "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in --out."
         ),
-    ]
+    ]  # fmt: skip
     for option in reversed(options):
         command = option(command)
     return command

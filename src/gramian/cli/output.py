@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,8 +28,25 @@ def note(sentence: str) -> None:
     )
 
 
+@contextmanager
+def noted() -> Iterator[None]:
+    """Tell what files are warned of, once each."""
+    told: set[str] = set()
+
+    def tell(message: Any, category: type, *where: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning) and str(message) not in told:
+            told.add(str(message))
+            note(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = tell
+        yield
+
+
 SPELLED = {
     'pass duplicates="mean" or "last"': "pass --duplicates mean or --duplicates last",
+    "time_limit": "--time-limit",
     "n_neighbors": "--neighbors",
     "n_components": "--components",
     "n_clusters": "--clusters",
@@ -64,10 +82,14 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
         click.echo(json.dumps(_plain(told), allow_nan=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    console.print(Text(title, style="bold"))
+    console.print(Text(title, style="bold cyan"))
     width = max((len(name) for name in facts), default=0)
     for name, value in facts.items():
-        if value is not None:
+        if name == "held_out":  # the verdict has said it
+            continue
+        if name == "verdict":
+            console.print(Text(f"  {value}", style="bold"))
+        elif value is not None:
             label = name.replace("_", " ")
             console.print(Text(f"  {label:<{width}}  ", style="cyan") + Text(_words(value)))
     if rows is not None:
@@ -92,6 +114,13 @@ def outcome(
         "iterations": result.iterations,
         "seconds": result.seconds if seconds is None else seconds,
     }
+
+
+def judgement(verdict: Any) -> dict[str, Any]:
+    """The verdict, and the figures in it."""
+    figures = {"measure": verdict.measure, "before": verdict.before, "after": verdict.after}
+    told = {**figures, "held_out": verdict.held_out}
+    return {"verdict": verdict.sentence, "held_out": told if verdict.measure else None}
 
 
 def leave(status: Status) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Any
 import click
 
 from gramian import storage
+from gramian.cli.output import noted
+from gramian.cli.progress import shown
 from gramian.storage import StoredFileError
 
 NEEDED = {storage.PARQUET: "pyarrow", storage.PAGE: "plotly", storage.PICTURE: "matplotlib"}
@@ -87,9 +89,17 @@ class Writing(click.Command):
             for param in self.params
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") is not None
         }
-        with storage.overwriting() if force else nullcontext():
+        force_ = storage.overwriting() if force else nullcontext()
+        with force_, _watched(self, ctx), noted():
             check(files)
             return super().invoke(ctx)
+
+
+def _watched(command: click.Command, ctx: click.Context) -> AbstractContextManager[None]:
+    """The progress of a command that has such an option."""
+    if not any(param.name == "progress" for param in command.params):
+        return nullcontext()
+    return shown(ctx.params["progress"], ctx.params.get("time_limit"))
 
 
 def check(files: Mapping[str, tuple[Any, Path]]) -> None:

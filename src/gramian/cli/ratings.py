@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 from numpy.typing import NDArray
 
 from gramian.cli.options import write_report
 from gramian.cli.output import note
 from gramian.cli.samples import deliver, free, listed, written
 from gramian.completion._frames import ROLES, are_names, by_role
-from gramian.files import Header, read_column, read_header, read_ratings
+from gramian.files import Header, read_column, read_header, read_ratings, read_table
 from gramian.report.families import rows_section
 
 Pairs = tuple[NDArray[Any], NDArray[Any]]
@@ -188,6 +189,19 @@ def split_names(columns: str | None, kinds: str) -> list[str] | None:
         number = {2: "two", 3: "three"}[len(kinds.split(","))]
         raise click.UsageError(f"--columns takes {number} names: {kinds}")
     return names
+
+
+def wide_ratings(file: Path, format: str | None) -> Triples:
+    """A user a line and an item a column, the first column naming the users; gaps are unknown."""
+    header = read_header(file, format=format)
+    if header is None or len(header.names) < 2 or not header.named:
+        raise click.ClickException(f"{file} has no header that names the items: give it one")
+    users = read_column(file, header.names[0], format)
+    table = read_table(file, drop=header.names[:1], format=format)
+    rows, places = np.nonzero(~np.isnan(table.X))
+    if rows.size == 0:
+        raise click.ClickException(f"{file} has no ratings: are all of its cells empty?")
+    return users[rows], np.asarray(table.columns)[places], table.X[rows, places]
 
 
 def users_of(model: Any, file: Path, format: str | None) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,12 +15,26 @@ import click
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from gramian import clock
 from gramian.cli.output import bad_input, note
-from gramian.files import Table, read_column, read_header, read_table, write_table
+from gramian.encoders import DateEncoder
+from gramian.files import (
+    DATE,
+    Table,
+    TextColumnsError,
+    read_column,
+    read_header,
+    read_table,
+    write_table,
+)
+
+ALL = "all"
+"""Every column of text, for --encode."""
 
 ROUGH = 100.0
 """Columns whose spreads differ by more than this factor are not seen alike by distances."""
@@ -35,6 +50,8 @@ class Samples:
     label: str
     ids: dict[str, NDArray[Any]]
     """The column that names the rows, by its name; empty where there is none."""
+    encoded: dict[str, str]
+    """Columns of text that are to become numbers, and what they are: categories or dates."""
 
 
 def samples(
@@ -45,13 +62,23 @@ def samples(
     format: str | None,
     *,
     missing: str,
+    encode: Sequence[str] = (),
     unknown: bool = False,
 ) -> Samples:
     """Read samples, and deal with the cells that are missing."""
-    left_out = [*drop, *([] if ids is None else [ids])]
-    table = read_table(file, label=label, drop=left_out, format=format, unknown=unknown)
+    clock.phase(f"reading {file}")
+    header = read_header(file, format=format)
+    there = [] if header is None else header.names
+    left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
+    asked = columns_in(encode, there)
+    table, texts = _read(file, label, left_out, asked, format, unknown)
     names = {} if ids is None else {ids: read_column(file, ids, format)}
     X, y = named(table), table.y
+    kinds = {}
+    for name in texts:
+        X[name], kinds[name] = text_column(file, name, format)
+    if texts:
+        X = X[[name for name in there if name in set(X.columns)]]
     _note_counters(table)
     if not sp.issparse(X) and bool(X.isna().to_numpy().any()):
         if missing == "error":
@@ -61,7 +88,71 @@ def samples(
             note(f"{int((~whole).sum())} rows with missing cells are left out")
             X, y = X[whole], None if y is None else y[whole]
             names = {name: values[whole] for name, values in names.items()}
-    return Samples(X, y, table.label or "label", names)
+    return Samples(X, y, table.label or "label", names, kinds)
+
+
+def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
+    """Names as they are given, several parted by commas unless a column is called so."""
+    return [
+        name.strip()
+        for names in given
+        for name in ([names] if names in there else names.split(","))
+        if name.strip()
+    ]
+
+
+def _read(
+    file: Path,
+    label: str | None,
+    drop: list[str],
+    encode: list[str],
+    format: str | None,
+    unknown: bool,
+) -> tuple[Table, list[str]]:
+    """The columns of numbers, and the names of those to encode."""
+    texts = [name for name in encode if name != ALL]
+    while True:
+        try:
+            left_out = [*drop, *texts]
+            table = read_table(file, label=label, drop=left_out, format=format, unknown=unknown)
+        except TextColumnsError as refusal:
+            if ALL not in encode:
+                raise click.ClickException(_text_columns(refusal, label)) from refusal
+            texts += [column.name for column in refusal.columns]
+        else:
+            return table, texts
+
+
+def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
+    """Every column of text, and the option that fits it."""
+    options = {
+        "names": "--id {} keeps it as the name of the rows",
+        "dates": "--encode {} makes numbers of its dates",
+        "categories": "--encode {} makes numbers of its categories",
+        "text": "--drop {} leaves it out",
+    }
+    told = []
+    for column in refusal.columns:
+        option = options[column.kind].format(quoted(column.name))
+        if column.kind == "categories" and label is None:
+            option += f", --label {quoted(column.name)} learns it"
+        told.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
+    these = [quoted(column.name) for column in refusal.columns]
+    every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
+    return f"{refusal.path} has text where numbers belong: {'; '.join(told)}{every}"
+
+
+def quoted(name: str) -> str:
+    """A name as a shell takes it."""
+    return shlex.quote(name)
+
+
+def text_column(file: Path, name: str, format: str | None) -> tuple[NDArray[Any], str]:
+    """The cells of a column as they are spelled, and whether they are dates or categories."""
+    cells = np.asarray([str(cell) for cell in read_column(file, name, format)], dtype=object)
+    filled = [cell for cell in cells if cell]
+    dates = bool(filled) and all(map(DATE.fullmatch, filled))
+    return cells, "dates" if dates else "categories"
 
 
 def _gaps(file: Path, X: Any) -> str:
@@ -89,7 +180,7 @@ def note_scales(X: Any) -> None:
     """Say it where one column's spread decides all distances."""
     if sp.issparse(X):
         return
-    spread = X.std(axis=0, ddof=0).to_numpy()
+    spread = X.select_dtypes("number").std(axis=0, ddof=0).to_numpy()
     spread = spread[spread > 0]
     if spread.size and spread.max() > ROUGH * spread.min():
         times = f"{spread.max() / spread.min():.0f} times"
@@ -103,14 +194,45 @@ def named(table: Table) -> Any:
     return import_module("pandas").DataFrame(table.X, columns=table.columns)
 
 
-def prepared(X: Any, estimator: Any, *, standardize: bool, missing: str) -> Any:
-    """The estimator, after an imputer and a scaler where they are asked for."""
+def prepared(
+    X: Any,
+    estimator: Any,
+    *,
+    standardize: bool,
+    missing: str,
+    encoded: Mapping[str, str] | None = None,
+) -> Any:
+    """The estimator, after encoders, an imputer and a scaler where they are asked for."""
     steps: list[Any] = []
+    if encoded:
+        steps.append(_encoders(encoded))
     if missing in ("mean", "median"):
         steps.append(SimpleImputer(strategy=missing, keep_empty_features=True))
     if standardize:
         steps.append(StandardScaler(with_mean=not sp.issparse(X)))
     return make_pipeline(*steps, estimator) if steps else estimator
+
+
+def _encoders(encoded: Mapping[str, str]) -> ColumnTransformer:
+    """Categories to columns of 0 and 1, those that are not known then to 0; dates to days."""
+    kinds = {
+        "categories": OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        "dates": make_pipeline(DateEncoder(), SimpleImputer()),
+    }
+    steps = [
+        (kind, step, [name for name, of in encoded.items() if of == kind])
+        for kind, step in kinds.items()
+        if kind in encoded.values()
+    ]
+    return ColumnTransformer(steps, remainder="passthrough", verbose_feature_names_out=False)
+
+
+def encoded_by(model: Any) -> list[str]:
+    """The columns of text that a pipeline begins with encoders of."""
+    if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)):
+        return []
+    steps = model[0].transformers_
+    return [str(c) for name, _, chosen in steps if name in ("categories", "dates") for c in chosen]
 
 
 def last(model: Any) -> Any:
@@ -137,7 +259,17 @@ def for_model(
             "write it as CSV with a header"
         )
     drop = left_out(file, header.names, names, headed=header.named, beside=beside)
-    X = named(read_table(file, drop=drop, format=format))[list(names)]
+    texts = encoded_by(model)
+    try:
+        X = named(read_table(file, drop=[*drop, *texts], format=format))
+    except TextColumnsError as refusal:
+        column = refusal.columns[0]
+        raise click.ClickException(
+            f"{file}: {column.name!r} has {column.cell!r} in {column.place}, and numbers in the fit"
+        ) from refusal
+    for name in texts:
+        X[name] = text_column(file, name, format)[0]
+    X = X[list(names)]
     if X.isna().to_numpy().any() and not fills_gaps(model):
         raise click.ClickException(
             f"{file} has missing cells, and the model was learned without: fit it with --missing"
@@ -174,8 +306,8 @@ def listed(names: Sequence[str]) -> str:
 
 
 def fills_gaps(model: Any) -> bool:
-    """Whether a pipeline begins with an imputer."""
-    return isinstance(model, Pipeline) and isinstance(model[0], SimpleImputer)
+    """Whether a pipeline begins with an imputer, or has one after its encoders."""
+    return isinstance(model, Pipeline) and any(isinstance(s, SimpleImputer) for s in model[:2])
 
 
 def free(name: str, taken: Collection[str]) -> str:

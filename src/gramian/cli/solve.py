@@ -8,7 +8,13 @@ from typing import Any
 import click
 
 import gramian as gm
-from gramian.cli.options import FILE, json_option, numbers_option, report_option
+from gramian.cli.options import (
+    FILE,
+    json_option,
+    numbers_option,
+    progress_option,
+    report_option,
+)
 from gramian.cli.output import bad_input, leave, note, outcome, show
 from gramian.cli.outputs import CHECKPOINT, NUMBERS, Writing
 from gramian.cli.samples import deliver
@@ -30,7 +36,7 @@ from gramian.problems import nearest, quadratic
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
-@click.option("--progress", is_flag=True, help="Show a progress bar.")
+@progress_option
 @click.option(
     "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
 )
@@ -53,7 +59,7 @@ def solve(
     tol: float,
     time_limit: float | None,
     seed: int,
-    progress: bool,
+    progress: bool | None,
     checkpoint: Path | None,
     every: float,
     out: Path | None,
@@ -91,7 +97,6 @@ def solve(
             tol=tol,
             time_limit=time_limit,
             random_state=seed,
-            progress=progress,
             checkpoint=checkpoint,
             every=every,
         )

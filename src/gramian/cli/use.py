@@ -83,6 +83,7 @@ def transform(
 @click.option(
     "--columns", metavar="USER,ITEM", help="Which columns, for ratings; as in the fit unless told."
 )
+@click.option("--proba", is_flag=True, help="The probability of each class too.")
 @format_option
 @id_option
 @out_option
@@ -91,6 +92,7 @@ def predict(
     file: Path,
     model: Path,
     columns: str | None,
+    proba: bool,
     format: str | None,
     ids: str | None,
     out: Path | None,
@@ -111,6 +113,10 @@ def predict(
     """
     estimator = gm.load(model)
     with bad_input():
+        if proba and not hasattr(estimator, "predict_proba"):
+            raise click.UsageError(
+                f"{model} is a model of {_name(estimator)}, without probabilities"
+            )
         if isinstance(estimator, Completion):
             pairs = pairs_of(estimator, file, format, columns)
             predicted(estimator, file, pairs, out, report, _ids(file, ids, format))
@@ -123,9 +129,17 @@ def predict(
             )
         X = for_model(estimator, file, format, beside=[ids])
         answers = np.asarray(estimator.predict(X))
+        shares = np.asarray(estimator.predict_proba(X)) if proba else np.empty((len(answers), 0))
     first = _ids(file, ids, format)
     extra = {free("prediction", first): answers}
-    deliver(out, np.empty((answers.size, 0)), [], first=first, extra=extra)
+    names = [f"probability_{name}" for name in estimator.classes_] if proba else []
+    deliver(
+        out,
+        shares,
+        names,
+        first={**first, **extra} if proba else first,
+        extra={} if proba else extra,
+    )
     written(out, answers.size)
     if report is not None:
         write_report(estimator, report, more=[mapped_section(*learned(estimator, X), answers)])

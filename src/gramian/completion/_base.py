@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from gramian._random import generator
 from gramian.backends.arrays import host, moved, place
-from gramian.completion._frames import is_frame, names_of, refuse_text
+from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
@@ -117,6 +117,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return problem
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
+        X = plain(X)
         self.columns_ = names_of(X)
         if isinstance(X, tuple) or is_frame(X):
             return gather(X, duplicates=self.duplicates, weights=weights)

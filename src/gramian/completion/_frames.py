@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,21 @@ ROLES = (
     ("rating", "stars", "score", "grade"),
 )
 """What the columns of users, items and ratings are called."""
+
+
+def plain(X: Any) -> Any:
+    """Frames of polars as those of pandas, and a pivot table as triples of its known entries.
+
+    A pivot table has names for both its axes, as `DataFrame.pivot` gives them.
+    """
+    if hasattr(X, "to_dict") and hasattr(X, "get_column"):
+        columns = {name: X.get_column(name).to_numpy() for name in X.columns}
+        return import_module("pandas").DataFrame(columns)
+    if not _is_table(X) or X.index.name is None or X.columns.name is None:
+        return X
+    values = np.asarray(X, dtype=float)
+    rows, cols = np.nonzero(~np.isnan(values))
+    return np.asarray(X.index)[rows], np.asarray(X.columns)[cols], values[rows, cols]
 
 
 def is_frame(X: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import plotting
+from gramian import clock, plotting
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -45,7 +45,7 @@ class Path:
         axes.semilogx(self.lams, self.rmse, "o-")
         axes.axvline(self.best, color="0.7", zorder=0)
         axes.set(xlabel="λ", ylabel="RMSE of the ratings held out")
-        return figure
+        return plotting.shown_once(figure)
 
 
 def falling(
@@ -68,6 +68,7 @@ def _until_it_rises(
 ) -> list[tuple[float, float]]:
     found: list[tuple[float, float]] = []
     while len(found) < MOST and not (found and enough()):
+        clock.phase(f"the path of λ: {lam:.3g}")
         found.append((lam, error_of(lam)))
         if len(found) > 2 and found[-1][1] > found[-2][1] > found[-3][1]:
             break

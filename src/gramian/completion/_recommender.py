@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.backends import cpu
 from gramian.completion._evaluation import Ranking, scores
-from gramian.completion._frames import are_names, pair_columns
+from gramian.completion._frames import are_names, pair_columns, plain
 from gramian.completion._ratings import gather
 from gramian.constraints import whole_number
 
@@ -164,6 +164,7 @@ class Recommender:
 
     def _named(self, X: Any, count: int) -> Any:
         """The first columns of the fit, found in a frame by name; all else as it is given."""
+        X = plain(X)
         columns: Any = getattr(self, "columns_", None)  # models of old do not have it
         if not hasattr(X, "iloc") or not are_names(columns):
             return X

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gramian import html
 from gramian.datasets import _builtin
 from gramian.datasets._arrays import Arrays
 from gramian.datasets._homes import HOMES, LIBSVM, UCI, Home
@@ -44,6 +45,11 @@ class Entry:
 
 class DatasetTable(tuple[Entry, ...]):
     """The sets; prints as a table."""
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        columns = ["name", "size", "kind", "from", "what it is"]
+        return html.table("data sets", columns, [_cells(entry) for entry in self])
 
     def __str__(self) -> str:
         rows = [_cells(entry) for entry in self]

@@ -1,20 +1,23 @@
 """Tables, pairs, ratings and matrices in files, read with every problem named and nothing run.
 
-CSV and TSV, Parquet, NPZ and NPY, SVMlight and Matrix Market; the text ones gzipped too.
+CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
+text ones gzipped too.
 """
 
 from gramian.files._describe import describe
-from gramian.files._errors import FileError
+from gramian.files._errors import FileError, TextColumnsError
 from gramian.files._header import Header, read_header
 from gramian.files._pairs import read_pairs
 from gramian.files._ratings import read_ratings
-from gramian.files._tables import Table, read_column, read_matrix, read_table
+from gramian.files._tables import DATE, Table, read_column, read_matrix, read_table
 from gramian.files._write import write_table
 
 __all__ = [
+    "DATE",
     "FileError",
     "Header",
     "Table",
+    "TextColumnsError",
     "describe",
     "read_column",
     "read_header",

@@ -18,6 +18,7 @@ Values = NDArray[Any]
 """Numbers with NaN for missing ones, or an object array of str with None for missing ones."""
 
 DECIMAL = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
+TRUTH = {"true": 1.0, "false": 0.0}
 TEXT_BYTES = 64
 EXACT = 2.0**53
 
@@ -121,6 +122,8 @@ def number_of(cell: str) -> float | None:
     """The number that a cell spells, None where it is text."""
     if "_" in cell:  # which Python takes for a number
         return None
+    if cell.strip().lower() in TRUTH:
+        return TRUTH[cell.strip().lower()]
     try:
         return float(cell)
     except ValueError:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.files._arrays import Archive, archive, read_npy
+from gramian.files._cells import excel_frame, json_frame
 from gramian.files._columns import Frame, listed, unique_names
 from gramian.files._errors import FileError, NameOfFile
 from gramian.files._parquet import parquet_frame
@@ -39,7 +40,11 @@ def frame(source: Source, expected: Sequence[str] = ()) -> Frame | None:
     """The columns of a file of such; None for a file of arrays."""
     if source.format in ("csv", "tsv"):
         return text_frame(source, expected)
-    return parquet_frame(source) if source.format == "parquet" else None
+    if source.format == "excel":
+        return excel_frame(source, expected)
+    if source.format == "json lines":
+        return json_frame(source, expected)
+    return parquet_frame(source) if source.format in ("parquet", "feather") else None
 
 
 def matrix(source: Source, label: str | None = None) -> Matrix:

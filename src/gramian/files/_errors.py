@@ -7,6 +7,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -17,6 +18,35 @@ NameOfFile = str | PathLike[str]
 
 class FileError(ValueError):
     """A file that cannot be read or written, and why."""
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text where numbers belong."""
+
+    name: str
+    cell: str
+    """The first text in it."""
+    place: str
+    """Where that is."""
+    kind: str
+    """What it looks like: "names" (no two alike), "dates", "categories" or "text"."""
+
+
+class TextColumnsError(FileError):
+    """Columns of text among the numbers, all of them."""
+
+    def __init__(self, path: NameOfFile, columns: list[TextColumn]) -> None:
+        self.path, self.columns = path, columns
+        first = columns[0]
+        told = (
+            f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "
+            f"{first.place}, where numbers belong: name the column as the label, or drop it"
+        )
+        if len(columns) > 1:
+            others = ", ".join(shown(column.name) for column in columns[1:])
+            told += f"; so have {others}"
+        super().__init__(told)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from gramian.files._sparse import market_head, sparse_parts
 
 PARTING = re.compile(r"[,;\s]\s*")
 LARGEST = 2**53
+COLUMNS = ("parquet", "feather", "excel", "json lines")
 WEIGHTS = ("weight", "weights", "w")
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.float64] | None]
@@ -43,7 +44,7 @@ def read_pairs(path: NameOfFile, format: str | None = None) -> Pairs:
     with reading(path):
         if source.format in ("csv", "tsv"):
             return _from_text(source)
-        if source.format == "parquet":
+        if source.format in COLUMNS:
             return _from_columns(source)
         if source.format == "npy":
             return _from_array(source.path, read_npy(source))

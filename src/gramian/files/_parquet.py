@@ -1,4 +1,4 @@
-"""Parquet: the columns of a table, some rows at a time."""
+"""Parquet and Feather: the columns of a table, some rows at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from gramian.files import _frames
 from gramian.files._columns import Values, listed, unique_names
-from gramian.files._errors import FileError, NameOfFile, parsing
+from gramian.files._errors import FileError, NameOfFile, claim, parsing
 from gramian.files._source import Source
 
 CHUNK_CELLS = 1 << 20
@@ -21,7 +21,7 @@ INDEX = re.compile(r"__index_level_\d+__")
 
 @dataclass(frozen=True)
 class ParquetFrame:
-    """A Parquet file; `rows` is what it says of itself."""
+    """A Parquet or Feather file; `rows` is what it says of itself."""
 
     source: Source
     names: list[str]
@@ -41,18 +41,13 @@ class ParquetFrame:
 
     def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
         """Some columns of some rows after others; whole numbers stay so in those `as_text`."""
-        arrow, parquet = _frames.parquet("reading Parquet")
         wanted = [self.names[column] for column in columns]
         told = 0
         with open(self.path, "rb") as file:
-            with parsing(self.path, "parquet"):
-                batches = parquet.ParquetFile(file).iter_batches(
-                    batch_size=max(1, CHUNK_CELLS // max(1, len(columns))),
-                    columns=wanted,
-                    use_threads=False,
-                )
+            with parsing(self.path, self.source.format):
+                arrow, batches = self._batches(file, wanted)
             while True:
-                with parsing(self.path, "parquet"):
+                with parsing(self.path, self.source.format):
                     batch = next(batches, None)
                     if batch is None:
                         break
@@ -65,6 +60,19 @@ class ParquetFrame:
             raise FileError(
                 f"{self.path} says that it has {self.rows:,} rows and has {told:,}: write it again"
             )
+
+    def _batches(self, file: Any, wanted: list[str]) -> tuple[Any, Iterator[Any]]:
+        """The library, and some rows after others."""
+        rows = max(1, CHUNK_CELLS // max(1, len(wanted)))
+        if self.source.format == "feather":
+            arrow, feather = _frames.feather("reading Feather")
+            table = feather.read_table(file, columns=wanted, use_threads=False, memory_map=False)
+            return arrow, iter(table.combine_chunks().to_batches(max_chunksize=rows))
+        arrow, parquet = _frames.parquet("reading Parquet")
+        batches = parquet.ParquetFile(file).iter_batches(
+            batch_size=rows, columns=wanted, use_threads=False
+        )
+        return arrow, batches
 
     def _values(self, arrow: Any, column: Any, name: str) -> Values:
         types, kind = arrow.types, column.type
@@ -83,17 +91,31 @@ class ParquetFrame:
             return np.full(len(column), np.nan)
         if types.is_string(kind) or types.is_large_string(kind):
             return column.to_numpy(zero_copy_only=False).astype(object)
+        if types.is_date(kind) or types.is_timestamp(kind):
+            days = column.cast(arrow.date32(), safe=False).to_pylist()
+            cells = np.empty(len(days), dtype=object)
+            cells[:] = [None if day is None else day.isoformat() for day in days]
+            return cells
         raise FileError(
             f"{self.path}: column {name!r} holds {kind}, not numbers or text: drop it or convert it"
         )
 
 
+def _size(source: Source, opened: Any) -> tuple[list[str], int]:
+    if source.format == "feather":
+        _, feather = _frames.feather("reading Feather")
+        claim(source.path, 4.0 * source.stored, f"{source.stored:,} bytes", "write it as Parquet")
+        table = feather.read_table(opened, use_threads=False, memory_map=False)
+        return list(table.schema.names), table.num_rows
+    _, parquet = _frames.parquet("reading Parquet")
+    file = parquet.ParquetFile(opened)
+    return list(file.schema_arrow.names), file.metadata.num_rows
+
+
 def parquet_frame(source: Source) -> ParquetFrame:
     """The names and the number of rows, from the end of the file."""
-    _, parquet = _frames.parquet("reading Parquet")
-    with parsing(source.path, "parquet"), open(source.path, "rb") as opened:
-        file = parquet.ParquetFile(opened)
-        names, rows = list(file.schema_arrow.names), file.metadata.num_rows
+    with parsing(source.path, source.format), open(source.path, "rb") as opened:
+        names, rows = _size(source, opened)
     kept = [name for name in names if not INDEX.fullmatch(name)]
     if not kept or rows < 1:
         raise FileError(

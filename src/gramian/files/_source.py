@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
+import warnings
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +20,11 @@ ENDINGS = {
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".feather": "feather",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".jsonl": "json lines",
+    ".ndjson": "json lines",
     ".npz": "npz",
     ".npy": "npy",
     ".svm": "svmlight",
@@ -24,11 +32,19 @@ ENDINGS = {
     ".libsvm": "svmlight",
     ".mtx": "matrix market",
 }
-ALIASES = {"libsvm": "svmlight", "mtx": "matrix market"}
+ALIASES = {"libsvm": "svmlight", "mtx": "matrix market", "xlsx": "excel", "jsonl": "json lines"}
 FORMATS = tuple(dict.fromkeys(ENDINGS.values()))
-MAGIC = {b"PAR1": "parquet", b"\x93NUMPY": "npy", b"PK\x03\x04": "npz"}
+MAGIC = {
+    b"PAR1": "parquet",
+    b"ARROW1": "feather",
+    b"\x93NUMPY": "npy",
+    b"PK\x03\x04": "npz",
+}
+BINARY = ("parquet", "feather", "npy", "npz", "excel")
 GZIP = b"\x1f\x8b"
+OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 BOM = b"\xef\xbb\xbf"
+CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 BANNER = "%%MatrixMarket"
 SVMLIGHT_LINE = re.compile(r"\s*[-+.\deE,]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
@@ -49,13 +65,23 @@ class Source:
     gzipped: bool
     format: str = ""
     size: int = 0
+    encoding: str = "utf-8"
+    start: int = 0
+    """Bytes before the table: a line that says how cells are parted, a title."""
+    skipped: int = 0
+    """Lines that these are."""
 
     def open(self) -> IO[bytes]:
         """The bytes, decompressed, after the mark of UTF-8 that some programs write."""
         file = self._raw()
-        if file.read(len(BOM)) != BOM:
-            file.seek(0)
+        file.seek(self.start + (len(BOM) if file.read(len(BOM)) == BOM else 0))
         return file
+
+    def after(self, lines: int) -> Source:
+        """The same file without some lines at its beginning."""
+        with self.open() as file:
+            length = sum(len(file.readline(LONGEST)) for _ in range(lines))
+        return replace(self, start=self.start + length, skipped=self.skipped + lines)
 
     def _raw(self) -> IO[bytes]:
         if not self.gzipped:
@@ -91,7 +117,7 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str]]:
         """The lines and their numbers from 1, without their ends."""
         with self.open() as file:
-            number = 0
+            number = self.skipped
             while line := file.readline(LONGEST):
                 number += 1
                 yield number, self._text(line, number)
@@ -113,7 +139,7 @@ class Source:
                 "ordinary ends of lines"
             )
         try:
-            return line.decode()
+            return line.decode(self.encoding)
         except UnicodeDecodeError:
             raise FileError(
                 f"{self.path}: line {number} is not text in UTF-8{self._rather()}: save it as UTF-8"
@@ -136,9 +162,47 @@ def locate(path: NameOfFile, format: str | None) -> Source:
             source = Source(path, file.read(2) == GZIP)
         size = source.measured()
         found = ALIASES.get(format, format) if format else _by_ending(path) or _sniffed(source)
-    if source.gzipped and found in MAGIC.values():
-        raise FileError(f"{path} is gzipped, which {found} files cannot be: gunzip it first")
-    return replace(source, format=found, size=size)
+        if found == "excel" and Path(path).suffix.lower() == ".xls":
+            raise FileError(f"{path} is of the old Excel format: save it as .xlsx or CSV")
+        if source.gzipped and found in BINARY:
+            raise FileError(f"{path} is gzipped, which {found} files cannot be: gunzip it first")
+        source = replace(source, format=found, size=size)
+        return replace(source, encoding=_encoding(source)) if found in ("csv", "tsv") else source
+
+
+def _encoding(source: Source) -> str:
+    """UTF-8, or what Windows writes in western Europe where it is not that."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in source.pieces():
+            if b"\0" in piece:
+                return "utf-8"  # and no text, as reading it will say
+            decoder.decode(piece)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        pass
+    else:
+        return "utf-8"
+    if not _like_text(source):
+        return "utf-8"
+    warnings.warn(
+        f"{source.path} is not text in UTF-8, and is read as Windows-1252: save it as UTF-8 if "
+        "letters are wrong",
+        stacklevel=2,
+    )
+    return "cp1252"
+
+
+def _like_text(source: Source) -> bool:
+    """Whether the bytes are letters of Windows-1252, ends of lines and tabs, and nothing else."""
+    for piece in source.pieces():
+        try:
+            piece.decode("cp1252")
+        except UnicodeDecodeError:
+            return False
+        if CONTROLS.search(piece):
+            return False
+    return True
 
 
 def _by_ending(path: NameOfFile) -> str | None:
@@ -150,15 +214,27 @@ def _by_magic(head: bytes) -> str | None:
     return next((found for magic, found in MAGIC.items() if head.startswith(magic)), None)
 
 
+def _is_workbook(source: Source) -> bool:
+    try:
+        with zipfile.ZipFile(source.path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except Exception:  # of a damaged file; whoever reads it will say so
+        return False
+
+
 def _sniffed(source: Source) -> str:
     with source.open() as file:
         head = file.read(SAMPLE)
     if found := _by_magic(head):
-        return found
+        return "excel" if found == "npz" and _is_workbook(source) else found
+    if head.startswith(OLD_EXCEL):
+        raise FileError(f"{source.path} is of the old Excel format: save it as .xlsx or CSV")
     lines = head.decode(errors="replace").splitlines()
     if lines and lines[0].startswith(BANNER):
         return "matrix market"
     kept = [line for line in lines if line.strip() and not line.startswith("#")][:2]
+    if kept and kept[0].lstrip().startswith('{"'):
+        return "json lines"
     if kept and SVMLIGHT_LINE.fullmatch(kept[0]):
         return "svmlight"
     return "tsv" if kept and all("\t" in line for line in kept) else "csv"

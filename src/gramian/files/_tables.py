@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +26,20 @@ from gramian.files._columns import (
     strings,
 )
 from gramian.files._contents import SVMLIGHT_LABEL, Matrix, Numbers, frame, infinite, matrix
-from gramian.files._errors import FileError, NameOfFile, reading, shown
+from gramian.files._errors import (
+    FileError,
+    NameOfFile,
+    TextColumn,
+    TextColumnsError,
+    reading,
+    shown,
+)
 from gramian.files._source import Source, locate
+
+FEW = 20
+"""Distinct texts up to which they are categories; so many rows tell a column of names."""
+
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
 
 
 @dataclass(frozen=True)
@@ -156,6 +169,7 @@ def _from_frame(
     start = 0
     for chunk in columns.chunks([*kept, *labelled], as_text=labelled):
         rows = slice(start, start + len(chunk[0]))
+        refuse_text(columns, names, chunk, start)
         for place, values in enumerate(chunk[: len(kept)]):
             X[rows, place] = _feature(columns, names[place], values, start)
         labels += map(compact, chunk[len(kept) :])
@@ -167,14 +181,30 @@ def _from_frame(
     return Table(X, names, y, name, str(source.path), source.format)
 
 
+def refuse_text(columns: Frame, names: list[str], chunk: list[Values], start: int) -> None:
+    """Refuse every column of text at once, each with what it looks like."""
+    found = []
+    for name, values in zip(names, chunk, strict=False):
+        text = numbers(values)[1] if values.dtype == object else None
+        if text is not None:
+            place = columns.place(start + text)
+            found.append(TextColumn(name, str(values[text]), place, _looks_like(values)))
+    if found:
+        raise TextColumnsError(columns.path, found)
+
+
+def _looks_like(values: Values) -> str:
+    cells = [str(cell).strip() for cell in values if cell is not None]
+    if all(map(DATE.fullmatch, cells)):
+        return "dates"
+    distinct = len(set(cells))
+    if distinct == len(cells) and len(cells) > FEW:
+        return "names"
+    return "categories" if distinct <= max(FEW, len(cells) // 10) else "text"
+
+
 def _feature(columns: Frame, name: str, values: Values, start: int) -> NDArray[np.float64]:
-    found, text = numbers(values)
-    if text is not None:
-        raise FileError(
-            f"{columns.path}: column {shown(name)} has the text {shown(values[text])} in "
-            f"{columns.place(start + text)}, where numbers belong: name the column as the label, "
-            "or drop it"
-        )
+    found = numbers(values)[0]
     endless = np.isinf(found)
     if endless.any():
         place = columns.place(start + int(endless.argmax()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ import numpy as np
 
 from gramian.files import _frames
 from gramian.files._columns import Values, number_of, unique_names
-from gramian.files._errors import FileError, NameOfFile, parsing
+from gramian.files._errors import FileError, NameOfFile, parsing, shown
 from gramian.files._source import Source
 
 DELIMITERS = ("::", "\t", ";", "|", ",", " ")
@@ -23,7 +24,12 @@ DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 UNQUOTED = (" ", "::")
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
+TITLE = 8
+"""Lines of a title at most."""
+
 CHUNK_CELLS = 1 << 20
 
 Record = tuple[int, list[str]]
@@ -121,7 +127,7 @@ class TextFrame:
                 decimal=self.decimal,
                 quoting=csv.QUOTE_NONE if self.delimiter in UNQUOTED else csv.QUOTE_MINIMAL,
                 low_memory=False,
-                encoding="utf-8",
+                encoding=self.source.encoding,
                 **_frames.exact_floats(pandas),
             )
 
@@ -133,25 +139,95 @@ class TextFrame:
 
 def text_frame(source: Source, expected: Sequence[str] = ()) -> TextFrame:
     """The layout of a file, from its first lines; with the names expected, they are a header."""
+    source, told = _told_delimiter(source)
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
     if not lines:
         raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
-    delimiter = "\t" if source.format == "tsv" else _delimiter(source.path, lines)
+    given = told or ("\t" if source.format == "tsv" else None)
+    delimiter = given or _delimiter(source.path, lines)
+    source, delimiter = _untitled(source, lines, delimiter, given)
     first, *later = [
         cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
     ]
-    decimal = _decimal(delimiter, later)
+    decimal = _decimal(source.path, delimiter, later)
     headed = _has_names(first, expected) or _is_header(first, later, decimal)
     names = first if headed else [f"x{place}" for place in range(len(first))]
     return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
 
 
-def _decimal(delimiter: str, rows: list[list[str]]) -> str:
-    """A comma where cells are parted otherwise and have numbers only of that kind."""
+def _told_delimiter(source: Source) -> tuple[Source, str | None]:
+    """What a first line sep=; says, which Excel writes and reads, and the file without it."""
+    first = next((line for _, line in source.lines()), "")
+    said = SEP.fullmatch(first.strip('"'))
+    return (source, None) if said is None else (source.after(1), said[1])
+
+
+def _untitled(
+    source: Source, lines: list[tuple[int, str]], delimiter: str, given: str | None
+) -> tuple[Source, str]:
+    """The file without the lines of a title above the table, told, and what parts its cells."""
+    for count in range(1, min(TITLE, len(lines) - 2) + 1):
+        rest = lines[count:]
+        parting = given or _delimiter(source.path, rest)
+        widths = {len(cells) for _, cells in _records(source.path, iter(rest), parting)}
+        if len(widths) > 1 or widths == {1}:
+            continue
+        above = [cells for _, cells in _records(source.path, iter(lines[:count]), parting)]
+        below = [cells for _, cells in _records(source.path, iter(rest), parting)]
+        if not all(_is_title(cells, max(widths)) for cells in above):
+            break
+        if not _begins(below):
+            continue
+        _tell_title(source.path, count)
+        return source.after(rest[0][0] - source.skipped - 1), parting
+    return source, delimiter
+
+
+def _is_title(cells: list[str], width: int) -> bool:
+    """One cell of words, or two, above a table of more columns."""
+    filled = [cell for cell in cells if cell.strip()]
+    few = len(filled) <= 1 or (len(cells) != width and len(filled) <= 2)
+    return few and width > max(1, len(filled)) and not any(number_of(cell) for cell in filled)
+
+
+def _begins(rows: list[list[str]]) -> bool:
+    """Whether a table begins here: a header, each of its cells filled, above numbers."""
+    first, *later = rows
+    filled = all(cell.strip() for cell in first)
+    return filled and any(_is_header(first, later, decimal) for decimal in ".,")
+
+
+def _tell_title(path: NameOfFile, count: int) -> None:
+    which = "line is" if count == 1 else f"{count} lines are"
+    warnings.warn(f"{path}: the first {which} taken for a title and left out", stacklevel=2)
+
+
+def layout(path: NameOfFile, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
+    """How many rows of cells are a title, and whether the next is a header."""
+    width = len(rows[0])
+    count = 0
+    while count < min(TITLE, len(rows) - 2) and _is_title(rows[count], width):
+        count += 1
+    count = count if _begins(rows[count : count + SAMPLED]) else 0
+    if count:
+        _tell_title(path, count)
+    first, *later = rows[count : count + SAMPLED]
+    return count, _has_names(first, expected) or _is_header(first, later, ".")
+
+
+def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
+    """A comma where numbers have one, and none a point; inside quotes where cells are parted so."""
     cells = [cell.strip() for row in rows for cell in row]
-    commas = delimiter != "," and any(map(DECIMAL_COMMA.fullmatch, cells))
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
     points = any("." in cell and number_of(cell) is not None for cell in cells)
-    return "," if commas and not points else "."
+    if not commas or points:
+        return "."
+    if delimiter == "," and all(map(THOUSANDS.fullmatch, commas)):
+        raise FileError(
+            f"{path} has cells like {shown(commas[0])}, which may be thousands or decimals: write "
+            "them without the comma"
+        )
+    return ","
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:

@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
 
+from gramian import clock
 from gramian.fitting import solve
 from gramian.graph import Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
 from gramian.problems.manifold import exact_mvu, mvu, positive, reg_mvu
-from gramian.result import Result
+from gramian.result import Result, Status
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
+
+ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+"""Statuses of a solve that was cut short."""
+
+COARSE, LEAST = 4, 1e-3
+"""The part of the time left that the start may take, one in so many, and its seconds at least."""
 
 MANY, WAVES = 20_000, 20
 """Points beyond which the solve starts from few waves, and how many."""
@@ -139,22 +149,47 @@ class MVU(Unfolding):
             self.nu_ = 0.0
             result = self._keeping_edges(graph, side)
         else:
-            result = self._penalised(graph, side)
+            result = self._penalised(graph, side, X)
+            if side is None and result.status in ENDED:
+                result = self._at_least_flat(graph, X, result)
         self._finish(result, result.factor, X)
 
-    def _penalised(self, graph: Graph, side: Array | None) -> Result:
+    def _penalised(self, graph: Graph, side: Array | None, X: Any) -> Result:
         start = None
         if side is None:
-            values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
-            longest = 1.0 / float(values[0])
+            longest, waves = self._waves(graph)
         else:
             longest = longest_along(graph, side)
+        if side is None and waves is None:  # no time was left for them
+            start = flat_start(X) / np.sqrt(self._unit)
+            longest = spread_along(graph, start)
         self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
-        if side is None and graph.n > MANY:
+        if side is None and waves is not None and graph.n > MANY:
             start = self._coarse(graph, waves)
         target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
         problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
         return self._minimize(problem, start)
+
+    def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
+        """The samples as they are, where the time was up before anything better was found."""
+        flat = flat_start(X) / np.sqrt(self._unit)
+        problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_)
+        if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
+            return result
+        with clock.budget(LEAST):
+            return replace(self._minimize(problem, flat), status=result.status)
+
+    def _waves(self, graph: Graph) -> tuple[float, Array | None]:
+        """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
+        try:
+            values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
+        except KeyboardInterrupt:
+            clock.interrupt()
+        except clock.TimeUpError:
+            pass
+        else:
+            return 1.0 / float(values[0]), waves
+        return np.nan, None
 
     def _keeping_edges(self, graph: Graph, side: Array | None) -> Result:
         """The unfolding with linear constraints in place of the penalty."""
@@ -166,7 +201,12 @@ class MVU(Unfolding):
     def _coarse(self, graph: Graph, waves: Array) -> Array:
         """A start for very many points: the unfolding by few waves, as in `RegMVU`."""
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
-        coarse: Array = waves @ minimize(problem, random_state=self.random_state).factor
+        share = clock.left() / COARSE
+        limit = max(share, LEAST) if np.isfinite(share) else None
+        found = minimize(problem, random_state=self.random_state, time_limit=limit)
+        if found.status is Status.INTERRUPTED:
+            clock.interrupt()
+        coarse: Array = waves @ found.factor
         return coarse
 
     def _check_penalty(self) -> None:
@@ -177,6 +217,27 @@ class MVU(Unfolding):
         error = self.max_edge_error
         if error is not None and not (isinstance(error, Real) and error > 0):
             raise ValueError(f"max_edge_error must be above 0 or None, got {error!r}")
+
+
+FLAT = 20
+"""Principal directions that stand for samples of more features."""
+
+
+def flat_start(X: Any) -> Array:
+    """The samples themselves, centred: a kernel whose edges have their lengths, but for what lies
+    outside the leading directions of wide samples.
+    """
+    if X.shape[1] > FLAT and min(X.shape) > FLAT:
+        X = TruncatedSVD(FLAT, random_state=0).fit_transform(X)
+    dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    return np.ascontiguousarray(dense - dense.mean(axis=0))
+
+
+def spread_along(graph: Graph, places: Array) -> float:
+    """A lower bound on 1/λ₂: the most that a column of the places has of variance by Σ_e d(e)."""
+    i, j = graph.edges.T
+    stretch = np.sum((places[i] - places[j]) ** 2, axis=0)
+    return float(np.max(np.sum(places**2, axis=0) / np.maximum(stretch, 1e-300)))
 
 
 def longest_along(graph: Graph, side: Array) -> float:

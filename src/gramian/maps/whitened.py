@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
+from gramian import clock
 from gramian.backends.arrays import Place, Placed, at_home, backend, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
@@ -135,6 +136,7 @@ def sparse_root(
     others = np.random.default_rng(0).permutation(np.flatnonzero(~tree))
     more = n // 4
     while True:
+        clock.check()
         chosen = tree.copy()
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)

@@ -1,5 +1,6 @@
 """Metric learners, as scikit-learn transformers."""
 
+from gramian.metric.classifier import MetricClassifier
 from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
 from gramian.metric.linear_separation import LinearSeparation
@@ -7,4 +8,12 @@ from gramian.metric.lmnn import LMNN
 from gramian.metric.lmnn_eig import LMNNEig
 from gramian.metric.triplet_metric import TripletMetric
 
-__all__ = ["KTA", "LMNN", "DMLEig", "LMNNEig", "LinearSeparation", "TripletMetric"]
+__all__ = [
+    "KTA",
+    "LMNN",
+    "DMLEig",
+    "LMNNEig",
+    "LinearSeparation",
+    "MetricClassifier",
+    "TripletMetric",
+]

@@ -13,6 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian import clock
+
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
@@ -35,6 +37,8 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
     squares = _squares(moved)
     peak = float(np.sqrt(squares.max()))
     for rows in _blocks(n, X.shape[0]):
+        if rows.start:  # what one block takes is soon over
+            clock.check()
         few = _moved(queries[rows], origin)
         scores = _dense(few @ moved.T)
         scores *= -2.0

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.neighbours import _plain
 
 Array = NDArray[np.floating]
@@ -16,6 +17,9 @@ Indices = NDArray[np.integer]
 
 FEATURES = {5: 1000, 8: 50_000}
 """Features up to which a tree is faster than brute force, and from how many samples on."""
+
+AT_ONCE = 8192
+"""Queries between two looks at the clock."""
 
 SPARE, MORE = 3, 6
 """Neighbours looked at beyond those asked for, to see where equally near ones end, and how many
@@ -49,12 +53,24 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
     return found, distances
 
 
+def _near(tree: Any, queries: Any, count: int) -> Indices:
+    """The nearest as the tree finds them, some queries after others."""
+    near = np.empty((queries.shape[0], count), dtype=np.intp)
+    for start in range(0, queries.shape[0], AT_ONCE):
+        if start:  # what so many take is soon over
+            clock.check()
+        rows = slice(start, start + AT_ONCE)
+        found = tree.query(queries[rows], count, workers=_workers())[1]
+        near[rows] = found.reshape(-1, count)
+    return near
+
+
 def _asked(
     tree: Any, X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], count: int
 ) -> tuple[Indices, Array, NDArray[np.bool_]]:
     """The nearest k of so many that a tree finds, and where those may not be all equally near."""
     n = queries.shape[0]
-    near = tree.query(queries, count, workers=_workers())[1].reshape(n, count)
+    near = _near(tree, queries, count)
     rows = np.repeat(np.arange(n), count)
     squares = _plain.squared_distances(X, queries, near.ravel(), rows).reshape(n, count)
     farthest = squares.max(axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian import clock
 from gramian._samples import far_means, shifted, with_short_indices
 from gramian.backends.arrays import Place, place
 from gramian.memory import check_memory
@@ -74,6 +75,7 @@ def nearest(
     alone = queries is None
     X, queries = _alike(X, X if alone else queries)
     marks = _marks(X, queries, alone, apart)
+    clock.phase(f"the neighbours of {queries.shape[0]:,} samples")
     _check_enough(marks, k, alone and apart is None)
     labelled, there = apart is not None, place(device)
     if not there.is_host:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import solvers
+from gramian import clock, solvers
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
 from gramian.outer.drive import Drive
@@ -110,7 +110,9 @@ def _constrained(
     factor = factor if keeper is None else keeper.start(factor)
     bar = ProgressBar(f"{problem.name} by {solver}", tol, max_iter) if progress else None
     run = Drive(model, settings, Judge(model, settings, proof), History())
-    run.watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
+    run.watchers = [
+        watch for watch in (callback, keeper, bar, clock.on_step()) if watch is not None
+    ]
     try:
         with blas_threads_for(problem.order**2):
             status = run.take(run.through(methods, factor, y, options), max_iter)

@@ -6,11 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gramian.metric._base import MetricLearner
 from gramian.report.families import family_sections
 from gramian.report.page import Section, write_page
-from gramian.report.parts import comparison, convergence, eigenpairs, opening, settings, spectrum
+from gramian.report.parts import (
+    comparison,
+    convergence,
+    eigenpairs,
+    judgement,
+    opening,
+    settings,
+    spectrum,
+)
 from gramian.result import Result
 from gramian.spectral import TopEigen
+from gramian.verdict import Verdict, verdict_of_metric
 
 __all__ = ["report_eigen", "report_estimator", "report_results"]
 
@@ -33,6 +43,8 @@ def report_estimator(
     X: Any = None,
     y: Any = None,
     more: Sequence[Section] = (),
+    *,
+    verdict: Verdict | None = None,
 ) -> Path:
     """Write the page of a fitted estimator.
 
@@ -44,8 +56,15 @@ def report_estimator(
         A metric shows what it makes of them; an embedding is coloured by y.
     more : sections, optional
         What else there is to show.
+    verdict : Verdict, optional
+        Whether it helped on what was held out, which the page begins with; that of a metric is
+        found from X and y where it is not given.
     """
     sections: list[Section] = []
+    if verdict is None and isinstance(estimator, MetricLearner) and X is not None and y is not None:
+        verdict = verdict_of_metric(estimator, X, y, seconds=estimator.result_.seconds)
+    if verdict is not None:
+        sections.append(judgement(verdict))
     if hasattr(estimator, "result_"):
         sections.append(opening(estimator.result_, estimator.certificate_))
     sections += [*more, *family_sections(estimator, X, y)]

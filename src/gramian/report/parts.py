@@ -13,9 +13,17 @@ from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
 from gramian.result import Result
 from gramian.spectral import TopEigen
+from gramian.verdict import Verdict
 
 SHOWN = 60
 """Eigenvalues drawn."""
+
+
+def judgement(verdict: Verdict) -> Section:
+    """Whether it helped, before all else."""
+    helped = verdict.sentence.startswith("It helped")
+    kind = "verdict" if helped else "verdict open"
+    return Section("Did it help?", f'<p class="{kind}">{escape(verdict.sentence)}</p>')
 
 
 def opening(result: Result, certificate: Certificate | None = None) -> Section:

@@ -53,10 +53,10 @@ class Drive:
 
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
-        run = start(factor=factor)
         self.best = self.first = Step(factor, self.problem.value(factor))
         deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
         try:
+            run = start(factor=factor)  # some solvers look at the problem for long before a step
             for iteration in range(limit + 1):
                 try:
                     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -132,13 +132,15 @@ def minimize(
         factor = _start(problem, init, settings)
     factor = factor if keeper is None else there.put(keeper.start(host(factor)))
     bar = _bar(problem, chosen, settings, max_iter) if progress else None
-    watchers = [watch for watch in (callback, keeper, bar) if watch is not None]
+    watchers = [watch for watch in (callback, keeper, bar, clock.on_step()) if watch is not None]
+    clock.phase(f"{problem.name} by {chosen.name}")
     try:
         with there.room(), blas_threads_for(_dense_numbers(problem)):
             drive = Drive(problem, settings, proof, watchers)
             start = partial(chosen.run, problem, settings=settings, **options)
             with clock.until(settings.deadline):
                 status = drive.take(factor, start, limit)
+            clock.phase("the certificate")
             best, certificate, status = drive.settled(status)
         if keeper is not None:
             keeper.finish(host(best.factor), certificate.value, len(drive.history))
@@ -209,6 +211,7 @@ def settings_for(
     if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
     deadline = np.inf if time_limit is None else started + time_limit
+    deadline = min(deadline, clock.budget_end())
     return Settings(
         None if rank is None else int(rank), float(tol), generator(random_state), deadline, started
     )

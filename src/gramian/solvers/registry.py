@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
+from gramian import html
 from gramian.problem import Problem
 from gramian.solvers import alternating as halved
 from gramian.solvers import conic as bridge
@@ -115,6 +116,10 @@ class SolverTable:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it."""
+        return html.table("solvers", ["name", "what it does", "what it accepts"], self.rows)
 
     def __str__(self) -> str:
         widths = [max(len(row[i]) for row in self.rows) for i in range(2)]

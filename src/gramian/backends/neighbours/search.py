@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from gramian import clock
 from gramian.backends.neighbours import _pools, _tiles
 from gramian.backends.neighbours._sides import Array, Frame, Indices, Side, rows_of
 from gramian.backends.threads import blas_threads_for, cores
@@ -128,6 +130,7 @@ class _Search:
         mark = self.left.only_mark(*query)
         products: Tiles | None = None
         hits = np.empty((SIDE * -(-SIDE // _pools.CHUNK), 2), dtype=np.int32)
+        clock.check()
         for first, stop in tiles:
             if mark is not None and mark == self.right.only_mark(first, stop):
                 continue
@@ -192,5 +195,6 @@ def _run(work: Callable[..., None], calls: list[tuple[Any, ...]], threads: int) 
             work(*arguments)
         return
     with ThreadPoolExecutor(min(threads, len(calls))) as pool:
-        for _ in pool.map(lambda arguments: work(*arguments), calls):
+        contexts = [copy_context() for _ in calls]  # each thread knows the deadline
+        for _ in pool.map(lambda to, given: to.run(work, *given), contexts, calls):
             pass

@@ -1,0 +1,114 @@
+"""What a command is doing, on one line of the terminal, from its first second to its last."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from gramian import clock
+
+TICK = 0.5
+"""Seconds between two looks at the line."""
+
+LINE_EVERY = 10.0
+"""Seconds between two lines of one phase, where they go to a file."""
+
+WIDEST = 100
+
+
+class Display(clock.Watcher):
+    """The phase, how long it and the command have taken, and what a solver says of itself.
+
+    No time left is told but that of a limit: how a gap will fall is not known.
+    """
+
+    def __init__(self, limit: float | None = None) -> None:
+        self.limit = limit
+        self._live = sys.stderr.isatty()
+        self._started = self._since = time.perf_counter()
+        self._phase, self._told, self._written = "", "", 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def phase(self, name: str) -> None:
+        if name == self._phase:
+            return
+        self._phase, self._told, self._since = name, "", time.perf_counter()
+        self._written = 0.0
+        if not self._live:
+            self._show()
+
+    def step(self, state: Any) -> None:
+        record = state.record
+        gap = f", gap {record['gap']:.1e}" if "gap" in record else ""
+        self._told = (
+            f": step {state.iteration}, F = {state.value:.6g}{gap}, rank {int(record['rank'])}"
+        )
+
+    def _line(self) -> str:
+        now = time.perf_counter()
+        whole = f"{now - self._started:.0f} s"
+        limit = "" if self.limit is None else f" of {self.limit:g}"
+        return f"{self._phase}{self._told} ({now - self._since:.0f} s; in all {whole}{limit})"
+
+    def _show(self) -> None:
+        if not self._phase:
+            return
+        if self._live:
+            sys.stderr.write(f"\r\x1b[2K{self._line()[:WIDEST]}")
+        else:
+            sys.stderr.write(f"{self._line()}\n")
+        sys.stderr.flush()
+        self._written = time.perf_counter()
+
+    def _tick(self) -> None:
+        while not self._over.wait(TICK):
+            if self._live or time.perf_counter() - self._written >= LINE_EVERY:
+                self._show()
+
+    def clear(self) -> None:
+        """Take the line away, for what is printed below it."""
+        if self._live and self._written:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+    def __enter__(self) -> Display:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.clear()
+
+
+@contextmanager
+def shown(asked: bool | None, limit: float | None) -> Iterator[None]:
+    """Show the progress of what is done inside: where asked for, and on a terminal unless not."""
+    wanted = sys.stderr.isatty() if asked is None else asked
+    if not wanted:
+        yield
+        return
+    with Display(limit) as display, clock.watched_by(display):
+        yield
+
+
+@contextmanager
+def unbroken() -> Iterator[None]:
+    """Let nothing be lost by Ctrl-C while files are written: it waits until they are."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *given: asked.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        raise KeyboardInterrupt

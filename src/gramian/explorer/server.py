@@ -1,0 +1,238 @@
+"""The server of a page: one machine, one address with a token, no other origin."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import secrets
+import tempfile
+from collections.abc import Callable
+from hmac import compare_digest
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from gramian.explorer.session import Session
+
+MOST = 10_000
+"""Bytes of a request."""
+
+POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+class Page:
+    """A session behind an address of this machine.
+
+    Attributes
+    ----------
+    url : str
+        The address, with a token that no other page can guess.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        title: str = "samples",
+        save: Callable[[Path], None] | None = None,
+        port: int = 0,
+    ) -> None:
+        self.session, self.title, self.save = session, title, save
+        self.token = secrets.token_urlsafe(24)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
+        self._server.daemon_threads = True
+        self.port = int(self._server.server_address[1])
+        self.url = f"http://127.0.0.1:{self.port}/{self.token}/"
+        self._thread: Thread | None = None
+
+    def start(self) -> Page:
+        """Serve from a thread of its own."""
+        self._thread = Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+        self._thread.start()
+        return self
+
+    def wait(self) -> None:
+        """Serve until Ctrl-C."""
+        try:
+            self._server.serve_forever(0.2)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self._server.server_close()
+
+    def stop(self) -> None:
+        """End what `start` began."""
+        if self._thread is not None:
+            self._server.shutdown()
+            self._thread.join()
+            self._thread = None
+        self._server.server_close()
+
+    def __enter__(self) -> Page:
+        return self.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.url}" target="_blank">{self.url}</a>'
+
+    # --- answers -----------------------------------------------------------------------
+
+    def shown(self) -> bytes:
+        """The page itself, with what does not change."""
+        session = self.session
+        names = session.names or [f"sample {k}" for k in range(session.size)]
+        fixed = {
+            "title": self.title,
+            "clusters": session.n_clusters,
+            "places": session.places.round(4).tolist(),
+            "names": names,
+        }
+        text = files("gramian.explorer").joinpath("page.html").read_text(encoding="utf-8")
+        data = json.dumps(fixed).replace("<", "\\u003c")
+        return text.replace("/*FIXED*/null", data).encode()
+
+    def change(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Do what is asked and tell the state after it."""
+        session = self.session
+        if action == "link":
+            session.add(given.get("i"), given.get("j"), str(given.get("kind")))  # type: ignore[arg-type]
+        elif action == "mark":
+            session.mark(given.get("i"), str(given.get("name", "")))  # type: ignore[arg-type]
+        elif action == "undo":
+            session.undo()
+        else:
+            raise ValueError(f"there is nothing called {action!r} to do")
+        return session.state()
+
+    def download(self, name: str) -> bytes:
+        """A file to keep."""
+        session = self.session
+        if name == "links.csv":
+            return _table(["i", "j", "kind"], [[k.i, k.j, k.kind] for k in session.links])
+        if name == "clusters.csv":
+            names = session.names or [str(k) for k in range(session.size)]
+            rows = zip(names, session.called(), strict=True)
+            return _table(["sample", "cluster"], [list(row) for row in rows])
+        if session.fitted is None:
+            raise ValueError("there is no model yet: link two points that belong apart")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.gramian"
+            (self.save or session.fitted.save)(path)
+            return path.read_bytes()
+
+
+def _table(columns: list[str], rows: list[list[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue().encode()
+
+
+DOWNLOADS = {
+    "links.csv": "text/csv; charset=utf-8",
+    "clusters.csv": "text/csv; charset=utf-8",
+    "model.gramian": "application/octet-stream",
+}
+
+
+def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        """Answers that are ours to give; everything else is not found."""
+
+        server_version, sys_version = "gramian", ""
+        protocol_version = "HTTP/1.1"
+        timeout = 30
+
+        def do_GET(self) -> None:
+            place = self._place()
+            if place is None:
+                return
+            if place == "":
+                self._answer(HTTPStatus.OK, "text/html; charset=utf-8", page.shown())
+            elif place == "state":
+                self._json(HTTPStatus.OK, page.session.state())
+            elif place == "version":
+                self._json(HTTPStatus.OK, {"version": page.session.version})
+            elif place == "question":
+                self._told(lambda: dict(zip("ij", page.session.question(), strict=True)))
+            elif place in DOWNLOADS:
+                try:
+                    content = page.download(place)
+                except ValueError as refusal:
+                    self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
+                    return
+                self._answer(HTTPStatus.OK, DOWNLOADS[place], content, place)
+            else:
+                self._json(HTTPStatus.NOT_FOUND, {"error": "not found"})
+
+        def do_POST(self) -> None:
+            place = self._place()
+            if place is None:
+                return
+            length = self.headers.get("Content-Length", "")
+            kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
+            if not length.isdigit() or int(length) > MOST or kind != "application/json":
+                self.close_connection = True
+                self._json(HTTPStatus.BAD_REQUEST, {"error": "a short JSON object is expected"})
+                return
+            try:
+                given = json.loads(self.rfile.read(int(length)) or b"{}")
+            except (ValueError, RecursionError):
+                given = None
+            if not isinstance(given, dict):
+                self._json(HTTPStatus.BAD_REQUEST, {"error": "a JSON object is expected"})
+                return
+            self._told(lambda: page.change(place, given))
+
+        def _place(self) -> str | None:
+            """What is asked for, after the token; None where the request is not from our page."""
+            own = {f"127.0.0.1:{page.port}", f"localhost:{page.port}"}
+            origin = self.headers.get("Origin")
+            from_us = origin is None or origin.removeprefix("http://") in own
+            path = self.path.partition("?")[0].encode("utf-8", "replace")
+            start = f"/{page.token}/".encode()
+            ours = compare_digest(path[: len(start)], start)
+            if self.headers.get("Host") not in own or not from_us or not ours:
+                self.close_connection = True
+                self._json(HTTPStatus.FORBIDDEN, {"error": "this address is not known here"})
+                return None
+            return path[len(start) :].decode("utf-8", "replace")
+
+        def _told(self, make: Callable[[], dict[str, Any]]) -> None:
+            try:
+                self._json(HTTPStatus.OK, make())
+            except (ValueError, TypeError) as refusal:
+                self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
+
+        def _json(self, status: HTTPStatus, told: dict[str, Any]) -> None:
+            self._answer(status, "application/json", json.dumps(told).encode())
+
+        def _answer(
+            self, status: HTTPStatus, kind: str, content: bytes, keep_as: str | None = None
+        ) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Cache-Control", "no-store")
+            self.send_header("X-Content-Type-Options", "nosniff")
+            self.send_header("Referrer-Policy", "no-referrer")
+            self.send_header("Content-Security-Policy", POLICY)
+            if keep_as is not None:
+                self.send_header("Content-Disposition", f'attachment; filename="{keep_as}"')
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *arguments: Any) -> None:
+            """Nothing is logged: the token is in every address."""
+
+    return Handler

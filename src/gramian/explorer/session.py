@@ -1,0 +1,267 @@
+"""What is known of the samples so far, and the clusters that follow from it."""
+
+from __future__ import annotations
+
+import copy
+import time
+import warnings
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.preprocessing import normalize
+
+from gramian import clock
+from gramian.graph import smoothest
+from gramian.kernel import NPKL
+from gramian.kernel._links import gather
+from gramian.plotting import flat
+from gramian.report.families import two_directions
+
+Array = NDArray[np.floating]
+
+MUST, CANNOT = "must", "cannot"
+ASKED = 2000
+"""Pairs looked at for the one that is least certain."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Two samples that belong together, or apart."""
+
+    i: int
+    j: int
+    kind: str
+    foreseen: bool
+    """Whether the clusters agreed with it before they were told."""
+    by_graph: bool
+    """Whether those of the graph alone do."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """All that a change replaces, for undo."""
+
+    links: tuple[Link, ...]
+    marks: dict[int, str]
+    model: Any
+    labels: NDArray[np.integer]
+
+
+@dataclass
+class Session:
+    """Samples, links between them, and clusters; every change refits from where the last ended.
+
+    Parameters
+    ----------
+    X : samples as the kernel sees them
+    n_clusters : int
+    model : a kernel learner like NPKL, optional
+        Not fitted; its parameters are used.
+    names : what the samples are called, optional
+    patience : float
+        Seconds that a change may take: the best so far is shown, and the certificate says how good
+        that is.
+    """
+
+    X: Any
+    n_clusters: int = 2
+    model: Any = None
+    names: list[str] | None = None
+    patience: float = 1.0
+    links: tuple[Link, ...] = ()
+    marks: dict[int, str] = field(default_factory=dict)
+    """Names that samples were given, each a link to the first of every name."""
+    version: int = 0
+    seconds: float = 0.0
+    """What the last change took."""
+
+    def __post_init__(self) -> None:
+        if self.n_clusters < 2:
+            raise ValueError(f"n_clusters must be 2 or more, got {self.n_clusters}")
+        self.lock = RLock()
+        blank = NPKL() if self.model is None else self.model
+        self._blank = copy.copy(blank).set_params(n_clusters=self.n_clusters)
+        X = self._blank._samples(self.X)
+        self._blank._check_parameters()
+        laplacian = self._blank._laplacian(X)
+        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
+        self.size = X.shape[0]
+        self.places = _unit(two_directions(X))
+        self._waves = smoothest(laplacian, self.n_clusters, constant=True)[1]
+        means = KMeans(self.n_clusters, n_init=10, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of samples that are alike
+            self.graph_labels = means.fit(normalize(self._waves)).labels_
+        self.labels: NDArray[np.integer] = self.graph_labels
+        self.fitted: Any = None
+        self._past: list[Moment] = []
+
+    # --- changes -----------------------------------------------------------------------
+
+    def add(self, i: int, j: int, kind: str) -> None:
+        """Link two samples, and refit; refused where it contradicts the others."""
+        with self.lock:
+            self._extend([self._link(i, j, kind)], self.marks)
+
+    def mark(self, i: int, name: str) -> None:
+        """Call a sample by the name of its cluster: links to the first sample of every name."""
+        with self.lock:
+            i, name = self._sample(i), str(name).strip()
+            if not name:
+                raise ValueError("a name must have letters")
+            if i in self.marks:
+                raise ValueError(f"sample {i} is called {self.marks[i]!r} already: undo that first")
+            firsts: dict[str, int] = {}
+            for sample, own in self.marks.items():
+                firsts.setdefault(own, sample)
+            new = [
+                self._link(i, first, MUST if own == name else CANNOT)
+                for own, first in firsts.items()
+            ]
+            self._extend(new, {**self.marks, i: name})
+
+    def undo(self) -> None:
+        """Take the last change back; nothing is computed again."""
+        with self.lock:
+            if not self._past:
+                raise ValueError("there is nothing to take back")
+            last = self._past.pop()
+            self.links, self.marks = last.links, last.marks
+            self.fitted, self.labels = last.model, last.labels
+            self.version += 1
+
+    def _extend(self, new: list[Link], marks: dict[int, str]) -> None:
+        started = time.perf_counter()
+        before = Moment(self.links, self.marks, self.fitted, self.labels)
+        links = (*self.links, *new)
+        fitted, labels = self._refit(links, new)
+        self._past.append(before)
+        self.links, self.marks, self.fitted, self.labels = links, marks, fitted, labels
+        self.version += 1
+        self.seconds = time.perf_counter() - started
+
+    def _refit(self, links: tuple[Link, ...], new: list[Link]) -> tuple[Any, NDArray[np.integer]]:
+        """The kernel of all links, from the last one; that of the graph until two are apart."""
+        if not new or not any(link.kind == CANNOT for link in links):
+            self._check(links)
+            return self.fitted, self.labels
+        model = copy.copy(self._blank if self.fitted is None else self.fitted)
+        given = new if self.fitted is not None else list(links)
+        pairs = {
+            f"{kind}_link": [(k.i, k.j) for k in given if k.kind == kind] or None
+            for kind in (MUST, CANNOT)
+        }
+        with warnings.catch_warnings(), clock.budget(self.patience):
+            warnings.simplefilter("ignore")  # how it ended is told by the certificate
+            if self.fitted is None:
+                model.links_ = gather(self.size, None, pairs["must_link"], pairs["cannot_link"])
+                model.n_clusters_ = self.n_clusters
+                model._learn_from(normalize(self._waves))
+            else:
+                model.add_links(**pairs)
+        return model, model.labels_
+
+    def _check(self, links: tuple[Link, ...]) -> None:
+        """Refuse what contradicts itself, though nothing is fitted yet."""
+        seen: dict[tuple[int, int], str] = {}
+        for link in links:
+            pair = min(link.i, link.j), max(link.i, link.j)
+            if seen.setdefault(pair, link.kind) != link.kind:
+                raise ValueError(f"samples {pair[0]} and {pair[1]} are together and apart")
+
+    def _link(self, i: int, j: int, kind: str) -> Link:
+        i, j = self._sample(i), self._sample(j)
+        if kind not in (MUST, CANNOT):
+            raise ValueError(f"a link is {MUST!r} or {CANNOT!r}, not {kind!r}")
+        if i == j:
+            raise ValueError("a link joins two samples, and this one is of one")
+        if any({i, j} == {link.i, link.j} and link.kind == kind for link in self.links):
+            raise ValueError(f"samples {i} and {j} are linked so already")
+        together = kind == MUST
+        foreseen = bool((self.labels[i] == self.labels[j]) == together)
+        graph = self.graph_labels
+        return Link(i, j, kind, foreseen, bool((graph[i] == graph[j]) == together))
+
+    def _sample(self, k: Any) -> int:
+        if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < self.size:
+            raise ValueError(f"there is no sample {k!r}: they are 0 to {self.size - 1}")
+        return k
+
+    # --- what is told ------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a page shows, in plain values."""
+        with self.lock:
+            rows = self.places if self.fitted is None else self._learned()
+            certificate = None if self.fitted is None else str(self.fitted.certificate_)
+            return {
+                "version": self.version,
+                "labels": self.labels.tolist(),
+                "learned": np.round(rows, 4).tolist(),
+                "links": [
+                    {"i": k.i, "j": k.j, "kind": k.kind, "foreseen": k.foreseen} for k in self.links
+                ],
+                "marks": {str(k): name for k, name in self.marks.items()},
+                "kept": int(sum(self._agrees(link) for link in self.links)),
+                "verdict": self.verdict(),
+                "certificate": certificate or "nothing is solved yet: the clusters of the graph",
+                "seconds": round(self.seconds, 3),
+                "can_undo": bool(self._past),
+            }
+
+    def verdict(self) -> str:
+        """Whether links help: each was foreseen, or not, before it was told."""
+        if not self.links:
+            return "Link two points that belong together, or apart."
+        if not any(link.kind == CANNOT for link in self.links):
+            return "Link two points that belong apart: what is together alone is one cluster."
+        right = sum(link.foreseen for link in self.links)
+        plain = sum(link.by_graph for link in self.links)
+        return (
+            f"Of {len(self.links)} links the clusters had {right} right before they were told; "
+            f"those of the graph alone have {plain} right."
+        )
+
+    def question(self) -> tuple[int, int]:
+        """The least certain pair of a sample: whose kernel is nearest to one half."""
+        with self.lock:
+            rows = normalize(self._waves if self.fitted is None else self.fitted.kernel_factor_)
+            rng = np.random.default_rng(self.version)
+            i, j = rng.integers(0, self.size, (2, ASKED))
+            known = {frozenset((link.i, link.j)) for link in self.links}
+            free = [a != b and frozenset((a, b)) not in known for a, b in zip(i, j, strict=True)]
+            i, j = i[free], j[free]
+            if i.size == 0:
+                raise ValueError("every pair is linked already")
+            sure = np.abs(np.einsum("er,er->e", rows[i], rows[j]) - 0.5)
+            best = int(sure.argmin())
+            return int(i[best]), int(j[best])
+
+    def called(self) -> list[str]:
+        """The cluster of each sample, by the name that most of its marked samples have."""
+        names = [f"{c}" for c in range(self.n_clusters)]
+        for cluster in range(self.n_clusters):
+            own = [name for k, name in self.marks.items() if self.labels[k] == cluster]
+            if own:
+                names[cluster] = max(sorted(set(own)), key=own.count)
+        return [names[c] for c in self.labels]
+
+    def _agrees(self, link: Link) -> bool:
+        same = self.labels[link.i] == self.labels[link.j]
+        return bool(same == (link.kind == MUST))
+
+    def _learned(self) -> Array:
+        return _unit(two_directions(normalize(self.fitted.kernel_factor_)))
+
+
+def _unit(places: Array) -> Array:
+    """Places in a square of side 2 about 0, both directions alike."""
+    places = flat(np.asarray(places, dtype=float))
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
+    unit: Array = (places - middle) / half
+    return unit

@@ -1,0 +1,180 @@
+"""Invocations of the command line, changed at random: no traceback, no hang, no input changed.
+
+    python -m tests.cli.mutations 5000
+
+Arguments are taken away, doubled, swapped and replaced by odd ones, and files are cut, joined and
+scrambled. Each invocation runs in this process with a limit of time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from gramian.cli.app import run
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
+LINES = (
+    "metric sensors.csv --label state --model m.gramian --time-limit 1",
+    "metric flowers.csv --label species --method lmnn --out o.csv --time-limit 1",
+    "predict sensors_new.csv --model sensors.gramian --proba --out p.csv",
+    "transform sensors_new.csv --model sensors.gramian --out t.npy",
+    "embed points.csv --out e.csv --time-limit 1 --no-verdict",
+    "cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv --time-limit 1",
+    "complete few.csv --lam 5 --time-limit 1 --model r.gramian --no-verdict",
+    "recommend user-003 --model ratings.gramian --top 3",
+    "evaluate few.csv --model ratings.gramian",
+    "eigen kernel.csv -k 3 --out v.npz",
+    "solve --entries correlations.csv --out L.npy --time-limit 1",
+    "solve cut.dat-s --time-limit 1",
+    "info flowers.csv",
+    "info sensors.gramian --json",
+)
+ODD = (
+    *("", "-1", "0", "1e999", "nan", "no/where", "..", "--", "-x", "🙂", "a,b", "flowers.csv"),
+    *("moons.csv", "ratings.gramian", "--json", "--force", "--label", "--drop", "--id", "--encode"),
+    *(
+        "all",
+        "--method",
+        "auto",
+        "99999999999999999999",
+        "x" * 300,
+        "/dev/null",
+        "--wide",
+        "--rank",
+    ),
+)
+SECONDS = 30.0
+"""An invocation that takes longer hangs."""
+
+ENDS = (0, 2, 3, 130)
+
+
+def prepared(folder: Path) -> None:
+    """The example files, two models made of them."""
+    shutil.copytree(EXAMPLES, folder, dirs_exist_ok=True)
+    lines = (folder / "ratings.csv").read_text().splitlines(keepends=True)
+    (folder / "few.csv").write_text("".join(lines[:600]))
+    os.chdir(folder)
+    for line in (
+        "metric sensors.csv --label state --model sensors.gramian --no-verdict",
+        "complete few.csv --lam 5 --model ratings.gramian --no-verdict",
+    ):
+        status, said = outcome(line.split())
+        assert status == 0, said
+
+
+def outcome(words: list[str]) -> tuple[int, str]:
+    """The exit status, and what was said; an error of gramian itself is a traceback."""
+    said = io.StringIO()
+    sys.argv = ["gramian", *words]
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        try:
+            with warnings.catch_warnings():
+                run()
+        except SystemExit as end:
+            return int(end.code or 0), said.getvalue()
+        except BaseException:
+            return 1, said.getvalue() + traceback.format_exc()
+    return 0, said.getvalue()
+
+
+def mutated(words: list[str], rng: np.random.Generator) -> list[str]:
+    """The words with two changes at most."""
+    words = list(words)
+    for _ in range(rng.integers(0, 3)):
+        place = int(rng.integers(1, len(words) + 1))
+        way = rng.integers(0, 4)
+        if way == 0 and len(words) > 1:
+            del words[min(place, len(words) - 1)]
+        elif way == 1:
+            words.insert(place, str(rng.choice(ODD)))
+        elif way == 2 and place < len(words):
+            words[place] = str(rng.choice(ODD))
+        elif len(words) > 2:
+            other = int(rng.integers(1, len(words)))
+            place = min(place, len(words) - 1)
+            words[place], words[other] = words[other], words[place]
+    return words
+
+
+def scrambled(data: bytes, rng: np.random.Generator) -> bytes:
+    """The bytes of a file, cut, doubled or with some of them changed."""
+    way = rng.integers(0, 4)
+    if way == 0:
+        return data[: int(rng.integers(0, len(data)))]
+    if way == 1:
+        return data + data[: int(rng.integers(0, len(data)))]
+    changed = bytearray(data)
+    for _ in range(int(rng.integers(1, 20))):
+        changed[int(rng.integers(0, len(changed)))] = int(rng.integers(0, 256))
+    return bytes(changed) if way == 2 else bytes(changed).replace(b",", b";")
+
+
+@dataclass
+class Outcome:
+    """How many invocations ended with which status, the longest, and what went wrong."""
+
+    ends: dict[int, int] = field(default_factory=dict)
+    slowest: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+
+def attack(count: int, seed: int = 0) -> Outcome:
+    """So many invocations: how they ended, and what went wrong."""
+    rng = np.random.default_rng(seed)
+    told = Outcome()
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        try:
+            prepared(folder)
+            kept = {path.name: path.read_bytes() for path in folder.iterdir()}
+            for _ in range(count):
+                words = mutated(str(rng.choice(LINES)).split(), rng)
+                files = [word for word in words if word in kept]
+                inputs = dict(kept)
+                if files and rng.random() < 0.5:
+                    name = str(rng.choice(files))
+                    inputs[name] = scrambled(kept[name], rng)
+                    (folder / name).write_bytes(inputs[name])
+                started = time.perf_counter()
+                status, said = outcome(words)
+                took = time.perf_counter() - started
+                told.slowest = max(told.slowest, took)
+                told.ends[status] = told.ends.get(status, 0) + 1
+                changed = [n for n, d in inputs.items() if not _holds(folder / n, d)]
+                if status not in ENDS or "Traceback" in said or took > SECONDS or changed:
+                    told.wrong.append(
+                        f"{words} ended {status} after {took:.1f} s {changed}\n{said}"
+                    )
+                for path in folder.iterdir():
+                    if path.name not in kept and path.is_file():
+                        path.unlink()
+                for name, data in kept.items():
+                    if not _holds(folder / name, data):
+                        (folder / name).write_bytes(data)
+        finally:
+            os.chdir(home)
+    return told
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    return path.is_file() and path.read_bytes() == data
+
+
+if __name__ == "__main__":
+    found = attack(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    print(f"{found.ends}, the slowest took {found.slowest:.1f} s, {len(found.wrong)} wrong")
+    print(*found.wrong, sep="\n")

@@ -1,0 +1,324 @@
+"""Where new users stumbled: each of these failed once."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_moons
+
+import gramian as gm
+from gramian import clock
+from gramian.cli.progress import Display, shown, unbroken
+from tests.cli.data import FLOWERS, ratings
+
+
+def told(run, *arguments):
+    """What a command says as JSON."""
+    status, out, err = run(*arguments, "--json")
+    assert status in (0, 3), err
+    return json.loads(out)
+
+
+def refused(run, *arguments):
+    status, out, err = run(*arguments)
+    assert status == 2 and out == "" and "Traceback" not in err, err
+    return " ".join(err.split())
+
+
+# --- limits of time, progress, Ctrl-C --------------------------------------------------
+
+
+BUSY = 20.0
+"""Seconds that a second's limit may take where kernels are compiled on a busy machine; the phases
+below take a minute where nobody looks at the clock."""
+
+
+def slow(monkeypatch, target, seconds=60.0):
+    """A phase that takes long, and asks the clock as those of its kind do."""
+
+    def phase(*given, **more):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            clock.check()
+            time.sleep(0.01)
+        raise AssertionError("nobody looked at the clock")
+
+    monkeypatch.setattr(target, phase)
+
+
+def test_a_limit_holds_in_the_phases_before_the_solve(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.manifold.mvu.smoothest")
+    status, out, _ = run("embed", "points.csv", "--time-limit", 1, "--out", "best.csv", "--json")
+    facts = json.loads(out)
+    assert status == 3 and facts["status"] == "time limit" and facts["seconds"] < BUSY
+    assert np.ptp(pd.read_csv("best.csv").to_numpy(), axis=0).min() > 1  # the samples, flat
+
+
+def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.graph.nearest")
+    started = time.perf_counter()
+    sentence = refused(run, "embed", "points.csv", "--time-limit", 0.3, "--out", "o.csv")
+    assert time.perf_counter() - started < BUSY
+    assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
+    assert not (folder / "o.csv").exists()
+
+
+def test_all_solves_of_a_fit_share_one_limit():
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    y = (X[:, 0] > 0).astype(int)
+    started = time.perf_counter()
+    with pytest.warns(UserWarning):
+        gm.metric.LMNN(time_limit=0.5, tol=1e-14).fit(X, y)
+    assert time.perf_counter() - started < BUSY
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_told_of_every_phase_on_a_terminal(run, folder, monkeypatch):
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("gramian.cli.progress.TICK", 0.001)
+    with shown(None, 20.0):
+        for name in ("the neighbours of 10 samples", "the certificate"):
+            clock.phase(name)
+            time.sleep(0.05)
+    line = terminal.getvalue()
+    assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
+    assert "the certificate" in line and line.endswith("\r\x1b[2K")
+
+
+def test_progress_is_silent_in_files_unless_asked(run, folder):
+    line = ("embed", "points.csv", "--time-limit", 1, "--no-verdict")
+    assert "neighbours" not in run(*line)[2]
+    asked = run(*line, "--progress")[2]
+    for phase in ("reading points.csv", "the neighbours of 120 samples", "mvu by auto",
+                  "the certificate"):  # fmt: skip
+        assert phase in asked
+
+
+def test_steps_are_told_without_a_guess_of_the_time_left():
+    display = Display()
+    display.phase("solving")
+    state = gm.State(7, _Step(), {"rank": 3.0, "gap": 0.5, "time": 1.0})
+    display.step(state)
+    assert "step 7, F = 2, gap 5.0e-01, rank 3" in display._line() and "left" not in display._line()
+
+
+class _Step:
+    value, factor = 2.0, np.zeros((2, 1))
+
+
+def interrupt(*given, **more):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_solve_keeps_what_there_is(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.manifold.mvu.smoothest", interrupt)
+    status, out, err = run("embed", "points.csv", "--out", "best.csv", "--json")
+    assert status == 130 and "interrupted" in err
+    assert json.loads(out)["status"] == "interrupted" and len(pd.read_csv("best.csv")) == 120
+
+
+def test_ctrl_c_with_nothing_to_keep_says_so(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.graph.nearest", interrupt)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and "nothing was written" in err and not (folder / "best.csv").exists()
+
+
+def test_ctrl_c_in_the_verdict_keeps_the_fit(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.cli.metric.verdict_of_metric", interrupt)
+    line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
+    assert told(run, *line)["verdict"].startswith("Not tested") and (folder / "m").exists()
+
+
+def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
+    for wait in (0.05, 0.6):
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from gramian.cli import main; main()", "embed", "points.csv"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if wait > 0.1:  # before that the interpreter itself begins
+            assert "Traceback" not in err, err
+
+
+def test_files_are_written_whole_before_ctrl_c_is_heard():
+    done = []
+    with pytest.raises(KeyboardInterrupt), unbroken():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        done.append(threading.active_count())
+    assert done
+
+
+# --- the verdict -----------------------------------------------------------------------
+
+
+def test_the_verdict_comes_first(run, folder):
+    out = run("metric", "flowers.csv", "--label", "species")[1].splitlines()
+    assert "held-out rows" in out[1] and "3-NN error" in out[1]
+    assert next(k for k, line in enumerate(out) if "certificate" in line) > 1
+    facts = told(run, "metric", "flowers.csv", "--label", "species")
+    assert 0 <= facts["held_out"]["after"] <= facts["held_out"]["before"] + 0.05
+    assert facts["held_out"]["held_out"] == len(FLOWERS.target)
+    off = told(run, "metric", "flowers.csv", "--label", "species", "--no-verdict")
+    assert off["held_out"] is None
+
+
+def test_the_verdict_on_ratings_is_beside_means(run, folder):
+    facts = told(run, "complete", "ratings.csv")
+    assert facts["held_out"]["after"] < facts["held_out"]["before"]
+    assert facts["verdict"].startswith("It helped: RMSE")
+
+
+def test_the_verdict_on_clusters_is_beside_the_graph_alone(run, folder):
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    some = np.where(np.arange(200) < 30, y.astype(str), "")
+    pd.DataFrame(X, columns=["a", "b"]).assign(moon=some).to_csv("m.csv", index=False)
+    facts = told(run, "cluster", "m.csv", "--label", "moon")
+    assert "held-out labels" in facts["verdict"] and facts["held_out"]["held_out"] == 10
+
+
+def test_a_page_begins_with_the_verdict(run, folder):
+    run("metric", "flowers.csv", "--label", "species", "--report", "r.html")
+    page = (folder / "r.html").read_text()
+    assert page.index("Did it help?") < page.index("kta by auto")
+
+
+# --- what is known ---------------------------------------------------------------------
+
+
+def test_must_links_alone_ask_for_cannot_links(run, folder):
+    line = ("cluster", "moons.csv", "--clusters", 2, "--must-link", "same.csv", "--out", "c.csv")
+    sentence = refused(run, *line)
+    assert "--cannot-link" in sentence and "duplicate" not in sentence
+    assert not (folder / "c.csv").exists()
+
+
+def test_links_go_by_id(run, folder):
+    frame = pd.read_csv("points.csv").assign(name=[f"p{k}" for k in range(120)])
+    frame.to_csv("named.csv", index=False)
+    for file in ("same", "apart"):
+        pairs = pd.read_csv(f"{file}.csv", header=None)
+        pairs.map(lambda k: f"p{k}").to_csv(f"{file}_ids.csv", index=False, header=["one", "other"])
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv")
+    by_id = ("--must-link", "same_ids.csv", "--cannot-link", "apart_ids.csv")
+    by_row = ("--must-link", "same.csv", "--cannot-link", "apart.csv")
+    assert run(*line, *by_id)[0] == 0
+    expected = pd.read_csv("c.csv")
+    status, _, err = run(*line, *by_row)
+    assert status == 0 and "are taken for those of rows" in err
+    pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
+    (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
+    assert "links 'p999', which no row is called" in refused(run, *line, *by_id)
+
+
+def test_implicit_ratings_are_noted(run, folder):
+    ratings().assign(rating=1).to_csv("clicks.csv", index=False)
+    status, out, err = run("complete", "clicks.csv")
+    assert status == 0 and "--method implicit" in err and "every rating is 1" in out
+
+
+def test_a_user_a_line_and_an_item_a_column(run, folder):
+    ratings().pivot(index="user", columns="item", values="rating").to_csv("wide.csv")
+    facts = told(run, "complete", "wide.csv", "--wide", "--lam", 5, "--model", "m")
+    assert facts["ratings"] == len(ratings()) and facts["users"] == ratings()["user"].nunique()
+    plain = gm.completion.NuclearCompletion(lam=5.0, random_state=0).fit(ratings())
+    few = ratings().head(5)
+    pairs = few["user"].to_numpy(), few["item"].to_numpy()
+    np.testing.assert_allclose(gm.load("m").predict(pairs), plain.predict(pairs), rtol=1e-3)
+
+
+# --- messy files -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def messy(folder):
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "name": [f"p{k}" for k in range(n)],
+            "colour": rng.choice(["red", "blue", "green"], n),
+            "when": [f"2024-03-{1 + k % 28:02d}" for k in range(n)],
+            "x": rng.normal(size=n),
+            "y": rng.normal(size=n),
+            "open": rng.choice([True, False], n),
+            "class": rng.choice(["a", "b"], n),
+        }
+    )
+    frame.to_csv("messy.csv", index=False)
+    return frame
+
+
+def test_all_columns_of_text_are_told_with_what_fits_them(run, messy):
+    sentence = refused(run, "metric", "messy.csv", "--label", "class")
+    for option in ("--id name", "--encode colour", "--encode when", "--drop name,colour,when"):
+        assert option in sentence
+    assert "open" not in sentence
+
+
+def test_columns_are_left_out_several_at_once(run, messy):
+    line = ("metric", "messy.csv", "--label", "class")
+    facts = told(run, *line, "--drop", "name,colour", "--drop", "when")
+    assert facts["features"] == 3  # True and False are numbers
+
+
+def test_categories_and_dates_are_encoded_inside_the_model(run, messy):
+    line = ("metric", "messy.csv", "--label", "class", "--id", "name", "--model", "m")
+    assert told(run, *line, "--encode", "all")["features"] == 5
+    messy.drop(columns="class").iloc[:9, ::-1].to_csv("new.csv", index=False)
+    status, out, err = run("predict", "new.csv", "--model", "m", "--id", "name", "--proba")
+    assert status == 0 and err == ""
+    found = pd.read_csv(io.StringIO(out))
+    assert list(found) == ["name", "prediction", "probability_a", "probability_b"]
+    np.testing.assert_allclose(found.iloc[:, 2:].sum(axis=1), 1.0)
+    expected = gm.load("m").predict(messy.iloc[:9].assign(open=messy["open"].astype(float)))
+    assert found["prediction"].tolist() == expected.tolist()
+    messy.assign(x="text").to_csv("new.csv", index=False)
+    assert "numbers in the fit" in refused(run, "predict", "new.csv", "--model", "m")
+    assert "without probabilities" in _without(run, messy)
+
+
+def _without(run, messy):
+    line = ("embed", "messy.csv", "--drop", "name,colour,when,class", "--time-limit", 2)
+    assert run(*line, "--model", "e")[0] in (0, 3)
+    return refused(run, "predict", "messy.csv", "--model", "e", "--proba")
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "jsonl", "feather", "tsv"])
+def test_other_files_say_the_same(ending, run, messy):
+    line = ("--label", "class", "--drop", "name,colour,when")
+    expected = told(run, "metric", "messy.csv", *line)["certificate"]
+    {
+        "xlsx": lambda: messy.to_excel("messy.xlsx", index=False),
+        "jsonl": lambda: messy.to_json("messy.jsonl", orient="records", lines=True),
+        "feather": lambda: messy.to_feather("messy.feather"),
+        "tsv": lambda: messy.to_csv("messy.tsv", index=False, sep="\t"),
+    }[ending]()
+    found = told(run, "metric", f"messy.{ending}", *line)["certificate"]
+    assert found["value"] == pytest.approx(expected["value"], rel=1e-9)
+
+
+def test_standard_input_is_a_file(run, messy, monkeypatch):
+    text = messy.to_csv(index=False).encode()
+
+    class Stdin:
+        buffer = io.BytesIO(text)
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    facts = told(run, "metric", "-", "--label", "class", "--drop", "name,colour,when")
+    assert facts["samples"] == 60
