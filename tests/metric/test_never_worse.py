@@ -27,7 +27,7 @@ SETS = {
     "raw": (WINE, KIND),
     "noise": (np.hstack([IRIS, RNG.normal(size=(150, 8))]), SPECIES),
     "shuffled": (SCALED[:, :5], RNG.permutation(KIND)),
-    "duplicated": (np.repeat(IRIS[::2], 2, axis=0), np.repeat(SPECIES[::2], 2)),
+    "duplicated": (np.repeat(IRIS[::4], 2, axis=0), np.repeat(SPECIES[::4], 2)),
 }
 
 

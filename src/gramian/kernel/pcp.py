@@ -17,6 +17,9 @@ Array = NDArray[np.floating]
 FIRST, RISE, LAST = 1.0, 10.0, 1e8
 """λ of the first solve, from one to the next, and of the last."""
 
+ONCE = 100.0
+"""λ of a kernel that is only judged."""
+
 
 class PCP(NPKL):
     """The smoothest kernel along the graph that keeps all links exactly.
@@ -24,14 +27,16 @@ class PCP(NPKL):
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
     (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
     the other constraints are penalties as in `NPKL`, with λ raised from solve to solve until none
-    is off by more than `max_violation`. Penalties make the problem easier: the certificate's lower
+    is off by more than `max_violation`. The clusters keep the links as well: samples that
+    must-links join are one point of k-means, and cannot-linked ones are kept apart where that is
+    possible. Penalties make the problem easier: the certificate's lower
     bound for the last λ is one for the constrained problem too.
 
     Parameters
     ----------
     max_violation : float
         The largest |Z_ij − T_ij| that ends the continuation.
-    n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
+    n_clusters, shrinkage, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress :
         As in `gramian.minimize`, for each λ.
@@ -42,17 +47,21 @@ class PCP(NPKL):
         The last λ.
     smoothness_ : float
         tr(ZL).
-    kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :
+    kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_, shrinkage_, \
+path_, links_met_ :
         As in `NPKL`.
     result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NPKL`, for the last λ.
     """
+
+    _keeps_links = True
 
     def __init__(
         self,
         *,
         n_clusters: int | None = None,
         max_violation: float = 1e-2,
+        shrinkage: float | str = "auto",
         affinity: str = "nearest_neighbors",
         n_neighbors: int = 10,
         bandwidth: float | str = "auto",
@@ -67,6 +76,7 @@ class PCP(NPKL):
     ) -> None:
         self.n_clusters = n_clusters
         self.max_violation = max_violation
+        self.shrinkage = shrinkage
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
@@ -82,6 +92,9 @@ class PCP(NPKL):
     def _check_parameters(self) -> None:
         super(NPKL, self)._check_parameters()
         positive(self.max_violation, "max_violation")
+
+    def _learn_roughly(self) -> Array:
+        return self._penalised(ONCE, None, merge=True)[1]
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
         if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):

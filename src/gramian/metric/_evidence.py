@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.neighbours import nearest
-from gramian.outer.path import misplaced
+from gramian.outer.path import misplaced, wrong_votes
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-NEIGHBOURS = 3
 MANY = 2000
 FITTED, HELD_OUT, WORK = 1800, 3000, 2e9
 """With more than so many, one split serves instead of folds: a fit to so few, judged on so many at
@@ -23,7 +21,6 @@ most, with four times as many to seek neighbours among and so many products."""
 FEWEST = 20
 """What has to be held out for a judgement; of less nothing can be said."""
 
-NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 PAIR_ERROR = "1 − AUC of pairs"
 TRIPLET_ERROR = "share of triplets that are broken"
 
@@ -100,14 +97,6 @@ def of_triplets(samples: Array, triplets: Indices, factors: Sequence[Array]) -> 
     far, near = triplets[:, [0, 2]], triplets[:, :2]
     broken = (_squares(samples, far, L) <= _squares(samples, near, L) for L in factors)
     return [np.array([np.bincount(place, one) / count for one in broken])]
-
-
-def wrong_votes(mapped: Array, classes: Indices, kept: int) -> Array:
-    """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
-    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
-    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
-    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
-    return (votes.argmax(axis=1) != classes[kept:]).astype(float)
 
 
 def _squares(samples: Array, pairs: Indices, factor: Array) -> Array:

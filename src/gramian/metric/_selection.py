@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.metric._base import principal_columns
-from gramian.metric._evidence import NEIGHBOUR_ERROR, splits, wrong_votes
-from gramian.outer.path import EvidencePath, chosen_by
+from gramian.metric._evidence import splits
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, wrong_votes
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 

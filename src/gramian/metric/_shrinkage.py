@@ -19,7 +19,6 @@ from sklearn.base import clone
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
-    NEIGHBOUR_ERROR,
     PAIR_ERROR,
     TRIPLET_ERROR,
     Split,
@@ -29,7 +28,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
-from gramian.outer.path import EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -15,7 +15,6 @@ from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._coordinates import MATRICES, Coordinates, coordinates
 from gramian.metric._evidence import (
     FEWEST,
-    NEIGHBOUR_ERROR,
     PAIR_ERROR,
     of_neighbours,
     of_pairs,
@@ -25,7 +24,7 @@ from gramian.metric._evidence import (
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
-from gramian.outer.path import EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of

@@ -12,9 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.neighbours import nearest
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+NEIGHBOURS = 3
+NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 
 NEEDED = 1.5
 """Standard errors by which a candidate must beat doing nothing."""
@@ -120,6 +125,14 @@ def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CL
         if behind <= close * error:
             return place
     return best
+
+
+def wrong_votes(mapped: Array, classes: Indices, kept: int) -> Array:
+    """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
+    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
+    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
+    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
+    return (votes.argmax(axis=1) != classes[kept:]).astype(float)
 
 
 def misplaced(similar: Array, dissimilar: Array) -> tuple[Array, Array]:
