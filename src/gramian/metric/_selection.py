@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import splits
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, wrong_votes
+from gramian.outer.path import (
+    NEEDED_APART,
+    NEIGHBOUR_ERROR,
+    EvidencePath,
+    chosen_by,
+    wrong_votes,
+)
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -79,6 +85,7 @@ def choose_weight(
         parameter="lam",
         measure=NEIGHBOUR_ERROR,
         nothing="Euclid's metric" if plain else "the least weight",
+        needed=NEEDED_APART,
     )
 
 

@@ -24,6 +24,9 @@ NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 NEEDED = 1.5
 """Standard errors by which a candidate must beat doing nothing."""
 
+NEEDED_APART = 2.0
+"""The same where candidates differ so much that each is another chance to be lucky."""
+
 CLOSE = 1.0
 """Standard errors within which a candidate nearer to doing nothing is as good as the best."""
 
