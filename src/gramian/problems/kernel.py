@@ -67,12 +67,13 @@ def reg_pcp_to(
     `roughness`, one number ϑ for each wave, adds Σ ϑ_w Y_ww.
     """
     Q = as_basis(basis)
-    smooth = roughness is None or not np.any(roughness)
-    C = None if smooth else Dense(np.diag(roughness), floor=0.0)
+    C = None
+    if roughness is not None and np.any(roughness):
+        C = Dense(np.diag(np.ravel(roughness)), floor=0.0)
     return Problem(
         Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights), C),
         name="reg_pcp",
-        formula="Σ_S ((QYQᵀ)_ij − t_ij)²" if smooth else "η tr(ΛY) + Σ_S ω((QYQᵀ)_ij − t_ij)²",
+        formula="Σ_S ((QYQᵀ)_ij − t_ij)²" if C is None else "η tr(ΛY) + Σ_S ω((QYQᵀ)_ij − t_ij)²",
         variable="Y",
     )
 
