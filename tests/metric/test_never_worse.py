@@ -24,10 +24,10 @@ RNG = np.random.default_rng(0)
 SCALED = StandardScaler().fit_transform(WINE)
 SETS = {
     "scaled": (SCALED, KIND),
-    "raw": (WINE, KIND),
-    "noise": (np.hstack([IRIS, RNG.normal(size=(150, 8))]), SPECIES),
-    "shuffled": (SCALED[:, :5], RNG.permutation(KIND)),
-    "duplicated": (np.repeat(IRIS[::4], 2, axis=0), np.repeat(SPECIES[::4], 2)),
+    "raw": (WINE[::2], KIND[::2]),
+    "noise": (np.hstack([IRIS, RNG.normal(size=(150, 4))]), SPECIES),
+    "shuffled": (SCALED[::2, :5], RNG.permutation(KIND[::2])),
+    "duplicated": (np.repeat(IRIS[::5], 2, axis=0), np.repeat(SPECIES[::5], 2)),
 }
 
 
