@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -25,7 +26,7 @@ from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
 from gramian.neighbours import nearest
-from gramian.outer.path import EvidencePath, chosen_by, misplaced
+from gramian.outer.path import EvidencePath, chosen_by, difference, misplaced
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
@@ -41,6 +42,9 @@ SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 
 FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
 """Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
+
+DOUBT = 2.0
+"""Standard errors by which waves must be better than the learned kernel alone to be taken."""
 
 MANY = 2000
 """Samples beyond which no kernel is learned for the sake of a judgement."""
@@ -253,8 +257,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             self._waves_kept = smoothest(self.laplacian_, self.n_clusters_, constant=True)[1]
         if judged:
             losses = [self._misplaced(fold) for fold in range(FOLDS)]
-            self.path_: EvidencePath = chosen_by(
-                [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)],
+            misses = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+            path: EvidencePath = chosen_by(
+                misses,
                 SHARES,
                 parameter="shrinkage",
                 measure="1 − AUC of links",
@@ -262,6 +267,10 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 needed=0.0,
                 close=0.0,
             )
+            # Links are hard to come by: the kernel learned from them stands where it is no worse.
+            alone = len(SHARES) - 1
+            behind, error = difference(misses, alone, path.chosen)
+            self.path_ = replace(path, chosen=alone) if behind <= DOUBT * error else path
             self.shrinkage_ = self.path_.value
 
     def _learn_roughly(self) -> Array:
