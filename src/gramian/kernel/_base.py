@@ -43,7 +43,7 @@ SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
 """Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
 
-DOUBT = 2.0
+DOUBT = 1.0
 """Standard errors by which waves must be better than the learned kernel alone to be taken."""
 
 MANY = 2000
