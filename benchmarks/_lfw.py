@@ -147,7 +147,7 @@ class _Fitted:
         self.unit = float(np.sqrt(2 * mapped.var(axis=0).sum()))
 
     def _learn(self, metric: str, Z: np.ndarray, pairs: np.ndarray, same: np.ndarray) -> None:
-        self.learner = DMLEig(floor=0.0) if metric == MODEL else DMLEig()
+        self.learner = DMLEig(floor=0.0, shrinkage=0.0) if metric == MODEL else DMLEig()
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -158,7 +158,7 @@ def learn(
         warnings.simplefilter("ignore", ConvergenceWarning)
         if label not in OPTIONS:
             started = time.perf_counter()
-            model = TripletMetric(solver=label, time_limit=seconds).fit(X, y)
+            model = TripletMetric(solver=label, shrinkage=0.0, time_limit=seconds).fit(X, y)
             return model.components_, model.result_, time.perf_counter() - started
         problem, basis = posed(X, y)
     solver, options = OPTIONS[label]
@@ -168,7 +168,7 @@ def learn(
 
 def posed(X: np.ndarray, y: np.ndarray) -> tuple[gm.Problem, np.ndarray]:
     """The problem of `TripletMetric` in the span of the samples, and the basis that leads back."""
-    model = TripletMetric().fit(X, y)
+    model = TripletMetric(shrinkage=0.0).fit(X, y)
     centred = X - X.mean(axis=0)
     _, sizes, Vt = np.linalg.svd(centred, full_matrices=False)
     basis = Vt[sizes > 1e-10 * sizes[0]].T

@@ -117,7 +117,7 @@ METHODS: dict[str, Callable[[Settings], Any]] = {
     "KTA-Lbfgs": lambda s: KTA(solver="lbfgs", lam=s.lam_at_rank, rank=s.rank, time_limit=s.limit),
     "LRO-KTA": lambda s: KTA(solver="lro", lam=s.lam_at_rank, rank=s.rank, time_limit=s.limit),
     "LRO-L": lambda s: LinearSeparation(solver="lro", rank=s.rank, time_limit=s.limit),
-    "BILGO-LMNN": lambda s: LMNN(solver="bilgo", time_limit=s.limit),
+    "BILGO-LMNN": lambda s: LMNN(solver="bilgo", shrinkage=0.0, time_limit=s.limit),
     "KTA": lambda s: KTA(time_limit=s.limit),
     "KTA at a rank": lambda s: KTA(rank=s.rank, time_limit=s.limit),
     "LMNN": lambda s: LMNN(time_limit=s.limit),

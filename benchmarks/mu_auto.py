@@ -156,14 +156,14 @@ def measure(X: np.ndarray, y: np.ndarray, name: str, splits: int) -> Outcome:
 
 def _dml_grid(grid: Grid, split: tuple[np.ndarray, ...]) -> None:
     start = time.perf_counter()
-    auto = _fit(DMLEig(time_limit=LIMIT), split)
+    auto = _fit(DMLEig(shrinkage=0.0, time_limit=LIMIT), split)
     grid.seconds += time.perf_counter() - start
     unit = auto.mu_ / AUTO_SMOOTHING
     grid.auto.append(_error(auto, split))
     grid.chosen.append(auto.mu_ / unit)
     for smoothing in SMOOTHINGS:
         for floor in FLOORS:
-            model = DMLEig(mu=smoothing * unit, floor=floor, time_limit=LIMIT)
+            model = DMLEig(mu=smoothing * unit, floor=floor, shrinkage=0.0, time_limit=LIMIT)
             grid.add((smoothing, floor), _error(_fit(model, split), split))
 
 

@@ -114,9 +114,9 @@ def _agreement(ctx: Context) -> Table:
 
 def compare(X: np.ndarray, y: np.ndarray) -> dict[str, Any]:
     """Fit from labels and from the pairs that they make: what a child process does."""
-    labelled = _fitted(DMLEig(neighbor_metric="euclidean"), "fit", X, y)
+    labelled = _fitted(DMLEig(neighbor_metric="euclidean", shrinkage=0.0), "fit", X, y)
     pairs, same = _joined(*local_pairs(X, y, NEIGHBOURS))
-    paired = _fitted(DMLEig(), "fit_pairs", pairs, same, X=X)
+    paired = _fitted(DMLEig(shrinkage=0.0), "fit_pairs", pairs, same, X=X)
     one, two = (model.get_mahalanobis_matrix() for model in (labelled, paired))
     return {
         "pairs": len(pairs),

@@ -30,7 +30,7 @@ KNOWN = np.where(np.isin(np.arange(160), RNG.choice(160, 12, replace=False)), Y,
     [
         NPKL(tol=1e-2),
         RegPCP(tol=1e-2),
-        PCP(tol=1e-2),
+        PCP(tol=1e-2, shrinkage=0.0),
         InductiveKernel(),
         KernelKMeans(),
         KernelKMeans(kernel="rbf"),
@@ -193,7 +193,9 @@ def test_the_picture_shows_clusters_and_links():
 
 def test_the_inductive_kernel_is_its_formula():
     few, y = X[:40], Y[:40]
-    fitted = InductiveKernel(kernel="rbf", kernel_params={"gamma": 2.0}, tau=0.3, lam=1.5)
+    fitted = InductiveKernel(
+        kernel="rbf", kernel_params={"gamma": 2.0}, tau=0.3, lam=1.5, shrinkage=0.0
+    )
     fitted.fit(few, y)
     N = np.exp(-2.0 * np.sum((few[:, None] - few) ** 2, axis=2)) + 1e-9 * np.eye(40)
     inverse = np.linalg.inv(N)
@@ -224,7 +226,10 @@ def test_the_inductive_kernel_sees_rings_that_no_line_parts(tau):
 
 def test_tau_keeps_fewer_directions_and_n_components_limits_them():
     data, y = load_iris(return_X_y=True)
-    ranks = [InductiveKernel(tau=tau).fit(data, y)._n_features_out for tau in (0.0, 0.2, 1.9)]
+    ranks = [
+        InductiveKernel(tau=tau, shrinkage=0.0).fit(data, y)._n_features_out
+        for tau in (0.0, 0.2, 1.9)
+    ]
     assert ranks[0] >= ranks[1] > ranks[2] == 1
     assert InductiveKernel(n_components=1).fit(data, y).transform(data).shape == (150, 1)
     with pytest.raises(ValueError, match="lower tau"):
@@ -280,9 +285,10 @@ def test_the_family_is_found_from_the_package():
 
 def test_a_limit_of_rank_cuts_the_best_kernel():
     data, y = load_iris(return_X_y=True)
-    whole, cut = InductiveKernel().fit(data, y), InductiveKernel(n_components=1).fit(data, y)
+    whole = InductiveKernel(shrinkage=0.0).fit(data, y)
+    cut = InductiveKernel(n_components=1, shrinkage=0.0).fit(data, y)
     np.testing.assert_allclose(cut.kernel_factor_, whole.kernel_factor_[:, :1])
-    other = InductiveKernel(n_components=1, solver="lbfgs").fit(data, y)
+    other = InductiveKernel(n_components=1, shrinkage=0.0, solver="lbfgs").fit(data, y)
     assert cut.certificate_.value <= other.certificate_.value + 1e-9
     assert cut.certificate_.lower_bound <= whole.certificate_.value
     with pytest.raises(ValueError, match="n_components must be"):

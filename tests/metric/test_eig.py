@@ -20,7 +20,7 @@ from tests.conic import _Model, add
 
 LEARNERS = (DMLEig, LMNNEig)
 EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS)
-PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0}
+PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0, "shrinkage": 0.0}
 
 
 def samples(n=45, d=4, classes=3, seed=0):
@@ -163,7 +163,7 @@ def test_dml_eig_reports_the_smallest_distance_of_its_metric(floor):
 
 @pytest.mark.parametrize("ridge", [1e-3, 0.3])
 def test_a_ridge_keeps_the_similar_pairs_within_their_budget(ridge):
-    fitted = DMLEig(neighbor_metric="euclidean", ridge=ridge).fit(X, Y)
+    fitted = DMLEig(neighbor_metric="euclidean", ridge=ridge, shrinkage=0.0).fit(X, Y)
     total = np.sum(squared(fitted, X, local_pairs(X, Y, 3)[0]))
     assert total <= 1 + 1e-9
     assert np.trace(in_whitened(fitted, X, Y, ridge)) == pytest.approx(1.0)
@@ -242,7 +242,7 @@ def test_a_shift_a_rotation_and_the_order_of_samples_change_no_distance(learner)
 def test_pairs_are_nearest_after_alignment_unless_told(learner):
     """With the targets of KTA the budget of the similar pairs is that of those."""
     data = X * [1, 1, 1, 10]
-    fitted = learner(ridge=0.0, floor=0.5).fit(data, Y)
+    fitted = learner(ridge=0.0, floor=0.5, shrinkage=0.0).fit(data, Y)
     unit = data - data.mean(axis=0)
     unit /= np.sqrt(np.mean(unit * unit))
     aligned = KTA(tol=1e-2).fit(unit, Y).transform(unit)
@@ -280,8 +280,8 @@ def test_single_precision_is_kept_and_close(learner):
 @EVERY_LEARNER
 def test_components_fall_in_variance_and_frames_keep_names(learner):
     frame = pd.DataFrame(X, columns=list("abcd"))
-    full = learner().fit(X, Y)
-    two = learner(n_components=2).set_output(transform="pandas").fit(frame, Y)
+    full = learner(shrinkage=0.0).fit(X, Y)
+    two = learner(n_components=2, shrinkage=0.0).set_output(transform="pandas").fit(frame, Y)
     assert np.all(np.diff(np.var(full.transform(X), axis=0)) <= 1e-12)
     mapped = two.transform(frame)
     name = learner.__name__.lower()

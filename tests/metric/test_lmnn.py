@@ -22,7 +22,7 @@ from gramian.metric._impostors import violated_triplets
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 
-PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0}
+PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0, "shrinkage": 0.0}
 
 
 def samples(n=60, d=5, classes=3, seed=0):
@@ -96,7 +96,7 @@ def test_the_metric_is_better_than_every_multiple_of_the_identity(sharp):
 def test_targets_are_nearest_after_alignment_unless_told():
     """The value is that of the formula with the targets that KTA has nearest."""
     data = X * [1, 1, 1, 1, 10]
-    learner = LMNN(ridge=0.0, tol=1e-6).fit(data, Y)
+    learner = LMNN(ridge=0.0, shrinkage=0.0, tol=1e-6).fit(data, Y)
     unit = data - data.mean(axis=0)
     unit /= np.sqrt(np.mean(unit * unit))
     aligned = KTA(tol=1e-2).fit(unit, Y).transform(unit)
@@ -110,7 +110,7 @@ def test_targets_are_nearest_after_alignment_unless_told():
 
 
 def test_the_ridge_adds_its_share_of_the_trace():
-    learner = LMNN(neighbor_metric="euclidean", ridge=0.3, tol=1e-6).fit(X, Y)
+    learner = LMNN(**PLAIN | {"ridge": 0.3}, tol=1e-6).fit(X, Y)
     pairs = as_pairs(same_class_neighbors(X, Y, 3))
     mean = np.trace(pair_scatter(X, pairs)) / 5
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
@@ -358,7 +358,7 @@ def test_identical_samples_of_different_classes_cost_their_margin_and_no_more():
 
 def test_repeated_samples_of_one_class_do_no_harm():
     data, y = np.vstack([X] * 3), np.tile(Y, 3)
-    learner = LMNN(n_neighbors=3, neighbor_metric="euclidean", ridge=0.0).fit(data, y)
+    learner = LMNN(**PLAIN, n_neighbors=3).fit(data, y)
     assert learner.certificate_.relative_gap <= 1e-4
     value = gm.problems.lmnn(data, y, 3, 1.0).value(learner.components_.T)
     assert learner.certificate_.value == pytest.approx(value, rel=1e-4)
@@ -371,7 +371,8 @@ def test_repeated_samples_of_one_class_do_no_harm():
 def test_fewer_samples_than_features(form, neighbor_metric):
     rng = np.random.default_rng(4)
     data, y = rng.standard_normal((20, 50)), np.arange(20) % 2
-    learner = LMNN(neighbor_metric=neighbor_metric, ridge=1e-2, tol=1e-6).fit(form(data), y)
+    options = {"neighbor_metric": neighbor_metric, "ridge": 1e-2, "shrinkage": 0.0}
+    learner = LMNN(**options, tol=1e-6).fit(form(data), y)
     assert learner.certificate_.relative_gap <= 1e-6
     assert learner.components_.shape[1] == 50 and learner.components_.shape[0] <= 19
     if neighbor_metric == "euclidean":
@@ -388,7 +389,7 @@ def test_few_samples_in_single_precision_are_summed_in_double(form):
     rng = np.random.default_rng(5)
     single = (rng.standard_normal((20, 50)) + 30).astype(np.float32)
     values = [
-        LMNN(neighbor_metric="euclidean", ridge=1e-2, tol=1e-7)
+        LMNN(**PLAIN | {"ridge": 1e-2}, tol=1e-7)
         .fit(form(data), np.arange(20) % 2)
         .certificate_.value
         for data in (single, single.astype(float))
@@ -398,7 +399,7 @@ def test_few_samples_in_single_precision_are_summed_in_double(form):
 
 def test_constant_and_repeated_features_do_no_harm(sharp):
     wide = np.column_stack([X, np.ones((60, 2)), X[:, 0]])
-    learner = LMNN(neighbor_metric="euclidean").fit(wide, Y)
+    learner = LMNN(neighbor_metric="euclidean", shrinkage=0.0).fit(wide, Y)
     assert np.all(np.isfinite(learner.components_))
     assert learner.certificate_.relative_gap <= 1e-4
     np.testing.assert_allclose(learner.components_[:, 5:7], 0.0, atol=1e-6)
@@ -409,7 +410,7 @@ def test_constant_and_repeated_features_do_no_harm(sharp):
 @pytest.mark.parametrize("gap", [20.0, 1e4])
 def test_classes_far_apart_are_learned(gap):
     """Hardly a triplet is violated, or none."""
-    learner = LMNN(neighbor_metric="euclidean", ridge=0.0).fit(X + gap * Y[:, None], Y)
+    learner = LMNN(**PLAIN).fit(X + gap * Y[:, None], Y)
     certificate = learner.certificate_
     nothing = 60 * 3 * 40  # F(0): each of 60 samples, its 3 targets, the 40 of other classes
     assert certificate.gap <= 1e-4 * max(certificate.value, 1e-6 * nothing)

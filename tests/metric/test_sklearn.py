@@ -9,8 +9,9 @@ ESTIMATORS = [
     KTA(),
     KTA(kernel="rbf"),
     LinearSeparation(),
-    *(learner(n_neighbors=2) for learner in (LMNN, DMLEig, LMNNEig, TripletMetric)),
-    DMLEig(n_neighbors=2, kernel="rbf"),
+    *(learner(n_neighbors=2, shrinkage=0.0) for learner in (LMNN, LMNNEig)),
+    *(learner(n_neighbors=2) for learner in (DMLEig, TripletMetric)),
+    DMLEig(n_neighbors=2, kernel="rbf", shrinkage=0.0),
 ]
 REFUSED = dict.fromkeys(
     ("check_estimator_sparse_tag", "check_estimator_sparse_matrix", "check_estimator_sparse_array"),

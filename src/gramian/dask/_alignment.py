@@ -16,6 +16,7 @@ from gramian.dask._moments import Spread, about, spread, weighted
 from gramian.metric._selection import raw_keys, weigh
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense
+from gramian.outer.path import EvidencePath
 from gramian.problems.metric import (
     REGULARIZERS,
     kta_from_moments,
@@ -52,19 +53,34 @@ class KTA(LazyTransform, home.KTA):
         found = spread(cluster, shards)
         take(self, found)
         data = found.moments(center=self.center)
-        self.lam_ = float(self.lam) if self.lam != "auto" else chosen(
-            cluster, shards, found, data, center=self.center, regularizer=self.regularizer,
-            n_components=self.n_components, rank=self.rank,
-        )  # fmt: skip
+        self.lam_ = self._by_path(cluster, shards, found, data)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         self._solve(problem, data.gram, None)
         return self
+
+    def _by_path(self, cluster: Cluster, shards: list[Any], found: Spread, data: Moments) -> float:
+        """λ as it is given, or by `path_`."""
+        self._forget("path_")
+        if self.lam != "auto":
+            return float(self.lam)
+        self.path_ = chosen(
+            cluster,
+            shards,
+            found,
+            data,
+            center=self.center,
+            regularizer=self.regularizer,
+            n_components=self.n_components,
+            rank=self.rank,
+        )
+        return self.path_.value
 
 
 class LinearSeparation(LazyTransform, home.LinearSeparation):
     """`gramian.metric.LinearSeparation` of Dask collections or files: two passes over them.
 
     The first finds the sizes of the classes, the second weighs every sample by that of its own.
+    lam="auto" is 2/‖L_S‖ here: nothing is held out to choose it by.
     """
 
     def fit(self, X: Any, y: Any) -> LinearSeparation:
@@ -80,7 +96,8 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
         whole = found.sums.sum(axis=1)
         scatter = gram - 2 * found.sums @ found.sums.T + np.outer(whole, whole)
         scatter = Dense(0.5 * (scatter + scatter.T))
-        self.lam_ = self._weight(scatter)
+        self._forget("path_")
+        self.lam_ = self._weight(self._unit(scatter))
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         self._solve(problem, found.moments(center=True).gram, None)
         return self
@@ -110,7 +127,7 @@ def chosen(
     center: bool = True,
     size: float = 1.0,
     **limits: Any,
-) -> float:
+) -> EvidencePath:
     """λ by the errors of neighbours as at home: a key for each sample comes to the driver, then a
     few of them do. `data` are the moments of the samples over `size`.
     """

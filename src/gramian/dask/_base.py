@@ -40,6 +40,23 @@ class OnCluster:
         )  # fmt: skip
 
 
+def check_plain(model: Any) -> None:
+    """Refuse what a cluster does not do: shrinkage by what is held out, and devices.
+
+    shrinkage="auto" is 0 there.
+    """
+    if model.device not in (None, "cpu"):
+        raise ValueError(
+            f"a cluster computes on the processors of workers: leave device={model.device!r} out"
+        )
+    given = getattr(model, "shrinkage", 0.0)
+    if given not in ("auto", 0):
+        raise ValueError(f"a cluster learns without shrinkage: pass shrinkage=0, not {given!r}")
+    model.__dict__.pop("path_", None)
+    if hasattr(model, "shrinkage"):
+        model.shrinkage_ = 0.0
+
+
 class LazyTransform(OnCluster):
     """`transform` of Dask collections stays lazy."""
 

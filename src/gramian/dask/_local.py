@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gramian import metric as home
 from gramian.constraints import check_class_sizes
 from gramian.dask._alignment import take
-from gramian.dask._base import OnShards
+from gramian.dask._base import OnShards, check_plain
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import Sample, samples, tuples
 from gramian.dask._lmnn import Task, differences, target_scatter, whitened
@@ -263,6 +263,7 @@ def refuse_indices(X: Any) -> None:
 
 def labelled(model: Any, cluster: Cluster, X: Any, y: Any) -> tuple[list[Any], Spread]:
     """The samples, kept on the workers, and their moments; sets what a fit keeps of them."""
+    check_plain(model)
     shards = cluster.keep(samples(cluster, X, y))
     found = spread(cluster, shards)
     take(model, found)
@@ -277,6 +278,7 @@ def labelled(model: Any, cluster: Cluster, X: Any, y: Any) -> tuple[list[Any], S
 
 def tupled(model: Any, cluster: Cluster, shards: list[Any]) -> Spread:
     """The moments of the vectors of pairs or triplets; sets what a fit keeps of them."""
+    check_plain(model)
     found: Spread = cluster.sum("moments", _vector_spread, shards)
     keys = np.unique(np.concatenate(cluster.gather(cluster.each("keys", _vector_keys, shards))))
     model._forget("classes_", "threshold_", "same_values_", "feature_names_in_")

@@ -83,7 +83,7 @@ def alignment(cluster: Cluster, shards: list[Any], found: Spread) -> Array:
         return np.eye(found.mean.size)
     gram = Dense(data.gram.dense() / size**2, lower=0.0)
     unit = Moments(gram, data.sums / size, data.counts, data.trace / size**2)
-    lam = chosen(cluster, shards, found, unit, size=size)
+    lam = chosen(cluster, shards, found, unit, size=size).value
     return minimize(kta_from_moments(unit, lam), tol=ROUGH).factor / size
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,8 +23,10 @@ from gramian._samples import ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
+from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
 from gramian.neighbours import nearest
+from gramian.outer.path import EvidencePath, chosen_by, difference, misplaced
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
@@ -32,9 +37,24 @@ AFFINITIES = ("nearest_neighbors", "precomputed", "precomputed_laplacian")
 STARTS = 10
 """Starts of k-means."""
 
+SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""β, from spectral clustering to the learned kernel alone."""
+
+FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
+"""Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
+
+DOUBT = 1.0
+"""Standard errors by which waves must be better than the learned kernel alone to be taken."""
+
+MANY = 2000
+"""Samples beyond which no kernel is learned for the sake of a judgement."""
+
 
 class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+
+    _keeps_links = False
+    """Whether clusters keep the links, too."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -126,10 +146,19 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         check_is_fitted(self)
         refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._interpolated(X, self.kernel_factor_)
+
+    def _waves_of(self, X: Any) -> Array:
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        assert self._waves_kept is not None
+        return self._interpolated(X, self._waves_kept)
+
+    def _interpolated(self, X: Any, values: Array) -> Array:
+        """Rows for samples from those of the fit: the mean of their neighbours', weighted."""
         if self.affinity == "precomputed":
             total = np.asarray(X.sum(axis=1)).ravel()
             scale = 1.0 / np.where(total > 0, total, 1.0)
-            return np.asarray(X @ self.kernel_factor_) * scale[:, None]
+            return np.asarray(X @ values) * scale[:, None]
         if self.affinity == "precomputed_laplacian":
             raise ValueError("a Laplacian says nothing of new samples: use kernel_factor_")
         k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
@@ -138,13 +167,13 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         shares = np.exp(-(squares - squares[:, :1]) / self._square)
         shares[_equal_rows(X, self.X_fit_[near[:, 0]])] = np.eye(1, near.shape[1])
         shares /= shares.sum(axis=1, keepdims=True)
-        return np.einsum("ik,ikc->ic", shares, self.kernel_factor_[near])
+        return np.einsum("ik,ikc->ic", shares, values[near])
 
     def predict(self, X: Any) -> NDArray[np.integer]:
         """The clusters of samples, new ones too."""
         check_is_fitted(self)
         self._check_clusters()
-        rows = normalize(self.transform(X))
+        rows = self._rows(self.transform(X), None if self.shrinkage_ == 0 else self._waves_of(X))
         return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers_))
 
     def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
@@ -163,7 +192,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._check_clusters()
         clusters, count = self.labels_, int(self.n_clusters_ or 1)
         waves = smoothest(self.laplacian_, count, constant=True)[1]
-        before = self._clustered(waves).labels_
+        before = self._k_means().fit(normalize(waves)).labels_
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
         some = {
@@ -177,19 +206,97 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _fit_to(self, X: Any) -> None:
         self.laplacian_ = self._laplacian(X)
         self.X_fit_ = X
+        self._prepare()
         self._learn_from(None)
+
+    def _prepare(self) -> None:
+        """What is to be found once of the Laplacian."""
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
+        self._choose_shrinkage()
         result, factor = self._learn(start)
         settle(self, result)
         self.kernel_factor_ = principal(factor)
         self._n_features_out = self.kernel_factor_.shape[1]
         self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
-        self.__dict__.pop("labels_", None)  # those of another fit
+        for name in ("labels_", "cluster_centers_", "links_met_"):
+            self.__dict__.pop(name, None)  # those of another fit
         if self.n_clusters_ is not None:
-            means = self._clustered(self.kernel_factor_)
+            self._cluster()
+
+    def _cluster(self) -> None:
+        """k-means on the unit sphere, where the kernel is to place the samples (thesis eq. 3.6)."""
+        rows = self._rows(self.kernel_factor_, self._waves_kept)
+        if self._keeps_links:
+            self.labels_, self.cluster_centers_ = linked_clusters(
+                rows, self.links_, self._k_means()
+            )
+        else:
+            means = self._k_means().fit(rows)
             self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
+        self.links_met_ = share_met(self.links_, self.labels_)
+
+    def _rows(self, factor: Array, waves: Array | None) -> Array:
+        """Rows of the kernel at unit length, with a part β of those of the waves."""
+        if self.shrinkage_ == 0:
+            return normalize(factor)
+        both = np.sqrt(1 - self.shrinkage_) * normalize(factor)
+        return np.hstack([both, np.sqrt(self.shrinkage_) * normalize(waves)])
+
+    def _choose_shrinkage(self) -> None:
+        """β, by how well links held out are told apart where "auto"."""
+        self.__dict__.pop("path_", None)
+        self._waves_kept = None
+        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
+        if self.n_clusters_ is None:
+            return
+        kinds = len(self.links_.must), len(self.links_.cannot)
+        judged = self.shrinkage == "auto" and self.links_.n <= MANY and min(kinds) >= FEWEST
+        if judged or self.shrinkage_ > 0:
+            self._waves_kept = smoothest(self.laplacian_, self.n_clusters_, constant=True)[1]
+        if judged:
+            losses = [self._misplaced(fold) for fold in range(FOLDS)]
+            misses = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+            path: EvidencePath = chosen_by(
+                misses,
+                SHARES,
+                parameter="shrinkage",
+                measure="1 − AUC of links",
+                nothing="spectral clustering",
+                needed=0.0,
+                close=0.0,
+            )
+            # Links are hard to come by: the kernel learned from them stands where it is no worse.
+            alone = len(SHARES) - 1
+            behind, error = difference(misses, alone, path.chosen)
+            self.path_ = replace(path, chosen=alone) if behind <= DOUBT * error else path
+            self.shrinkage_ = self.path_.value
+
+    def _learn_roughly(self) -> Array:
+        """A factor that is only judged."""
+        factor: Array = self._learn(None)[1]
+        return factor
+
+    def _misplaced(self, fold: int) -> list[Array]:
+        """For each β and link of a fold how it is placed by a kernel that never saw the fold."""
+        links, rough = self.links_, copy(self)
+        held = np.arange(len(links.pairs)) % FOLDS == fold
+        rough.links_ = Links(
+            links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
+        )
+        rough.tol = max(self.tol, ROUGH)
+        rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * FOLDS)
+        rough.progress = False
+        factor = rough._learn_roughly()
+        squares = [_linked_squares(normalize(F), links.pairs[held])
+                   for F in (factor, self._waves_kept)]  # fmt: skip
+        must, cannot = links.targets[held] == 1, links.targets[held] == 0
+        found = []
+        for share in SHARES:
+            apart = (1 - share) * squares[0] + share * squares[1]
+            found.append(misplaced(apart[must], apart[cannot]))
+        return [np.array(part) for part in zip(*found, strict=True)]
 
     def _minimize(self, problem: Problem, init: Array | None) -> Result:
         return solve(self, problem, init, rank=self.rank)
@@ -235,10 +342,8 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         labels = known_labels(y, n)
         return int(np.unique(labels[labels != UNKNOWN]).size)
 
-    def _clustered(self, rows: Array) -> KMeans:
-        """k-means on the unit sphere, where the kernel is to place the samples (thesis eq. 3.6)."""
-        means = KMeans(self.n_clusters_, n_init=STARTS, random_state=for_sklearn(self.random_state))
-        return means.fit(normalize(rows))
+    def _k_means(self) -> KMeans:
+        return KMeans(self.n_clusters_, n_init=STARTS, random_state=for_sklearn(self.random_state))
 
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:
@@ -247,6 +352,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_parameters(self) -> None:
         if self.affinity not in AFFINITIES:
             raise ValueError(f"affinity must be one of {AFFINITIES}, got {self.affinity!r}")
+        given = self.shrinkage
+        if given != "auto" and not (isinstance(given, Real) and 0 <= float(given) <= 1):
+            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {given!r}')
 
     def _places(self) -> Array:
         if self.affinity != "nearest_neighbors":
@@ -266,6 +374,11 @@ def violation(links: Links, factor: Array) -> float:
     linked = np.einsum("er,er->e", factor[i], factor[j]) - links.targets
     own = np.sum(factor * factor, axis=1) - 1.0
     return float(max(np.abs(linked).max(initial=0.0), np.abs(own).max()))
+
+
+def _linked_squares(rows: Array, pairs: NDArray[np.integer]) -> Array:
+    gaps = rows[pairs[:, 0]] - rows[pairs[:, 1]]
+    return np.einsum("ij,ij->i", gaps, gaps)
 
 
 def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:

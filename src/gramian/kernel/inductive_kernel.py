@@ -18,6 +18,7 @@ from gramian.feature_space import check_kernel, kernel_span, kernel_values, with
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
+from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, wrong_votes
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
@@ -27,6 +28,13 @@ Array = NDArray[np.floating]
 
 MATRICES = 5
 """Matrices of the samples' number squared that a fit holds at once."""
+
+SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
+"""α, from the given kernel to the model as it is."""
+
+FOLDS, FEWEST, FEW, MANY = 3, 20, 500, 2000
+"""Parts of the labelled samples, how many of those there must be, the samples up to which every
+part is held out once, and those up to which one is."""
 
 
 class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -53,6 +61,11 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     n_components : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost. The
         best kernel of a rank is the leading part of the best of all: `auto` cuts that.
+    shrinkage : float in [0, 1] or "auto"
+        α of W = (1 − α) Ŵ + α c I, Ŵ the optimum of the problem above and c I the multiple of the
+        given kernel of the same mean square over the samples: 0 is the model as it is, 1 is N.
+        "auto" lets the 3 nearest neighbours of labelled samples held out choose, N among what
+        they choose from; it is 0 with more than 2,000 samples or fewer than 20 labels.
     solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
@@ -63,6 +76,11 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     dual_components_ : array of shape (n_samples, rank)
         `transform` is N(x, X) times these.
     lam_ : float
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of Ŵ.
+    path_ : EvidencePath
+        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
+        hold out; `print` says what was chosen, and where nothing was gained.
     X_fit_, kernel_params_ :
         The samples of the fit and the parameters used.
     result_ : Result
@@ -81,6 +99,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         tau: float = 0.0,
         lam: float | str = "auto",
         n_components: int | None = None,
+        shrinkage: float | str = "auto",
         solver: str = "auto",
         tol: float = 1e-6,
         max_iter: int | None = None,
@@ -94,6 +113,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         self.tau = tau
         self.lam = lam
         self.n_components = n_components
+        self.shrinkage = shrinkage
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -132,6 +152,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         labels = known_labels(y, X.shape[0])
         Phi, W = self._span(X)
         scatter = scores(Phi, labels)
+        self._choose_shrinkage(Phi, labels)
         self.lam_ = self._weight(scatter)
         problem = inductive_kernel(1.0, scatter, self.lam_, tau=float(self.tau))
         limit = None if self.solver == "auto" else self.n_components
@@ -184,11 +205,65 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         factor = principal(factor)[:, : self.n_components]
         if factor.shape[1] < self.result_.rank:
             self.certificate_ = certify(problem, factor)
+        if self.shrinkage_ > 0:
+            factor = blended(self.result_.factor, Phi, self.shrinkage_)[:, : self.n_components]
         self.kernel_factor_ = Phi @ factor
         self.dual_components_ = W @ factor
         self._n_features_out = factor.shape[1]
 
+    def _choose_shrinkage(self, Phi: Array, labels: NDArray[np.integer]) -> None:
+        """α, by the neighbours of labelled samples held out where "auto"."""
+        self.__dict__.pop("path_", None)
+        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
+        known = np.flatnonzero(labels != UNKNOWN)
+        if self.shrinkage != "auto" or known.size < FEWEST or labels.size > MANY:
+            return
+        known = known[np.argsort(labels[known], kind="stable")]
+        folds = [np.arange(known.size) % FOLDS == f for f in range(FOLDS)]
+        losses = [
+            self._losses(Phi, labels, known[~held], known[held])
+            for held in folds[: FOLDS if labels.size <= FEW else 1]
+            if _both_kinds(labels[known[~held]])
+        ]
+        if losses:
+            self.path_ = chosen_by(
+                [np.concatenate(losses, axis=1)],
+                SHARES,
+                parameter="shrinkage",
+                measure=NEIGHBOUR_ERROR,
+                nothing="the given kernel",
+            )
+            self.shrinkage_ = self.path_.value
+
+    def _losses(
+        self,
+        Phi: Array,
+        labels: NDArray[np.integer],
+        kept: NDArray[np.integer],
+        held: NDArray[np.integer],
+    ) -> Array:
+        """Wrong votes for every α: without a limit of rank Ŵ = P₊(−(τI + λΦᵀTΦ)/2)."""
+        seen = np.full(labels.size, UNKNOWN)
+        seen[kept] = np.unique(labels[kept], return_inverse=True)[1]
+        scatter = scores(Phi, seen)
+        values, vectors = np.linalg.eigh(self._weight(scatter) * scatter)
+        factor = vectors * np.sqrt(np.maximum(-0.5 * (self.tau + values), 0.0))
+        rows, classes = np.concatenate([kept, held]), labels[np.concatenate([kept, held])]
+        return np.array(
+            [
+                wrong_votes(
+                    Phi[rows] @ blended(factor, Phi, share)[:, : self.n_components],
+                    classes,
+                    kept.size,
+                )
+                for share in SHARES
+            ]
+        )
+
     def _check_parameters(self) -> None:
+        given = self.shrinkage
+        if given != "auto" and not (isinstance(given, Real) and 0 <= float(given) <= 1):
+            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {given!r}')
         check_kernel(self.kernel)
         if not (isinstance(self.tau, Real) and 0 <= self.tau < np.inf):
             raise ValueError(f"tau must be a number of at least 0, got {self.tau!r}")
@@ -196,6 +271,20 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
             whole_number(self.n_components, "n_components")
         if isinstance(self.lam, str) and self.lam != "auto":
             raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
+
+
+def blended(factor: Array, Phi: Array, share: float) -> Array:
+    """A factor of (1 − α)LLᵀ + αcI, its columns orthogonal and falling."""
+    size = float(np.sum((Phi @ factor) ** 2)) / max(float(np.sum(Phi * Phi)), 1e-300)
+    values, vectors = np.linalg.eigh((1 - share) * factor @ factor.T)
+    found = vectors * np.sqrt(np.maximum(values, 0.0) + share * (size or 1.0))
+    return np.ascontiguousarray(found[:, ::-1])
+
+
+def _both_kinds(classes: NDArray[np.integer]) -> bool:
+    """Whether some pair is of one class and some of two."""
+    sizes = np.bincount(classes)
+    return bool(sizes.max() > 1 and np.count_nonzero(sizes) > 1)
 
 
 def scores(Phi: Array, labels: NDArray[np.integer]) -> Array:

@@ -33,6 +33,12 @@ class NPKL(LinkedKernel):
     merge : bool
         Samples that must-links join become one point of the graph: the must-links then hold
         exactly, and the problem is smaller.
+    shrinkage : float in [0, 1] or "auto"
+        The part β of the graph's own smoothest waves, as many as clusters, in the rows that
+        k-means sees: 0 is the learned kernel alone, 1 is spectral clustering. "auto" lets links
+        held out choose, the kernel alone where nothing is clearly better; it is 0 with more than
+        2,000 samples and with too few links to hold some
+        out. The kernel itself is not changed.
     affinity : {"nearest_neighbors", "precomputed", "precomputed_laplacian"}
         What X is: samples, their affinities, or the Laplacian.
     n_neighbors : int
@@ -53,6 +59,13 @@ class NPKL(LinkedKernel):
         L, its columns orthogonal and falling: LLᵀ is the learned kernel.
     labels_ : array of shape (n_samples,)
     n_clusters_ : int or None
+    shrinkage_ : float
+        β.
+    path_ : EvidencePath
+        The β that were tried and 1 − AUC of the links held out, where shrinkage="auto" found
+        enough of them; `print` says what was chosen.
+    links_met_ : float
+        The share of the must-links and cannot-links that `labels_` keeps.
     links_ : Links
     constraint_violation_ : float
         The largest |Z_ij − T_ij| over the links and the diagonal.
@@ -84,6 +97,7 @@ class NPKL(LinkedKernel):
         n_clusters: int | None = None,
         lam: float = 10.0,
         merge: bool = False,
+        shrinkage: float | str = "auto",
         affinity: str = "nearest_neighbors",
         n_neighbors: int = 10,
         bandwidth: float | str = "auto",
@@ -100,6 +114,7 @@ class NPKL(LinkedKernel):
         self.n_clusters = n_clusters
         self.lam = lam
         self.merge = merge
+        self.shrinkage = shrinkage
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth

@@ -16,6 +16,9 @@ from gramian.result import Result
 
 Array = NDArray[np.floating]
 
+ONCE = 100.0
+"""λ of the penalties of a kernel that is only judged."""
+
 
 class PCP(NPKL):
     """The smoothest kernel along the graph that keeps all links exactly.
@@ -23,13 +26,15 @@ class PCP(NPKL):
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
     (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
     the other links and the diagonal are linear constraints (`gramian.outer`). A fit that could not
-    keep them to `max_violation` warns.
+    keep them to `max_violation` warns. The clusters keep the links as well: samples that
+    must-links join are one point of k-means, and cannot-linked ones are kept apart where that is
+    possible.
 
     Parameters
     ----------
     max_violation : float
         The largest |Z_ij − T_ij| allowed.
-    n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
+    n_clusters, shrinkage, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize` for problems with constraints, which are met on the processor.
@@ -38,17 +43,21 @@ class PCP(NPKL):
     ----------
     smoothness_ : float
         tr(ZL).
-    kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :
+    kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_, shrinkage_, \
+path_, links_met_ :
         As in `NPKL`.
     result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NPKL`; `certificate_.violation` is that of all constraints together.
     """
+
+    _keeps_links = True
 
     def __init__(
         self,
         *,
         n_clusters: int | None = None,
         max_violation: float = 1e-2,
+        shrinkage: float | str = "auto",
         affinity: str = "nearest_neighbors",
         n_neighbors: int = 10,
         bandwidth: float | str = "auto",
@@ -64,6 +73,7 @@ class PCP(NPKL):
     ) -> None:
         self.n_clusters = n_clusters
         self.max_violation = max_violation
+        self.shrinkage = shrinkage
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
@@ -80,6 +90,9 @@ class PCP(NPKL):
     def _check_parameters(self) -> None:
         super(NPKL, self)._check_parameters()
         positive(self.max_violation, "max_violation")
+
+    def _learn_roughly(self) -> Array:
+        return self._penalised(ONCE, None, merge=True)[1]
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
         if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):

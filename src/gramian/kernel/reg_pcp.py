@@ -11,26 +11,39 @@ from gramian.constraints import whole_number
 from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
 from gramian.problems.kernel import reg_pcp_to
+from gramian.problems.local_metric import positive
 from gramian.result import Result
 
 Array = NDArray[np.floating]
 
-MOST_WAVES = 50
+WAVES = 50
+"""Waves, unless the clusters are many."""
 
 
 class RegPCP(LinkedKernel):
     """A kernel of few waves: QYQᵀ, Q the smoothest of the graph's normalised Laplacian.
 
-    Solves min Σ ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0 (thesis eq. 3.12), the sum over the links and the
-    diagonal, t_ij = 1 for i = j and must-links, 0 for cannot-links. Of order m whatever the number
-    of samples.
+    Solves min η tr(ΛY) + Σ ω_ij ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, the sum over the links and the
+    diagonal, t_ij = 1 for i = j and must-links, 0 for cannot-links; Λ the eigenvalues of the
+    waves, ω = 1 on the diagonal. The thesis (eq. 3.12) has η = 0 and ω = 1 everywhere: there a
+    hundred links among thousands of diagonal entries hardly count, and waves enough to hold them
+    follow them alone. Of order m whatever the number of samples.
+
+    Few waves cannot hold all links. The clusters keep them all the same: samples that must-links
+    join are one point of k-means, and cannot-linked ones are kept apart where that is possible;
+    `links_met_` says what share of the links they keep.
 
     Parameters
     ----------
     n_basis : int or "auto"
-        m, the number of waves; fewer where the samples are. "auto" takes √(2p) for p links, at
-        least the number of clusters and at most 50 or a quarter of the samples: more waves than
-        the links can hold would follow them and nothing else.
+        m, the number of waves; fewer where the samples are. "auto" takes 50, twice the number of
+        clusters where that is more, and at most a quarter of the samples.
+    smoothness : float
+        η.
+    link_weight : float
+        ω of the links, beside 1 for the diagonal; their own weights are factors of it.
+    shrinkage :
+        As in `NPKL`.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -42,17 +55,26 @@ class RegPCP(LinkedKernel):
         Q.
     result_ : Result
         Its factor is that of Y.
+    links_met_ : float
+        The share of the must-links and cannot-links that `labels_` keeps.
+    shrinkage_, path_ :
+        As in `NPKL`.
     kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :
         As in `NPKL`.
     certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NPKL`.
     """
 
+    _keeps_links = True
+
     def __init__(
         self,
         *,
         n_clusters: int | None = None,
         n_basis: int | str = "auto",
+        smoothness: float = 1.0,
+        link_weight: float = 10.0,
+        shrinkage: float | str = "auto",
         affinity: str = "nearest_neighbors",
         n_neighbors: int = 10,
         bandwidth: float | str = "auto",
@@ -68,6 +90,9 @@ class RegPCP(LinkedKernel):
     ) -> None:
         self.n_clusters = n_clusters
         self.n_basis = n_basis
+        self.smoothness = smoothness
+        self.link_weight = link_weight
+        self.shrinkage = shrinkage
         self.affinity = affinity
         self.n_neighbors = n_neighbors
         self.bandwidth = bandwidth
@@ -87,22 +112,28 @@ class RegPCP(LinkedKernel):
             raise ValueError(f'n_basis must be a whole number or "auto", got {self.n_basis!r}')
         if not isinstance(self.n_basis, str):
             whole_number(self.n_basis, "n_basis")
+        positive(self.smoothness, "smoothness", zero=True)
+        positive(self.link_weight, "link_weight")
 
-    def _fit_to(self, X: Any) -> None:
-        self.__dict__.pop("basis_", None)  # that of another fit
-        super()._fit_to(X)
+    def _prepare(self) -> None:
+        m = min(self._waves(), self.laplacian_.shape[0])
+        self._roughness, self.basis_ = smoothest(self.laplacian_, m, constant=True)
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
-        if not hasattr(self, "basis_"):
-            m = min(self._waves(), self.laplacian_.shape[0])
-            self.basis_ = smoothest(self.laplacian_, m, constant=True)[1]
-        problem = reg_pcp_to(self.basis_, *self.links_.with_diagonal(merged=False))
+        entries, targets, weights = self.links_.with_diagonal(merged=False)
+        linked = entries[:, 0] != entries[:, 1]
+        problem = reg_pcp_to(
+            self.basis_,
+            entries,
+            targets,
+            np.where(linked, self.link_weight, 1.0) * weights,
+            roughness=self.smoothness * self._roughness,
+        )
         result = self._minimize(problem, None if start is None else self.basis_.T @ start)
         return result, self.basis_ @ result.factor
 
     def _waves(self) -> int:
         if not isinstance(self.n_basis, str):
             return self.n_basis
-        enough = int(np.sqrt(2 * len(self.links_.pairs)))
-        most = min(MOST_WAVES, self.links_.n // 4)
-        return max(min(enough, most), self.n_clusters_ or 2)
+        clusters = self.n_clusters_ or 2
+        return max(min(max(WAVES, 2 * clusters), self.links_.n // 4), clusters)

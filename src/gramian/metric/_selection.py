@@ -7,7 +7,7 @@ error is usually worse. So a few values are tried from each end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -16,7 +16,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.metric._base import principal_columns
-from gramian.neighbours import nearest
+from gramian.metric._evidence import splits
+from gramian.outer.path import (
+    NEEDED_APART,
+    NEIGHBOUR_ERROR,
+    EvidencePath,
+    chosen_by,
+    wrong_votes,
+)
 from gramian.problems.metric import REGULARIZERS
 from gramian.problems.moments import Moments, class_sums, column_means
 
@@ -27,13 +34,10 @@ PATH = (1e-1, 1e3, 1e4, 1e6)
 """λ in units of 1/ḡ², ḡ the mean eigenvalue of XᵀX over its rank."""
 
 EUCLID = 1e-2
-"""The first λ tried, in units of 1/g² with g the largest eigenvalue: M is then within 1 % of I."""
+"""The first λ tried where 0 is no answer, in units of 1/g² with g the largest eigenvalue: M is
+then within 1 % of I where the regulariser is ‖M − I‖²."""
 
-NEIGHBOURS = 3
 FOLDS = 5
-MANY_SAMPLES = 2000
-HELD_OUT, REFERENCE = 600, 1800
-"""With many samples one split of this size serves instead of folds."""
 
 
 def unit(data: Moments, n: int) -> float:
@@ -51,13 +55,13 @@ def choose_weight(
     regularizer: str,
     n_components: int | None,
     rank: int | None,
-) -> float:
-    """The smallest λ whose errors of 3 nearest neighbours on held-out samples are near the fewest.
+) -> EvidencePath:
+    """The λ that the 3 nearest neighbours of held-out samples speak for.
 
-    Near is within one standard error of a count, √errors: labels have to earn their weight.
-    The moments without the held-out samples come by subtraction, and one eigendecomposition of
-    them serves the whole path. The answer depends neither on the order of the samples nor on
-    chance.
+    With ‖M − I‖² the path begins with λ = 0, Euclid's metric, from which labels have to earn any
+    other. The moments without the held-out samples come by subtraction, and one
+    eigendecomposition of them serves the whole path. The answer depends neither on the order of
+    the samples nor on chance.
     """
     mean = column_means(X) if centered else np.zeros(X.shape[1])
     return weigh(
@@ -80,28 +84,41 @@ def weigh(
     regularizer: str,
     n_components: int | None,
     rank: int | None,
-) -> float:
+) -> EvidencePath:
     """`choose_weight` by the keys of the samples and a way to some of them, less their mean."""
-    largest = float(data.spectrum[0][-1])
-    weights = np.array(PATH) * unit(data, classes.size)
-    if largest > 0:
-        weights = np.append(EUCLID / largest**2, weights)
-    errors = np.zeros(weights.size)
+    plain = regularizer == "identity" and rank is None
+    weights = _weights(data, classes.size, plain)
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
-    for kept, held in _splits(rounded, classes):
-        rows = np.concatenate([kept, held])
+    losses = []
+    for split in splits(rounded, classes, FOLDS, data.order):
+        rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
-        out = samples[kept.size :]
+        out = samples[count:]
         g, V = np.linalg.eigh(data.gram.dense() - out.T @ out)
-        sums = V.T @ (data.sums - _class_sums(out, classes[held], data.counts.size))
-        rotated = samples @ V
-        for i, lam in enumerate(weights):
+        sums = V.T @ (data.sums - _class_sums(out, classes[split.held], data.counts.size))
+        rotated, wrong = samples @ V, []
+        for lam in weights:
             L = _factor(_unconstrained(np.maximum(g, 0.0), sums, lam, regularizer), rank)
             if n_components is not None:
                 L = principal_columns(L, g[:, None] * L)[:, :n_components]
-            errors[i] += _error(rotated @ L, classes[rows], kept.size)
-    tolerable = errors.min() + np.sqrt(errors.min())
-    return float(weights[int(np.argmax(errors <= tolerable))])
+            wrong.append(wrong_votes(rotated @ L, classes[rows], count))
+        losses.append(np.array(wrong))
+    return chosen_by(
+        [np.concatenate(losses, axis=1)],
+        weights,
+        parameter="lam",
+        measure=NEIGHBOUR_ERROR,
+        nothing="Euclid's metric" if plain else "the least weight",
+        needed=NEEDED_APART,
+    )
+
+
+def _weights(data: Moments, n: int, plain: bool) -> Array:
+    """The λ to try, rising; the first is 0 where that is Euclid's metric."""
+    largest = float(data.spectrum[0][-1])
+    first = EUCLID / largest**2 if largest > 0 and not plain else 0.0
+    rest = np.array(PATH) * unit(data, n)
+    return np.append(first, rest) if plain or first > 0 else rest
 
 
 def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
@@ -122,14 +139,6 @@ def _factor(M: Array, rank: int | None) -> Array:
     return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :rank]
 
 
-def _error(mapped: Array, classes: Indices, kept: int) -> int:
-    """How many of the held-out rows, those after the kept ones, their neighbours get wrong."""
-    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
-    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
-    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
-    return int(np.sum(votes.argmax(axis=1) != classes[kept:]))
-
-
 def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     """A number for each sample that neither turning nor shifting the features changes.
 
@@ -140,20 +149,6 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     far = np.ravel(np.asarray(squares, dtype=float)) - 2 * (X @ mean) + mean @ mean
     key: Array = far + np.sqrt(2.0) * (X @ along - mean @ along) ** 2
     return key
-
-
-def _splits(keys: Array, classes: Indices) -> Iterator[tuple[Indices, Indices]]:
-    """Kept and held-out rows, stratified, by an order that the samples themselves decide."""
-    order = np.lexsort((keys, classes))
-    if order.size <= MANY_SAMPLES:
-        folds = min(FOLDS, order.size)
-        for fold in range(folds):
-            held = np.arange(order.size) % folds == fold
-            yield order[~held], order[held]
-        return
-    spread = np.linspace(0, order.size - 1, min(order.size, HELD_OUT + REFERENCE)).astype(int)
-    held = np.arange(spread.size) % 4 == 0
-    yield order[spread[~held]], order[spread[held]]
 
 
 def _class_sums(samples: Array, classes: Indices, c: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from numbers import Real
@@ -28,6 +29,7 @@ from gramian.metric._local import (
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
+from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.metric._weak_input import marks
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitened, whitening
@@ -46,7 +48,7 @@ SMALL, BLURRED = 1e-6, 1e-2
 be left of a floor that other pairs made."""
 
 
-class DMLEig(KernelMetricLearner):
+class DMLEig(KernelMetricLearner, ShrunkLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
 
     Solves max min_D d_M over M ⪰ 0 with Σ_S d_M ≤ 1 (DML-eig eq. 3), S and D the pairs of each
@@ -73,6 +75,12 @@ class DMLEig(KernelMetricLearner):
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
         for every feature.
+    shrinkage : float in [0, 1] or "auto"
+        α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
+        Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
+        to do nothing. "auto" lets held-out neighbours or pairs choose, Euclid's metric among
+        what they choose from; it is 0 where `rank` is given, and where there is too little to
+        hold out.
     neighbor_metric : {"kta", "euclidean"}
         Where pairs are nearest: after a quick alignment with the labels (`KTA`), or in the
         features as they are.
@@ -99,6 +107,11 @@ class DMLEig(KernelMetricLearner):
         a kernel `dual_components_`, their weights of the samples of the fit, stands in its place.
     mu_, floor_, ridge_ : float
         The smoothing, the floor and the ridge used.
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of M̂.
+    path_ : EvidencePath
+        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
+        hold out; `print` says what was chosen, and where nothing was gained.
     max_min_ : MaxMin
         The smallest distance reached, and a bound that no metric of the model can pass.
     threshold_ : float
@@ -127,6 +140,7 @@ class DMLEig(KernelMetricLearner):
         n_neighbors: int = 3,
         mu: float | str = "auto",
         floor: float | str = "auto",
+        shrinkage: float | str = "auto",
         neighbor_metric: str = "kta",
         kernel: str | Callable[..., Array] | None = None,
         kernel_params: dict[str, Any] | None = None,
@@ -145,6 +159,7 @@ class DMLEig(KernelMetricLearner):
         self.n_neighbors = n_neighbors
         self.mu = mu
         self.floor = floor
+        self.shrinkage = shrinkage
         self.neighbor_metric = neighbor_metric
         self.kernel = kernel
         self.kernel_params = kernel_params
@@ -167,6 +182,7 @@ class DMLEig(KernelMetricLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
+        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -174,10 +190,11 @@ class DMLEig(KernelMetricLearner):
         space = neighbor_space(
             X if self.kernel is None else samples, samples, classes, self.neighbor_metric
         )
+        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         k, device = self.n_neighbors, self.device
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(samples, similar, dissimilar, basis)
+        return self._fit_to(samples, similar, dissimilar, basis, rough, started)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -188,10 +205,13 @@ class DMLEig(KernelMetricLearner):
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
+        started = time.perf_counter()
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         dense, basis = self._dense_view(samples)
-        self._fit_to(dense, similar, dissimilar, basis, np.flatnonzero(~marks(same, len(pairs))))
+        rough = self._shrink_by_pairs(dense, similar, dissimilar, **self._amounts(dense))
+        given = np.flatnonzero(~marks(same, len(pairs)))
+        self._fit_to(dense, similar, dissimilar, basis, rough, started, given)
         return self.calibrate(pairs, same, X=X)
 
     def _check(self, n_samples: int) -> None:
@@ -199,6 +219,14 @@ class DMLEig(KernelMetricLearner):
         check_smoothing(self.mu)
         check_neighbor_metric(self.neighbor_metric)
         check_floor(self.floor)
+        check_shrinkage(self.shrinkage)
+
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        """The ridge and the floor for so many samples, which parts of them are to have as well."""
+        return {
+            "ridge": ridge_for(self.ridge, samples),
+            "floor": floor_for(self.floor, samples),
+        }
 
     def _fit_to(
         self,
@@ -206,6 +234,8 @@ class DMLEig(KernelMetricLearner):
         similar: Indices,
         dissimilar: Indices,
         basis: Array | None,
+        rough: Array | None,
+        started: float,
         given: Indices | None = None,
     ) -> DMLEig:
         """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
@@ -221,11 +251,15 @@ class DMLEig(KernelMetricLearner):
         problem = dml_eig_whitened(
             np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor_ * plain
         )
-        result = self._minimize(problem, init=without_floor(self._start(basis), self.floor_))
+        plain_factor = np.linalg.inv(R)
+        start = without_floor(self._begin(basis, rough, plain_factor), self.floor_)
+        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
         reached = rest * distances(X @ result.factor, dissimilar) + self.floor_ * plain
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
+        gram = Dense(X.T @ X, lower=0.0)
         factor = with_floor(result.factor, self.floor_)
-        self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
+        factor = blended(factor, plain_factor, gram, self.shrinkage_)
+        self._finish(result, factor, gram, basis)
         return self
 
     def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:

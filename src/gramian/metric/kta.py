@@ -36,9 +36,10 @@ class KTA(KernelMetricLearner):
         How many directions `transform` returns, those in which the mapped samples vary most; by
         default all. M itself, and the certificate, are those of the full metric.
     lam : float or "auto"
-        The weight λ of the labels. "auto" takes the best of a short path by the errors of 3
-        nearest neighbours on held-out training samples; with more than 3000 features and samples
-        it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
+        The weight λ of the labels; 0 is Euclid's metric. "auto" takes the best of a short path by
+        the errors of 3 nearest neighbours on held-out training samples, which has to be clearly
+        better than λ = 0 (with "identity" and no `rank`) to be taken; with more than
+        3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
@@ -65,6 +66,9 @@ class KTA(KernelMetricLearner):
         `dual_components_`, their weights of the samples of the fit, stands in its place.
     lam_ : float
         The weight used.
+    path_ : EvidencePath
+        The λ that were tried and their held-out errors, where lam="auto"; `print` says what was
+        chosen, and where nothing was gained.
     result_ : Result
     certificate_ : Certificate
         How far from the optimum M can be.
@@ -143,11 +147,12 @@ class KTA(KernelMetricLearner):
         return self
 
     def _weight(self, view: Coordinates, data: Moments, classes: Any, center: bool) -> float:
+        self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)
         if not view.exact:
             return unit(data, classes.size)
-        return choose_weight(
+        self.path_ = choose_weight(
             data,
             view.X,
             classes,
@@ -156,6 +161,7 @@ class KTA(KernelMetricLearner):
             n_components=self.n_components,
             rank=self.rank,
         )
+        return self.path_.value
 
 
 def regression(data: Moments, lam: float) -> Array:

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
-from gramian.metric._base import MetricLearner
+from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._coordinates import MATRICES, Coordinates, coordinates
+from gramian.metric._evidence import (
+    FEWEST,
+    PAIR_ERROR,
+    of_neighbours,
+    of_pairs,
+    sample_keys,
+    splits,
+)
+from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
+from gramian.outer.path import NEEDED_APART, NEIGHBOUR_ERROR, EvidencePath, chosen_by
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+"""λ in units of 2/‖L_S‖, from doing nothing on."""
+
+FOLDS = 5
 
 
 class LinearSeparation(MetricLearner):
@@ -32,8 +52,12 @@ class LinearSeparation(MetricLearner):
         How many directions `transform` returns, those in which the mapped samples vary most; by
         default all. M itself, and the certificate, are those of the full metric.
     lam : float or "auto"
-        The weight λ of the pairs; "auto" is 2/‖L_S‖, where the direction that separates worst
-        is just given up or the one that separates best just doubled.
+        The weight λ of the pairs; 0 is Euclid's metric. "auto" takes the best of a short path in
+        units of 2/‖L_S‖ (where the direction that separates worst is just given up, or the one
+        that separates best just doubled) by held-out neighbours, or pairs, and only what is
+        clearly better than λ = 0. It is that unit where λ changes the scale alone
+        ("frobenius"), where `rank` is given, where there is too little to hold out, and with
+        more than 3000 features and samples.
     regularizer : {"identity", "frobenius"}
         ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
     rank : int, optional
@@ -50,6 +74,9 @@ class LinearSeparation(MetricLearner):
         Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
+    path_ : EvidencePath
+        The λ that were tried and their held-out errors, where lam="auto" found enough to hold
+        out; `print` says what was chosen, and where nothing was gained.
     result_ : Result
     certificate_ : Certificate
         How far from the optimum M can be.
@@ -99,7 +126,9 @@ class LinearSeparation(MetricLearner):
         self._check(X.shape[0])
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
         view = coordinates(X, center=True)
-        return self._fit_to(view, signed_scatter(view.X, classes))
+        scatter = signed_scatter(view.X, classes)
+        steps = self._steps_by_labels(view, classes)
+        return self._fit_to(view, scatter, steps)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> LinearSeparation:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -119,9 +148,9 @@ class LinearSeparation(MetricLearner):
             f"LinearSeparation.fit_pairs works on {d} × {d} matrices",
             "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
         )
-        signs = np.repeat([1.0, -1.0], [len(similar), len(dissimilar)])
-        both = np.vstack([similar, dissimilar])
-        self._fit_to(view, Dense(pair_scatter(view.X, both, weights=signs)))
+        both, alike = joined_pairs(similar, dissimilar)
+        scatter = Dense(pair_scatter(view.X, both, weights=np.where(alike, 1.0, -1.0)))
+        self._fit_to(view, scatter, self._steps_by_pairs(view, both, alike))
         return self.calibrate(pairs, same, X=X)
 
     def _check(self, n_samples: int) -> None:
@@ -132,16 +161,84 @@ class LinearSeparation(MetricLearner):
                 f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
             )
 
-    def _fit_to(self, view: Coordinates, scatter: SymmetricMatrix) -> LinearSeparation:
-        self.lam_ = self._weight(scatter)
+    def _steps_by_labels(self, view: Coordinates, classes: Indices) -> EvidencePath | None:
+        """λ in units of 2/‖L_S‖, by the neighbours of held-out samples."""
+        if not self._may_choose(view) or classes.size < FEWEST:
+            return None
+        X = _dense(view.X)
+        losses = []
+        for split in splits(sample_keys(X), classes, FOLDS, X.shape[1]):
+            part = np.unique(classes[split.kept], return_inverse=True)[1]
+            scatter = signed_scatter(X[split.kept], part).dense()
+            losses.append(of_neighbours(X, classes, split, self._factors(scatter, X))[0])
+        return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
+
+    def _steps_by_pairs(
+        self, view: Coordinates, pairs: Indices, alike: NDArray[np.bool_]
+    ) -> EvidencePath | None:
+        """λ in units of 2/‖L_S‖, by the order of the distances of held-out pairs."""
+        if not self._may_choose(view) or min(alike.sum(), (~alike).sum()) < FEWEST:
+            return None
+        X, signs = _dense(view.X), np.where(alike, 1.0, -1.0)
+        losses = []
+        for split in pair_splits(X, pairs, alike, FOLDS):
+            kept, held = split.kept, split.held
+            scatter = pair_scatter(X, pairs[kept], weights=signs[kept])
+            losses.append(of_pairs(X, pairs[held], alike[held], self._factors(scatter, X)))
+        kinds = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+        return self._chosen(kinds, PAIR_ERROR)
+
+    def _may_choose(self, view: Coordinates) -> bool:
+        self._forget("path_")
+        free = self.lam == "auto" and self.regularizer == "identity" and self.rank is None
+        return free and view.exact
+
+    def _factors(self, scatter: Array, X: Array) -> list[Array]:
+        """Factors of P₊(I − ½λL_S) for every λ, from one eigenbasis."""
+        values, vectors = np.linalg.eigh(scatter)
+        unit = 2.0 / max(float(np.abs(values).max()), np.finfo(float).tiny)
+        found = [
+            vectors * np.sqrt(np.maximum(1.0 - 0.5 * step * unit * values, 0.0)) for step in STEPS
+        ]
+        if self.n_components is None:
+            return found
+        gram = X.T @ X
+        return [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
+
+    def _chosen(self, losses: list[Array], measure: str) -> EvidencePath:
+        return chosen_by(
+            losses,
+            STEPS,
+            parameter="lam",
+            measure=measure,
+            nothing=PLAIN,
+            needed=NEEDED_APART,
+        )
+
+    def _fit_to(
+        self, view: Coordinates, scatter: SymmetricMatrix, steps: EvidencePath | None
+    ) -> LinearSeparation:
+        unit = self._unit(scatter)
+        if steps is not None:
+            self.path_ = replace(steps, values=unit * steps.values)
+        self.lam_ = self._weight(unit)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered else column_means(view.X)
         self._solve(problem, gram_of(view.X, mean), view.basis)
         return self
 
-    def _weight(self, scatter: Any) -> float:
+    def _weight(self, unit: float) -> float:
         if self.lam != "auto":
             return float(self.lam)
+        return self.path_.value if hasattr(self, "path_") else unit
+
+    def _unit(self, scatter: Any) -> float:
+        if self.lam != "auto":
+            return 1.0
         ends = (leading_eigenpair(Scaled(scatter, s), tol=1e-3, random_state=0) for s in (1, -1))
         norm = max(end.value for end in ends)
         return 2.0 / norm if norm > 0 else 1.0
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)

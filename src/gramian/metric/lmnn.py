@@ -16,7 +16,6 @@ from gramian.constraints import (
     check_class_sizes,
     same_class_neighbors,
 )
-from gramian.metric._base import MetricLearner
 from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
@@ -26,6 +25,7 @@ from gramian.metric._local import (
     ridge_for,
     targets_of,
 )
+from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
 from gramian.result import Result, Status
@@ -62,7 +62,7 @@ SLACK = 0.25
 """Triplets that are met by more than this are dropped from the active ones."""
 
 
-class LMNN(MetricLearner):
+class LMNN(ShrunkLearner):
     """Learn the metric that has each sample's targets near and all impostors beyond a margin.
 
     Solves min Σ_S d_M(i, j) + λ Σ_R max(0, 1 − d_M(i, l) + d_M(i, j))² over M ⪰ 0 (BILGO eq. 8),
@@ -80,6 +80,12 @@ class LMNN(MetricLearner):
         The number k of targets.
     lam : float
         The weight λ of the impostors.
+    shrinkage : float in [0, 1] or "auto"
+        α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
+        Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
+        to do nothing. "auto" lets held-out neighbours or triplets choose, Euclid's metric among
+        what they choose from; it is 0 where `rank` is given, and where there is too little to
+        hold out.
     neighbor_metric : {"kta", "euclidean"}
         Where targets are nearest: after a quick alignment with the labels (`KTA`), or in the
         features as they are.
@@ -100,6 +106,11 @@ class LMNN(MetricLearner):
         Lᵀ, rows in decreasing order of the variance of the mapped samples.
     ridge_ : float
         The ridge used.
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of M̂.
+    path_ : EvidencePath
+        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
+        hold out; `print` says what was chosen, and where nothing was gained.
     n_active_ : int
         Triplets that the fitted metric violates.
     result_ : Result
@@ -126,6 +137,7 @@ class LMNN(MetricLearner):
         n_components: int | None = None,
         n_neighbors: int = 3,
         lam: float = 1.0,
+        shrinkage: float | str = "auto",
         neighbor_metric: str = "kta",
         ridge: float | str = "auto",
         solver: str = "auto",
@@ -141,6 +153,7 @@ class LMNN(MetricLearner):
         self.n_components = n_components
         self.n_neighbors = n_neighbors
         self.lam = lam
+        self.shrinkage = shrinkage
         self.neighbor_metric = neighbor_metric
         self.ridge = ridge
         self.solver = solver
@@ -166,14 +179,18 @@ class LMNN(MetricLearner):
         lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNN")
+        self.ridge_ = ridge_for(self.ridge, samples)
+        rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric)
         near = same_class_neighbors(samples @ quick, classes, self.n_neighbors)
-        self.ridge_ = ridge_for(self.ridge, samples)
         R = whitening(samples, as_pairs(near), ridge=self.ridge_)
         task = LMNNTask(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
         basis = joined(basis, R)
-        result = self._rounds(task, self._start(basis), started)
-        self._finish(result, result.factor, Dense(task.X.T @ task.X, lower=0.0), basis)
+        plain = np.linalg.inv(R)
+        result = self._rounds(task, self._begin(basis, rough, plain), started)
+        gram = Dense(task.X.T @ task.X, lower=0.0)
+        factor = blended(result.factor, plain, gram, self.shrinkage_)
+        self._finish(result, factor, gram, basis)
         return self
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
@@ -184,23 +201,30 @@ class LMNN(MetricLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
+        started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         lam = self._check(X.shape[0])
         samples, basis = dense_coordinates(X, "LMNN")
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)
+        rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
         R = whitening(samples, similar, ridge=self.ridge_)
         Z, basis = whitened(samples, R), joined(basis, R)
         problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
-        result = self._minimize(problem, init=self._start(basis))
+        plain = np.linalg.inv(R)
+        start, left = self._begin(basis, rough, plain), self._remaining(started)
+        result = self._minimize(problem, init=start, time_limit=left)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
-        self._finish(result, result.factor, Dense(Z.T @ Z, lower=0.0), basis)
+        gram = Dense(Z.T @ Z, lower=0.0)
+        factor = blended(result.factor, plain, gram, self.shrinkage_)
+        self._finish(result, factor, gram, basis)
         return self
 
     def _check(self, n_samples: int) -> float:
         """Refuse parameters that make no sense; λ."""
         self._check_sizes(n_samples)
         check_neighbor_metric(self.neighbor_metric)
+        check_shrinkage(self.shrinkage)
         if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
             raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
         return positive(self.lam, "lam")
@@ -221,7 +245,7 @@ class LMNN(MetricLearner):
             for _ in range(ROUNDS):
                 active = task.some(np.union1d(active, found.keys), factor)
                 problem = task.problem(active)
-                tol, left = max(finest, min(1e-2, 0.03 * gap)), self._left(started)
+                tol, left = max(finest, min(1e-2, 0.03 * gap)), self._remaining(started)
                 result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
                 factor = result.factor
                 lower = max(lower, result.certificate.lower_bound)
@@ -276,18 +300,12 @@ class LMNN(MetricLearner):
             found = task.violated(factor, few, margin=margin)
             active = task.some(np.union1d(active, found.keys), factor)
             problem = task.problem(active, share=count / task.n)
-            left = self._left(started)
+            left = self._remaining(started)
             factor = self._minimize(
                 problem, init=factor, tol=ROUGH, time_limit=left, rank=None
             ).factor
             active = active[problem.objective.image(factor).z < 1.0 + SLACK]
         return factor
-
-    def _left(self, started: float) -> float | None:
-        """Seconds of the time limit that are left."""
-        if self.time_limit is None:
-            return None
-        return max(1e-3, self.time_limit - (time.perf_counter() - started))
 
     def _late(self, started: float) -> bool:
         return self.time_limit is not None and time.perf_counter() - started >= self.time_limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from numbers import Real
 from typing import Any
 
@@ -16,7 +17,6 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
-from gramian.metric._base import MetricLearner
 from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._local import (
     check_neighbor_metric,
@@ -26,6 +26,7 @@ from gramian.metric._local import (
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
+from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.metric.dml_eig import (
     check_floor,
     check_smoothing,
@@ -45,7 +46,7 @@ SMOOTHING = 0.1
 """μ in units of the largest level that a multiple of I reaches."""
 
 
-class LMNNEig(MetricLearner):
+class LMNNEig(ShrunkLearner):
     """Learn large margins between targets and impostors by eigenvalue optimisation with slack.
 
     Solves max min_T (ξ_τ + ⟨C̃_τ, S⟩) over S ⪰ 0, ξ ≥ 0 with γ tr S + (1 − γ) 1ᵀξ = 1 (DML-eig
@@ -69,6 +70,12 @@ class LMNNEig(MetricLearner):
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
         for every feature.
+    shrinkage : float in [0, 1] or "auto"
+        α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
+        Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
+        to do nothing. "auto" lets held-out neighbours or triplets choose, Euclid's metric among
+        what they choose from; it is 0 where `rank` is given, and where there is too little to
+        hold out.
     neighbor_metric : {"kta", "euclidean"}
         Where targets and impostors are nearest: after a quick alignment with the labels (`KTA`),
         or in the features as they are.
@@ -88,6 +95,11 @@ class LMNNEig(MetricLearner):
         The rows of a factor of M, in decreasing order of the variance of the mapped samples.
     mu_, floor_, ridge_ : float
         The smoothing, the floor and the ridge used.
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of M̂.
+    path_ : EvidencePath
+        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
+        hold out; `print` says what was chosen, and where nothing was gained.
     max_min_ : MaxMin
         The smallest margin with slack reached, and a bound that nothing feasible can pass (17).
     result_ : Result
@@ -106,6 +118,7 @@ class LMNNEig(MetricLearner):
         gamma: float = 0.5,
         mu: float | str = "auto",
         floor: float | str = "auto",
+        shrinkage: float | str = "auto",
         neighbor_metric: str = "kta",
         ridge: float | str = "auto",
         solver: str = "auto",
@@ -123,6 +136,7 @@ class LMNNEig(MetricLearner):
         self.gamma = gamma
         self.mu = mu
         self.floor = floor
+        self.shrinkage = shrinkage
         self.neighbor_metric = neighbor_metric
         self.ridge = ridge
         self.solver = solver
@@ -143,15 +157,17 @@ class LMNNEig(MetricLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
+        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
         space = neighbor_space(X, samples, classes, self.neighbor_metric)
+        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         k, device = self.n_neighbors, self.device
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(samples, triplets, basis)
+        return self._fit_to(samples, triplets, basis, rough, started)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
         """Learn the metric from triplets (anchor, same, other).
@@ -161,10 +177,12 @@ class LMNNEig(MetricLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
+        started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
         samples, basis = dense_coordinates(X, "LMNNEig")
-        return self._fit_to(samples, indices, basis)
+        rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
+        return self._fit_to(samples, indices, basis, rough, started)
 
     def _check(self, n_samples: int) -> None:
         self._check_sizes(n_samples)
@@ -173,8 +191,23 @@ class LMNNEig(MetricLearner):
         if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
             raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
         check_floor(self.floor)
+        check_shrinkage(self.shrinkage)
 
-    def _fit_to(self, samples: Array, triplets: Indices, basis: Array | None) -> LMNNEig:
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        """The ridge and the floor for so many samples, which parts of them are to have as well."""
+        return {
+            "ridge": ridge_for(self.ridge, samples),
+            "floor": floor_for(self.floor, samples),
+        }
+
+    def _fit_to(
+        self,
+        samples: Array,
+        triplets: Indices,
+        basis: Array | None,
+        rough: Array | None,
+        started: float,
+    ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, samples)
         R = whitening(samples, targets_of(triplets), ridge=self.ridge_)
         X, basis = whitened(samples, R), joined(basis, R)
@@ -188,10 +221,14 @@ class LMNNEig(MetricLearner):
             self.mu_,
             plain=self.floor_ * plain,
         )
-        result = self._minimize(problem, init=self._slack_start(problem, basis))
+        plain_factor = np.linalg.inv(R)
+        start = self._slack_start(problem, self._begin(basis, rough, plain_factor))
+        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
+        gram = Dense(X.T @ X, lower=0.0)
         factor = with_floor(result.factor[:-1], self.floor_)
-        self._finish(result, factor, Dense(X.T @ X, lower=0.0), basis)
+        factor = blended(factor, plain_factor, gram, self.shrinkage_)
+        self._finish(result, factor, gram, basis)
         return self
 
     def _smoothing(self, margins: Array) -> float:
@@ -205,9 +242,9 @@ class LMNNEig(MetricLearner):
         ]
         return SMOOTHING * float(max(levels))
 
-    def _slack_start(self, problem: Problem, basis: Array) -> Array | None:
-        """The metric of `init`, with the part of the budget for slack that is best for it."""
-        start = without_floor(self._start(basis), self.floor_)
+    def _slack_start(self, problem: Problem, start: Array | None) -> Array | None:
+        """A metric to start from, with the part of the budget for slack that is best for it."""
+        start = without_floor(start, self.floor_)
         if start is None:
             return None
         trials = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
-from gramian.metric._base import MetricLearner
+from gramian.metric._base import LARGE_RANK
 from gramian.metric._coordinates import Coordinates, coordinates
+from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.metric.kta import check_weight
 from gramian.problems.local_metric import positive
 from gramian.problems.local_metric import triplets as triplet_problem
@@ -22,7 +24,7 @@ WEIGHT = 100.0
 """λ in units of the λ₀ up to which M = 0 is the best."""
 
 
-class TripletMetric(MetricLearner):
+class TripletMetric(ShrunkLearner):
     """Learn the metric of least trace that has i nearer to j than to l, for triplets (i, j, l).
 
     Solves min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0 (BiS eqs. 34–35), h_μ the hinge
@@ -42,6 +44,13 @@ class TripletMetric(MetricLearner):
         best, whatever the scale of the data and the number of triplets.
     mu : float
         The smoothing μ, in units of the margin.
+    shrinkage : float in [0, 1] or "auto"
+        α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
+        Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
+        to do nothing. "auto" lets held-out neighbours or triplets choose, Euclid's metric among
+        what they choose from; it is 0 where `rank` is given, and where there is too little to
+        hold out. With more than 3000 features
+        and samples there is none.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost.
     init : fitted metric learner, optional
@@ -55,6 +64,11 @@ class TripletMetric(MetricLearner):
         Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
+    shrinkage_ : float
+        α. `result_` and `certificate_` are those of M̂.
+    path_ : EvidencePath
+        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
+        hold out; `print` says what was chosen, and where nothing was gained.
     result_ : Result
     certificate_ : Certificate
         How far from the optimum M can be.
@@ -80,6 +94,7 @@ class TripletMetric(MetricLearner):
         n_neighbors: int = 3,
         lam: float | str = "auto",
         mu: float = 0.5,
+        shrinkage: float | str = "auto",
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -94,6 +109,7 @@ class TripletMetric(MetricLearner):
         self.n_neighbors = n_neighbors
         self.lam = lam
         self.mu = mu
+        self.shrinkage = shrinkage
         self.solver = solver
         self.rank = rank
         self.tol = tol
@@ -112,11 +128,14 @@ class TripletMetric(MetricLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
+        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        view = coordinates(X, center=True)
-        return self._fit_to(view, local_triplets(view.X, classes, self.n_neighbors))
+        view = _centred(coordinates(X, center=True))
+        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
+        triplets = local_triplets(view.X, classes, self.n_neighbors)
+        return self._fit_to(view, triplets, rough, started)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -126,23 +145,50 @@ class TripletMetric(MetricLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
+        started = time.perf_counter()
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
-        return self._fit_to(coordinates(samples, center=True), indices)
+        view = _centred(coordinates(samples, center=True))
+        rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
+        return self._fit_to(view, indices, rough, started)
 
     def _check(self, n_samples: int) -> None:
         self._check_sizes(n_samples)
         check_weight(self.lam)
         positive(self.mu, "mu")
+        check_shrinkage(self.shrinkage)
 
-    def _fit_to(self, view: Coordinates, triplets: Indices) -> TripletMetric:
+    def _may_shrink(self, view: Coordinates) -> bool:
+        """Whether Euclid's metric can be written down beside the learned one."""
+        if view.exact:
+            return True
+        if self.shrinkage not in ("auto", 0):
+            raise ValueError(
+                f"shrinkage={self.shrinkage!r} needs a metric of full rank, and {view.X.shape[1]} "
+                "features are too many for one: pass shrinkage=0, or reduce the features first"
+            )
+        self._forget("path_")
+        self.shrinkage_ = 0.0
+        return False
+
+    def _fit_to(
+        self,
+        view: Coordinates,
+        triplets: Indices,
+        rough: NDArray[np.floating] | None,
+        started: float,
+    ) -> TripletMetric:
         X = view.X
-        if view.exact and not view.centered:  # distances do not change, and rounding is less
-            X = _dense(X) - column_means(X)
         self.lam_ = self._weight(X, triplets)
         problem = triplet_problem(X, triplets, self.lam_, self.mu)
-        mean = None if view.exact or view.centered else column_means(X)
-        self._solve(problem, gram_of(X, mean), view.basis)
+        gram = gram_of(X, None if view.centered else column_means(X))
+        limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
+        start, left = self._begin(view.basis, rough, None), self._remaining(started)
+        result = self._minimize(problem, init=start, rank=limit, time_limit=left)
+        factor = result.factor
+        if view.exact:
+            factor = blended(factor, np.eye(factor.shape[0]), gram, self.shrinkage_)
+        self._finish(result, factor, gram, view.basis)
         return self
 
     def _weight(self, X: Any, triplets: Indices) -> float:
@@ -154,6 +200,13 @@ class TripletMetric(MetricLearner):
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
         # Where no direction at all widens the margins, M = 0 is the best whatever λ.
         return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
+
+
+def _centred(view: Coordinates) -> Coordinates:
+    """Samples less their mean where they are held densely: distances stay, rounding is less."""
+    if view.centered or not view.exact:
+        return view
+    return Coordinates(_dense(view.X) - column_means(view.X), view.basis, centered=True)
 
 
 def _dense(X: Any) -> NDArray[np.floating]:

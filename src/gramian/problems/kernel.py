@@ -14,7 +14,7 @@ from gramian.losses import Squared
 from gramian.maps import Congruence, Entries
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear
-from gramian.objectives.matrices import Sparse, SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis, positive
 
@@ -68,13 +68,26 @@ def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem
     return reg_pcp_to(Q, entries, t)
 
 
-def reg_pcp_to(basis: Any, entries: Pairs, targets: Array, weights: Array | float = 1.0) -> Problem:
-    """min Σ ω_e ((QYQᵀ)_e − t_e)² over Y ⪰ 0: `reg_pcp` with weights, for entries i ≤ j."""
+def reg_pcp_to(
+    basis: Any,
+    entries: Pairs,
+    targets: Array,
+    weights: Array | float = 1.0,
+    *,
+    roughness: Array | None = None,
+) -> Problem:
+    """min Σ ω_e ((QYQᵀ)_e − t_e)² over Y ⪰ 0: `reg_pcp` with weights, for entries i ≤ j.
+
+    `roughness`, one number ϑ for each wave, adds Σ ϑ_w Y_ww.
+    """
     Q = as_basis(basis)
+    C = None
+    if roughness is not None and np.any(roughness):
+        C = Dense(np.diag(np.ravel(roughness)), floor=0.0)
     return Problem(
-        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights)),
+        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights), C),
         name="reg_pcp",
-        formula="Σ_S ((QYQᵀ)_ij − t_ij)²",
+        formula="Σ_S ((QYQᵀ)_ij − t_ij)²" if C is None else "η tr(ΛY) + Σ_S ω((QYQᵀ)_ij − t_ij)²",
         variable="Y",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,27 @@ TOP, USERS = 10, 5
 def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
     """The sections of the family that an estimator belongs to; none where it has no own."""
     if isinstance(estimator, MetricLearner):
-        return [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
+        own = [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
+        return [*_evidence(estimator), *own]
     if isinstance(estimator, Unfolding):
         _check_labels(y, estimator.graph_.n)
         return _unfolding(estimator, y)
     if isinstance(estimator, LinkedKernel):
-        return _kernel(estimator)
+        return [*_evidence(estimator), *_kernel(estimator)]
     return _completion(estimator) if isinstance(estimator, Completion) else []
+
+
+def _evidence(estimator: Any) -> list[Section]:
+    """What was held out said of the choices of a fit."""
+    path = getattr(estimator, "path_", None)
+    if path is None:
+        return []
+    rows = [
+        [float(value), float(error)] for value, error in zip(path.values, path.errors, strict=True)
+    ]
+    said = str(path)
+    words = f"<p>{escape(said[:1].upper() + said[1:])}.</p>"
+    return [Section("What was held out", words + table([path.parameter, path.measure], rows))]
 
 
 def _check_labels(y: Any, samples: int) -> None:

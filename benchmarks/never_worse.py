@@ -1,0 +1,234 @@
+"""Every metric learner with its defaults beside doing nothing: does learning ever do harm?
+
+3-NN error on held-out samples of small training sets, standardised, as they come, with 50 features
+of noise, and with shuffled labels, from which there is nothing to learn.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.harness.context import Context
+from benchmarks.harness.data import load_set
+from benchmarks.harness.report import Report, Table
+from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+
+TITLE = "Metric learners beside doing nothing"
+PAPER = "3-NN error as in DML-eig (Ying and Li 2012), Section 5; no paper prints this table"
+NEEDS_DATA = (
+    "sonar", "glass", "ionosphere", "soybean_small", "pima", "segment", "waveform", "optdigits",
+    "pendigits", "satimage", "splice", "letter", "usps",
+)  # fmt: skip
+BUNDLED: dict[str, Callable[..., Any]] = {
+    "iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+}  # fmt: skip
+SETS = (*BUNDLED, *NEEDS_DATA)
+VARIANTS = ("standardised", "as it comes", "noise", "shuffled")
+NOISE = 50
+TRAIN, TRAIN_QUICK, TEST = 400, 150, 1000
+SPLITS, SPLITS_QUICK = 5, 2
+FEWEST = 8
+"""Samples that a class needs; smaller ones are left out."""
+NEIGHBOURS = 3
+LIMIT, PEER_LIMIT, CHILD_LIMIT = 20.0, 60.0, 3600.0
+ROOM, ROOM_SHUFFLED = 0.5, 1.0
+"""Points above Euclid's error that are allowed."""
+
+OURS: dict[str, Any] = {
+    learner.__name__: learner
+    for learner in (KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric)
+}
+OTHERS = ("NCA", "LDA")
+PEERS = {
+    "metric-learn LMNN": "LMNN",
+    "metric-learn ITML": "ITML_Supervised",
+    "metric-learn LSML": "LSML_Supervised",
+}
+
+Errors = dict[str, list[float]]
+"""Error % by method and split; NaN where a method failed."""
+
+
+def run(ctx: Context) -> Report:
+    """Every set in a process of its own, with one thread."""
+    found: dict[tuple[str, str], Errors] = {}
+    seconds: dict[str, list[float]] = {}
+    for name in SETS:
+        kwargs = {"folder": str(ctx.data_folder), "name": name, "quick": ctx.quick}
+        answer = ctx.in_child("benchmarks.never_worse:measure", kwargs, CHILD_LIMIT, threads=1)
+        if not answer.ok:
+            raise RuntimeError(f"{name}: {answer.error}")
+        for variant, (errors, spent) in answer.value.items():
+            found[name, variant] = errors
+            for method, times in spent.items():
+                seconds.setdefault(method, []).extend(times)
+            if not ctx.quick:
+                _add_peers(ctx, found[name, variant], seconds, name, variant)
+    return ctx.report([_verdicts(found), _ranks(found, seconds), _errors(found)], _notes(ctx))
+
+
+def measure(
+    folder: str, name: str, quick: bool
+) -> dict[str, tuple[Errors, dict[str, list[float]]]]:
+    """Errors and seconds of all but the peers on every variant of a set."""
+    return {variant: _measure(folder, name, variant, quick) for variant in VARIANTS}
+
+
+def _measure(
+    folder: str, name: str, variant: str, quick: bool
+) -> tuple[Errors, dict[str, list[float]]]:
+    methods = {
+        **OURS,
+        "NCA": lambda **_: NeighborhoodComponentsAnalysis(random_state=0, max_iter=50),
+        "LDA": lambda **_: LinearDiscriminantAnalysis(),
+    }
+    errors: Errors = {label: [] for label in ("Euclid", *methods)}
+    seconds: dict[str, list[float]] = {label: [] for label in methods}
+    for seed in range(SPLITS_QUICK if quick else SPLITS):
+        X, y, X_test, y_test = split(folder, name, variant, seed, quick)
+        errors["Euclid"].append(neighbour_error(X, y, X_test, y_test))
+        for label, make in methods.items():
+            start = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = make(**({"time_limit": LIMIT} if label in OURS else {})).fit(X, y)
+            seconds[label].append(time.perf_counter() - start)
+            mapped = model.transform(X), y, model.transform(X_test), y_test
+            errors[label].append(neighbour_error(*mapped))
+    return errors, seconds
+
+
+def split(
+    folder: str, name: str, variant: str, seed: int, quick: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Training and test samples and labels of a variant of a set."""
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+    else:
+        data = load_set(name, Path(folder))
+        X, y = np.asarray(data.X, dtype=float), data.y
+    large = np.bincount(y)[y] >= FEWEST
+    X, y = X[large], np.unique(y[large], return_inverse=True)[1]
+    rng = np.random.default_rng(seed)
+    if variant == "shuffled":
+        y = rng.permutation(y)
+    if variant == "noise":
+        X = np.hstack([StandardScaler().fit_transform(X), rng.standard_normal((y.size, NOISE))])
+    classes = int(y.max()) + 1
+    train = min(max(TRAIN_QUICK if quick else TRAIN, FEWEST * classes), int(0.7 * y.size))
+    test = min(TEST, y.size - train)
+    X, X_test, y, y_test = train_test_split(
+        X, y, train_size=train, test_size=test, stratify=y, random_state=seed
+    )
+    if variant == "as it comes":
+        return X, y, X_test, y_test
+    scaler = StandardScaler().fit(X)
+    return scaler.transform(X), y, scaler.transform(X_test), y_test
+
+
+def neighbour_error(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> float:
+    """Error % of 3 nearest neighbours."""
+    neighbours = KNeighborsClassifier(NEIGHBOURS, algorithm="brute").fit(X, y)
+    return 100 * (1 - float(neighbours.score(X_test, y_test)))
+
+
+def _add_peers(
+    ctx: Context, errors: Errors, seconds: dict[str, list[float]], name: str, variant: str
+) -> None:
+    for label, model in PEERS.items():
+        errors[label] = []
+        for seed in range(len(errors["Euclid"])):
+            X, y, X_test, y_test = split(str(ctx.data_folder), name, variant, seed, ctx.quick)
+            answer = ctx.peer(
+                "metric_learn_all", {"model": model, "X": X, "y": y}, PEER_LIMIT, threads=1
+            )
+            if not answer.ok:
+                errors[label].append(float("nan"))
+                continue
+            L = answer.value["components"].T
+            errors[label].append(neighbour_error(X @ L, y, X_test @ L, y_test))
+            seconds.setdefault(label, []).append(answer.value["fit_seconds"])
+
+
+def _above(errors: Errors, method: str) -> float:
+    """Points of the mean error above that of Euclid on the same splits."""
+    return float(np.mean(np.array(errors[method]) - np.array(errors["Euclid"])))
+
+
+def _verdicts(found: dict[tuple[str, str], Errors]) -> Table:
+    table = Table(
+        f"Points above Euclid's mean error: the largest, where, and on how many sets more than "
+        f"{ROOM} ({ROOM_SHUFFLED} with shuffled labels)",
+        ("method", *(f"{v}: largest" for v in VARIANTS), "where", "sets", "above the room"),
+    )
+    for method in _methods(found):
+        above = {key: _above(errors, method) for key, errors in found.items() if method in errors}
+        worst = [max((a for (_, v), a in above.items() if v == variant), default=None)
+                 for variant in VARIANTS]  # fmt: skip
+        room = {key: ROOM_SHUFFLED if key[1] == "shuffled" else ROOM for key in above}
+        harmed = [key for key, a in above.items() if a > room[key]]
+        where = max(above, key=lambda key: above[key] - room[key])
+        table.add(method, *worst, ", ".join(where), len(above), len(harmed))
+    return table
+
+
+def _ranks(found: dict[tuple[str, str], Errors], seconds: dict[str, list[float]]) -> Table:
+    """Mean ranks where labels mean something, and the median seconds of a fit."""
+    methods = ("Euclid", *_methods(found))
+    rows = [errors for (_, variant), errors in found.items() if variant != "shuffled"]
+    whole = [
+        [np.mean(errors[m]) for m in methods]
+        for errors in rows
+        if all(m in errors and np.all(np.isfinite(errors[m])) for m in methods)
+    ]
+    ranks = np.mean([rankdata(row) for row in whole], axis=0)
+    gains = [float(np.mean([_above(errors, m) for errors in rows if m in errors])) if m != "Euclid"
+             else 0.0 for m in methods]  # fmt: skip
+    table = Table(
+        f"Mean rank by mean error over {len(whole)} sets (not the shuffled ones)",
+        ("method", "mean rank", "mean points above Euclid", "median seconds of a fit"),
+    )
+    for place in np.argsort(ranks):
+        times = seconds.get(methods[place])
+        table.add(methods[place], float(ranks[place]), gains[place],
+                  float(np.median(times)) if times else None)  # fmt: skip
+    return table
+
+
+def _errors(found: dict[tuple[str, str], Errors]) -> Table:
+    methods = ("Euclid", *_methods(found))
+    table = Table("Mean error of 3-NN in %", ("set", "variant", *methods))
+    for (name, variant), errors in found.items():
+        table.add(name, variant, *(float(np.mean(errors[m])) if m in errors else None
+                                   for m in methods))  # fmt: skip
+    return table
+
+
+def _methods(found: dict[tuple[str, str], Errors]) -> tuple[str, ...]:
+    seen = {method for errors in found.values() for method in errors}
+    return tuple(m for m in (*OURS, *OTHERS, *PEERS) if m in seen)
+
+
+def _notes(ctx: Context) -> tuple[str, ...]:
+    splits, train = (SPLITS_QUICK, TRAIN_QUICK) if ctx.quick else (SPLITS, TRAIN)
+    return (
+        f"{splits} stratified splits, the same for all methods: {train} training samples (more "
+        f"where classes would have fewer than {FEWEST}, 70 % of smaller sets), at most {TEST} for "
+        f"the test. Classes of fewer than {FEWEST} samples are left out.",
+        f"Noise: {NOISE} normal features beside the standardised ones. Shuffled: standardised, "
+        "with the labels of all samples permuted.",
+        f"Ours with their defaults and time_limit={LIMIT:g}; NCA with 50 iterations, LDA and "
+        "metric-learn's with their defaults.",
+        *(["Quick: without metric-learn's."] if ctx.quick else []),
+    )

@@ -1,0 +1,101 @@
+"""Clusters that keep links: k-means over must-linked groups, cannot-linked ones kept apart."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from gramian.kernel._links import Links, Pairs
+
+Array = NDArray[np.floating]
+
+STEPS = 20
+"""Steps of centres and assignments at most."""
+
+
+def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Array]:
+    """Labels and centres of k-means on the rows, with the links kept where that is possible.
+
+    Samples that must-links join are one point of their weight. Of the cannot-linked ones those
+    with least freedom left choose first (Brélaz's order for colouring a graph), each the nearest
+    centre that no partner has.
+    """
+    groups = links.groups
+    sizes = np.bincount(groups).astype(float)
+    if sizes.size <= means.n_clusters:
+        return means.fit(rows).labels_, means.cluster_centers_
+    S = sp.csr_array((1.0 / sizes[groups], (groups, np.arange(groups.size))))
+    points = S @ rows
+    centres = means.fit(points, sample_weight=sizes).cluster_centers_
+    conflicts = _conflicts(links, sizes.size)
+    labels = np.full(sizes.size, -1)
+    for _ in range(STEPS):
+        before = labels
+        labels = _kept_apart(_squares(points, centres), conflicts)
+        if np.array_equal(before, labels):
+            break
+        centres = _centres(points, sizes, labels, centres)
+    return labels[groups], centres
+
+
+def share_met(links: Links, labels: Pairs) -> float:
+    """The share of the must-links and cannot-links that clusters meet; 1 where there is none."""
+    together, apart = (labels[p[:, 0]] == labels[p[:, 1]] for p in (links.must, links.cannot))
+    met = np.concatenate([together, ~apart])
+    return float(np.mean(met)) if met.size else 1.0
+
+
+def _kept_apart(squares: Array, conflicts: sp.csr_array) -> Pairs:
+    """The nearest centre for each point that no placed partner of it has."""
+    labels: Pairs = np.argmin(squares, axis=1)
+    bound = np.flatnonzero(np.diff(conflicts.indptr) > 0)
+    taken = np.zeros((bound.size, squares.shape[1]), dtype=int)
+    place = {int(point): row for row, point in enumerate(bound)}
+    ranked = np.sort(squares[bound], axis=1)
+    margin = ranked[:, 1] - ranked[:, 0] if squares.shape[1] > 1 else ranked[:, 0]
+    queue = [(0, -float(margin[row]), row) for row in range(bound.size)]
+    heapq.heapify(queue)
+    done = np.zeros(bound.size, dtype=bool)
+    while queue:
+        freedom, _, row = heapq.heappop(queue)
+        if done[row] or -freedom != int(np.count_nonzero(taken[row])):
+            continue
+        done[row], point = True, bound[row]
+        fewest = taken[row] == taken[row].min()
+        labels[point] = int(np.argmin(np.where(fewest, squares[point], np.inf)))
+        for partner in conflicts.indices[conflicts.indptr[point] : conflicts.indptr[point + 1]]:
+            other = place[int(partner)]
+            taken[other, labels[point]] += 1
+            if not done[other]:
+                held = int(np.count_nonzero(taken[other]))
+                heapq.heappush(queue, (-held, -float(margin[other]), other))
+    return labels
+
+
+def _conflicts(links: Links, size: int) -> sp.csr_array:
+    """Which groups cannot-links keep apart."""
+    i, j = links.groups[links.cannot].T
+    ones = np.ones(2 * i.size)
+    return sp.csr_array((ones, (np.append(i, j), np.append(j, i))), shape=(size, size))
+
+
+def _centres(points: Array, sizes: Array, labels: Pairs, centres: Array) -> Array:
+    """The means of the clusters; of an empty one the centre that it had."""
+    k = centres.shape[0]
+    shares = sp.csr_array((sizes, (labels, np.arange(labels.size))), shape=(k, labels.size))
+    total = np.asarray(shares.sum(axis=1)).ravel()
+    sums: Any = shares @ points
+    return np.where(total[:, None] > 0, sums / np.maximum(total, 1e-300)[:, None], centres)
+
+
+def _squares(points: Array, centres: Array) -> Array:
+    return (
+        np.sum(points * points, axis=1)[:, None]
+        - 2 * points @ centres.T
+        + np.sum(centres * centres, axis=1)
+    )

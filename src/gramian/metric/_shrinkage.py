@@ -1,0 +1,210 @@
+"""Shrinkage of a learned metric towards Euclid's, by as much as held-out data ask for.
+
+M = (1 − α) M̂ + α c I, M̂ the certified optimum of the learner's problem and c such that both parts
+have the same mean square over the samples. α = 0 is the model as it is, α = 1 is to do nothing.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._evidence import (
+    FEWEST,
+    PAIR_ERROR,
+    TRIPLET_ERROR,
+    Split,
+    of_neighbours,
+    of_pairs,
+    of_triplets,
+    sample_keys,
+    splits,
+)
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+Metrics = Callable[[Callable[[Any], Any]], list[Array]]
+"""From a fit of a rough metric to the factors of all candidates."""
+
+SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
+"""α, from doing nothing to the model as it is."""
+
+FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
+"""Folds with few samples, and with at least so many."""
+
+ROUGH = 1e-2
+"""The tolerance of the metrics that are only judged."""
+
+PLAIN = "Euclid's metric"
+
+
+def check_shrinkage(shrinkage: float | str) -> None:
+    """Refuse what is neither "auto" nor in [0, 1]."""
+    if isinstance(shrinkage, str):
+        if shrinkage != "auto":
+            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {shrinkage!r}')
+    elif not (isinstance(shrinkage, Real) and 0 <= shrinkage <= 1):
+        raise ValueError(f"shrinkage must be between 0 and 1, got {shrinkage!r}")
+
+
+def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
+    """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of Euclid's metric in the same coordinates."""
+    if share == 0:
+        return factor
+    size, own = (float(np.sum(F * (gram @ F))) for F in (factor, plain))
+    scale = size / own if size > 0 and own > 0 else 1.0
+    parts = (1 - share) * factor @ factor.T + share * scale * plain @ plain.T
+    values, vectors = np.linalg.eigh(0.5 * (parts + parts.T))
+    return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+class ShrunkLearner(MetricLearner):
+    """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
+
+    Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
+    from, None where there is none. `fixed` are parameters that parts of the samples are to share.
+    """
+
+    def _shrink_by_labels(self, samples: Array, classes: Indices, **fixed: Any) -> Array | None:
+        """Choose α by the neighbours of held-out samples."""
+        # A class too small to be in every part is left out of the judgement alone.
+        judged = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
+        named = np.unique(classes[judged], return_inverse=True)[1]
+        if self._given_shrinkage() or judged.size < FEWEST or named.max() == 0:
+            return None
+        points = samples[judged]
+
+        def losses(split: Split, metrics: Metrics) -> list[Array]:
+            least = int(np.bincount(named[split.kept]).min())
+            near = {"n_neighbors": min(self.n_neighbors, least - 1)}
+            part = points[split.kept], named[split.kept]
+            return of_neighbours(
+                points, named, split, metrics(lambda inner: inner.set_params(**near).fit(*part))
+            )
+
+        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
+        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed)
+
+    def _shrink_by_pairs(
+        self, samples: Array, similar: Indices, dissimilar: Indices, **fixed: Any
+    ) -> Array | None:
+        """Choose α by the order of the distances of held-out pairs."""
+        if self._given_shrinkage() or min(len(similar), len(dissimilar)) < FEWEST:
+            return None
+        pairs, alike = joined_pairs(similar, dissimilar)
+
+        def losses(split: Split, metrics: Metrics) -> list[Array]:
+            part, same = pairs[split.kept], alike[split.kept]
+            factors = metrics(lambda inner: inner.fit_pairs(part, same, X=samples))
+            return of_pairs(samples, pairs[split.held], alike[split.held], factors)
+
+        folds = pair_splits(samples, pairs, alike, _folds(alike.size))
+        return self._judge(samples, folds, losses, PAIR_ERROR, fixed)
+
+    def _shrink_by_triplets(self, samples: Array, triplets: Indices, **fixed: Any) -> Array | None:
+        """Choose α by the triplets of held-out anchors."""
+        anchors, place = np.unique(triplets[:, 0], return_inverse=True)
+        if self._given_shrinkage() or anchors.size < 2 * FEWEST:
+            return None
+
+        def losses(split: Split, metrics: Metrics) -> list[Array]:
+            used, left = (triplets[np.isin(place, part)] for part in (split.kept, split.held))
+            factors = metrics(lambda inner: inner.fit_triplets(used, X=samples))
+            return of_triplets(samples, left, factors)
+
+        alone = np.zeros(anchors.size, dtype=np.intp)
+        folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
+        return self._judge(samples, folds, losses, TRIPLET_ERROR, fixed)
+
+    def _given_shrinkage(self) -> bool:
+        """Whether α needs no evidence; it is 0 until some is found."""
+        self._forget("path_")
+        limited = self.shrinkage == "auto" and self.rank is not None
+        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
+        return limited or self.shrinkage != "auto"
+
+    def _judge(
+        self,
+        samples: Array,
+        folds: list[Split],
+        losses: Callable[[Split, Metrics], list[Array]],
+        measure: str,
+        fixed: dict[str, Any],
+    ) -> Array | None:
+        gram, rough = samples.T @ samples, []
+        limit = None if self.time_limit is None else 0.5 * self.time_limit / len(folds)
+
+        def metrics(fit: Callable[[Any], Any]) -> list[Array]:
+            factor = self._rough(fit, {"time_limit": limit, **fixed})
+            rough.append(factor)
+            plain = np.eye(samples.shape[1])
+            return [self._cut(blended(factor, plain, gram, share), gram) for share in SHARES]
+
+        try:
+            found = [losses(split, metrics) for split in folds]
+        except ValueError:  # a part may hold what the whole does not: no pair, no spread
+            return None
+        joined = [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
+        self.path_: EvidencePath = chosen_by(
+            joined, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN
+        )
+        self.shrinkage_ = self.path_.value
+        return rough[-1]
+
+    def _rough(self, fit: Callable[[Any], Any], fixed: dict[str, Any]) -> Array:
+        """A factor of the metric without shrinkage, quickly."""
+        plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
+        loose = {"tol": max(self.tol, ROUGH)}
+        kernel = {"kernel": None} if hasattr(self, "kernel") else {}
+        inner = clone(self).set_params(**plain, **loose, **kernel, **fixed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            factor: Array = fit(inner).components_.T
+        return factor
+
+    def _cut(self, factor: Array, gram: Array) -> Array:
+        if self.n_components is None:
+            return factor
+        return principal_columns(factor, gram @ factor)[:, : self.n_components]
+
+    def _begin(self, basis: Array | None, rough: Array | None, plain: Array | None) -> Array | None:
+        """A factor to start from: that of `init`, or the rough one in coordinates where Euclid's
+        metric has the factor `plain`."""
+        start = self._start(basis)
+        if start is not None or rough is None:
+            return start
+        return rough if plain is None else plain @ rough
+
+    def _remaining(self, started: float) -> float | None:
+        """Seconds of the time limit that are left."""
+        if self.time_limit is None:
+            return None
+        return max(1e-3, self.time_limit - (time.perf_counter() - started))
+
+
+def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:
+    """All pairs, and which of them are similar."""
+    alike = np.repeat([True, False], [len(similar), len(dissimilar)])
+    return np.vstack([similar, dissimilar]), alike
+
+
+def pair_splits(
+    samples: Array, pairs: Indices, alike: NDArray[np.bool_], folds: int
+) -> list[Split]:
+    """Splits of pairs, by an order that their samples decide."""
+    keys = sample_keys(samples)[pairs].sum(axis=1)
+    return splits(keys, alike.astype(np.intp), folds)
+
+
+def _folds(count: int) -> int:
+    return FOLDS if count < ENOUGH else FEW_FOLDS

@@ -1,0 +1,164 @@
+"""Choices by evidence: a short path of candidates that begins with doing nothing.
+
+What is held out decides, and it has to say so clearly: a candidate is taken only where it beats
+doing nothing by more than the standard error of their difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.neighbours import nearest
+from gramian.storage import storable
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+NEIGHBOURS = 3
+NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
+
+NEEDED = 1.5
+"""Standard errors by which a candidate must beat doing nothing."""
+
+NEEDED_APART = 2.0
+"""The same where candidates differ so much that each is another chance to be lucky."""
+
+CLOSE = 1.0
+"""Standard errors within which a candidate nearer to doing nothing is as good as the best."""
+
+
+@storable
+@dataclass(frozen=True)
+class EvidencePath:
+    """The candidates that were tried, what was held out said of them, and which was taken.
+
+    Attributes
+    ----------
+    parameter : str
+        The parameter whose values were tried.
+    values : array
+        Its values; the first is that of doing nothing.
+    errors : array
+        The mean held-out error of each.
+    chosen : int
+        The place of the value taken.
+    measure : str
+        What the errors are.
+    held_out : int
+        How many samples, pairs or anchors were judged.
+    nothing : str
+        What doing nothing is.
+    """
+
+    parameter: str
+    values: Array
+    errors: Array
+    chosen: int
+    measure: str
+    held_out: int
+    nothing: str
+
+    @property
+    def value(self) -> float:
+        """The value taken."""
+        return float(self.values[self.chosen])
+
+    @property
+    def gained(self) -> bool:
+        """Whether something other than nothing was worth doing."""
+        return self.chosen != 0
+
+    def __str__(self) -> str:
+        before, after = self.errors[0], self.errors[self.chosen]
+        if not self.gained:
+            return (
+                f"nothing is gained by learning: {self.nothing} is kept ({self.measure} "
+                f"{before:.4g} of {self.held_out} held out, at best {self.errors.min():.4g} with "
+                f"{self.parameter} = {self.values[int(np.argmin(self.errors))]:.4g})"
+            )
+        return (
+            f"{self.parameter} = {self.value:.4g} was taken: {self.measure} {after:.4g} of "
+            f"{self.held_out} held out, where {self.nothing} has {before:.4g}"
+        )
+
+
+def chosen_by(
+    losses: Sequence[Array],
+    values: ArrayLike,
+    *,
+    parameter: str,
+    measure: str,
+    nothing: str,
+    needed: float = NEEDED,
+    close: float = CLOSE,
+) -> EvidencePath:
+    """The path with the candidate that its losses speak for.
+
+    Each array of `losses` has a row for every value and a column for everything held out of one
+    kind; the error is the mean of a kind, averaged over the kinds. The values go from nothing
+    away from it.
+    """
+    errors = np.mean([np.mean(part, axis=1) for part in losses], axis=0)
+    return EvidencePath(
+        parameter,
+        np.asarray(values, dtype=float),
+        errors,
+        earned(losses, needed=needed, close=close),
+        measure,
+        int(sum(part.shape[1] for part in losses)),
+        nothing,
+    )
+
+
+def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CLOSE) -> int:
+    """The first candidate that is nearly as good as the best, if that beats the first clearly.
+
+    Nearly and clearly are `close` and `needed` standard errors of the difference.
+    """
+    best = int(np.argmin(np.mean([np.mean(part, axis=1) for part in losses], axis=0)))
+    gain, error = difference(losses, 0, best)
+    if gain <= needed * error:
+        return 0
+    for place in range(1, best):
+        behind, error = difference(losses, place, best)
+        if behind <= close * error:
+            return place
+    return best
+
+
+def wrong_votes(mapped: Array, classes: Indices, kept: int) -> Array:
+    """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
+    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
+    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
+    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
+    return (votes.argmax(axis=1) != classes[kept:]).astype(float)
+
+
+def misplaced(similar: Array, dissimilar: Array) -> tuple[Array, Array]:
+    """For each distance the share of those of the other kind that it is on the wrong side of.
+
+    First the distances of similar pairs, then those of dissimilar ones; the mean of either is
+    1 − AUC (DeLong et al. 1988). Equal ones count half.
+    """
+    return _shares_below(similar, dissimilar), 1.0 - _shares_below(dissimilar, similar)
+
+
+def _shares_below(values: Array, others: Array) -> Array:
+    """For each value the share of the others below it; equal ones count half."""
+    ranked = np.sort(others)
+    below = np.searchsorted(ranked, values, side="left")
+    up_to = np.searchsorted(ranked, values, side="right")
+    shares: Array = 0.5 * (below + up_to) / max(1, others.size)
+    return shares
+
+
+def difference(losses: Sequence[Array], one: int, other: int) -> tuple[float, float]:
+    """By how much the error of one is above that of another, and the standard error of that."""
+    gaps = [part[one] - part[other] for part in losses]
+    mean = float(np.mean([np.mean(gap) for gap in gaps]))
+    square = sum(float(gap @ gap) / gap.size**2 for gap in gaps)
+    return mean, float(np.sqrt(square))

@@ -1,0 +1,50 @@
+"""Choices by evidence: what has to be shown before something is done."""
+
+import numpy as np
+import pytest
+
+from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
+
+NAMES = {"parameter": "lam", "measure": "error", "nothing": "nothing at all"}
+
+
+def flips(*counts, n=100):
+    """Losses of n held out: the first has 50, each next as many fewer as said."""
+    rows = [np.repeat([1.0, 0.0], [50 - count, n - 50 + count]) for count in counts]
+    return [np.array(rows)]
+
+
+def test_a_gain_within_its_error_is_none():
+    assert earned(flips(0, 2)) == 0  # 2 of 100, with a standard error of √2
+    assert earned(flips(0, 3)) == 1
+    assert earned(flips(0, -5, -9)) == 0
+
+
+def test_what_is_nearly_the_best_and_nearer_to_nothing_is_taken():
+    assert earned(flips(0, 15, 16, 10)) == 1
+    assert earned(flips(0, 15, 30, 10)) == 2
+    assert earned(flips(0, 2, 1), needed=0.0, close=0.0) == 1
+
+
+def test_the_path_says_what_was_done_and_what_was_not():
+    taken = chosen_by(flips(0, 20), [0.0, 3.0], **NAMES)
+    assert taken.gained and taken.value == 3.0 and taken.held_out == 100
+    assert str(taken) == (
+        "lam = 3 was taken: error 0.3 of 100 held out, where nothing at all has 0.5"
+    )
+    kept = chosen_by(flips(0, 1), [0.0, 3.0], **NAMES)
+    assert isinstance(kept, EvidencePath) and not kept.gained and kept.value == 0.0
+    assert str(kept).startswith("nothing is gained by learning: nothing at all is kept")
+
+
+def test_several_kinds_count_alike_whatever_their_number():
+    losses = [np.array([[1.0, 1.0], [0.0, 0.0]]), np.array([[0.5] * 8, [0.25] * 8])]
+    mean, error = difference(losses, 0, 1)
+    assert mean == pytest.approx(0.5 * (1.0 + 0.25))
+    assert error == pytest.approx(np.sqrt(2 / 4 + 8 * 0.0625 / 64))
+
+
+def test_misplaced_pairs_average_to_the_area_above_the_curve():
+    near, far = misplaced(np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0]))
+    np.testing.assert_allclose(near, [0.0, 0.25, 1.0])
+    assert near.mean() == pytest.approx(far.mean())
