@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
+from gramian.outer.path import EvidencePath, chosen_by, difference, earned, least, misplaced
 
 NAMES = {"parameter": "lam", "measure": "error", "nothing": "nothing at all"}
 
@@ -15,8 +15,9 @@ def flips(*counts, n=100):
 
 
 def test_a_gain_within_its_error_is_none():
-    assert earned(flips(0, 2)) == 0  # 2 of 100, with a standard error of √2
-    assert earned(flips(0, 3)) == 1
+    assert earned(flips(0, 2), needed=1.5) == 0  # 2 of 100, with a standard error of √2
+    assert earned(flips(0, 3), needed=1.5) == 1
+    assert earned(flips(0, 0)) == 0
     assert earned(flips(0, -5, -9)) == 0
 
 
@@ -26,13 +27,19 @@ def test_what_is_nearly_the_best_and_nearer_to_nothing_is_taken():
     assert earned(flips(0, 2, 1), needed=0.0, close=0.0) == 1
 
 
+def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():
+    assert least(flips(0, 1, 5, 4)) == 2
+    assert least(flips(0, 5, 2, 5)) == 3
+    assert least(flips(0, -1, -2)) == 0
+
+
 def test_the_path_says_what_was_done_and_what_was_not():
     taken = chosen_by(flips(0, 20), [0.0, 3.0], **NAMES)
     assert taken.gained and taken.value == 3.0 and taken.held_out == 100
     assert str(taken) == (
         "lam = 3 was taken: error 0.3 of 100 held out, where nothing at all has 0.5"
     )
-    kept = chosen_by(flips(0, 1), [0.0, 3.0], **NAMES)
+    kept = chosen_by(flips(0, 0), [0.0, 3.0], **NAMES)
     assert isinstance(kept, EvidencePath) and not kept.gained and kept.value == 0.0
     assert str(kept).startswith("nothing is gained by learning: nothing at all is kept")
 

@@ -62,10 +62,10 @@ class NPKL(LazyTransform, home.NPKL):
         if all(part is None for part in (y, must_link, cannot_link, links)):
             raise ValueError("labels (-1 where unknown), must_link, cannot_link or links say what "
                              "the kernel is to keep")  # fmt: skip
-        self._cluster = Cluster()
+        self._workers = Cluster()
         try:
-            shards = self._cluster.keep(samples(self._cluster, X))
-            sizes = self._cluster.gather(self._cluster.each("count", _shape, shards))
+            shards = self._workers.keep(samples(self._workers, X))
+            sizes = self._workers.gather(self._workers.each("count", _shape, shards))
             n, d = sum(size[0] for size in sizes), sizes[0][1]
             self.n_features_in_ = d
             labels = np.asarray(y.compute()) if is_dask_collection(y) else y
@@ -75,11 +75,11 @@ class NPKL(LazyTransform, home.NPKL):
             self.__dict__.pop("X_fit_", None)
             if n * d <= AT_HOME:
                 self.X_fit_ = _stacked(
-                    self._cluster.gather(self._cluster.each("rows", _rows, shards))
+                    self._workers.gather(self._workers.each("rows", _rows, shards))
                 )
             self._learn_from(None)
         finally:
-            del self._cluster
+            del self._workers
         return self
 
     def transform(self, X: Any) -> Any:
@@ -93,7 +93,7 @@ class NPKL(LazyTransform, home.NPKL):
 
     def _set_graph(self, shards: list[Any], sizes: list[int]) -> None:
         """The Laplacian of the neighbours, sought block against block."""
-        cluster, n = self._cluster, sum(sizes)
+        cluster, n = self._workers, sum(sizes)
         k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
         starts = [int(start) for start in np.cumsum([0, *sizes[:-1]])]
         nodes = []
@@ -116,7 +116,7 @@ class NPKL(LazyTransform, home.NPKL):
 
     def _minimize(self, problem: Problem, init: Array | None) -> Result:
         """The same problem with its edges and links on the workers."""
-        cluster = getattr(self, "_cluster", None)
+        cluster = getattr(self, "_workers", None)
         if cluster is None:  # more links to a kernel that is there: at home
             return super()._minimize(problem, init)
         spread = Problem(

@@ -120,7 +120,7 @@ class LMNN(OnShards, home.LMNN):
         best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
         for _ in range(ROUNDS):
             problem = task.problem(self.n_features_in_)
-            tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._left(started)
+            tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._remaining(started)
             result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
             factor = result.factor
             lower = max(lower, result.certificate.lower_bound)

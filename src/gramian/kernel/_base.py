@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -26,7 +27,7 @@ from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
 from gramian.neighbours import nearest
-from gramian.outer.path import EvidencePath, chosen_by, difference, misplaced
+from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
@@ -264,8 +265,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 parameter="shrinkage",
                 measure="1 − AUC of links",
                 nothing="spectral clustering",
-                needed=0.0,
-                close=0.0,
+                choose=partial(earned, needed=0.0, close=0.0),
             )
             # Links are hard to come by: the kernel learned from them stands where it is no worse.
             alone = len(SHARES) - 1

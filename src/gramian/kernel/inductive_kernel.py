@@ -18,7 +18,7 @@ from gramian.feature_space import check_kernel, kernel_span, kernel_values, with
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
-from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, wrong_votes
+from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
@@ -232,6 +232,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
                 parameter="shrinkage",
                 measure=NEIGHBOUR_ERROR,
                 nothing="the given kernel",
+                choose=least,
             )
             self.shrinkage_ = self.path_.value
 

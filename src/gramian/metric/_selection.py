@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import splits
 from gramian.outer.path import (
-    NEEDED_APART,
     NEIGHBOUR_ERROR,
     EvidencePath,
     chosen_by,
@@ -109,7 +108,6 @@ def weigh(
         parameter="lam",
         measure=NEIGHBOUR_ERROR,
         nothing="Euclid's metric" if plain else "the least weight",
-        needed=NEEDED_APART,
     )
 
 

@@ -28,7 +28,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -156,7 +156,7 @@ class ShrunkLearner(MetricLearner):
             return None
         joined = [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
         self.path_: EvidencePath = chosen_by(
-            joined, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN
+            joined, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
         )
         self.shrinkage_ = self.path_.value
         return rough[-1]

@@ -24,7 +24,7 @@ from gramian.metric._evidence import (
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
 from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
-from gramian.outer.path import NEEDED_APART, NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
@@ -212,7 +212,6 @@ class LinearSeparation(MetricLearner):
             parameter="lam",
             measure=measure,
             nothing=PLAIN,
-            needed=NEEDED_APART,
         )
 
     def _fit_to(
