@@ -79,6 +79,7 @@ class Run:
     report: Path | None
     as_json: bool
     verdict: bool | None = None
+    device: str | None = None
     seconds: float = 0.0
     """What the fit took, all its solves together."""
     interrupted: bool = False
@@ -92,6 +93,8 @@ class Run:
             "time_limit": self.time_limit,
             "random_state": self.seed,
         }
+        if self.device is not None:
+            given["device"] = self.device
         return given if self.tol is None else {**given, "tol": self.tol}
 
     def fit(self, estimator: Any, *data: Any, **more: Any) -> Any:
@@ -184,6 +187,11 @@ report_option = click.option(
 )
 
 
+device_option = click.option(
+    "--device", metavar="NAME", help="Where to compute: cpu, cuda, cuda:1 (needs gramian[gpu])."
+)
+
+
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `Run`, gathered into one argument `run`."""
     options = [
@@ -192,6 +200,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--tol", type=Tolerance(), help="Certified relative gap to stop at."),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
+        device_option,
         progress_option,
         click.option(
             "--checkpoint", type=Folder(), metavar="FOLDER",

@@ -10,6 +10,7 @@ import click
 import gramian as gm
 from gramian.cli.options import (
     FILE,
+    device_option,
     json_option,
     numbers_option,
     progress_option,
@@ -36,6 +37,7 @@ from gramian.problems import nearest, quadratic
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
+@device_option
 @progress_option
 @click.option(
     "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
@@ -59,6 +61,7 @@ def solve(
     tol: float,
     time_limit: float | None,
     seed: int,
+    device: str | None,
     progress: bool | None,
     checkpoint: Path | None,
     every: float,
@@ -99,6 +102,7 @@ def solve(
             random_state=seed,
             checkpoint=checkpoint,
             every=every,
+            device=device,
         )
     if out is not None:
         deliver(out, result.factor, [f"column{k}" for k in range(result.rank)])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import warnings
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from gramian.kernel._links import Links, Pairs
 
@@ -28,10 +30,10 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
     groups = links.groups
     sizes = np.bincount(groups).astype(float)
     if sizes.size <= means.n_clusters:
-        return means.fit(rows).labels_, means.cluster_centers_
+        return _fitted(means, rows).labels_, means.cluster_centers_
     S = sp.csr_array((1.0 / sizes[groups], (groups, np.arange(groups.size))))
     points = S @ rows
-    centres = means.fit(points, sample_weight=sizes).cluster_centers_
+    centres = _fitted(means, points, sizes).cluster_centers_
     conflicts = _conflicts(links, sizes.size)
     labels = np.full(sizes.size, -1)
     for _ in range(STEPS):
@@ -41,6 +43,13 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
             break
         centres = _centres(points, sizes, labels, centres)
     return labels[groups], centres
+
+
+def _fitted(means: KMeans, points: Array, sizes: Array | None = None) -> KMeans:
+    """k-means; that points which links join coincide is no news, and `links_met_` tells the rest."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return means.fit(points, sample_weight=sizes)
 
 
 def share_met(links: Links, labels: Pairs) -> float:
