@@ -46,7 +46,7 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
 
 
 def _fitted(means: KMeans, points: Array, sizes: Array | None = None) -> KMeans:
-    """k-means; that points which links join coincide is no news, and `links_met_` tells the rest."""
+    """k-means; that points which links join coincide is no news: `links_met_` tells the rest."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return means.fit(points, sample_weight=sizes)
