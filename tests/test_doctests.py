@@ -9,7 +9,12 @@ import pytest
 
 import gramian
 
-OPTIONAL = {"gramian.cvxpy.solver": "cvxpy"}
+OPTIONAL = {
+    "gramian.cvxpy.solver": "cvxpy",
+    "gramian.backends.torch": "torch",
+    "gramian.backends._torch_neighbours": "torch",
+    "gramian.backends._triton": "triton",
+}
 
 MODULES = [
     info.name

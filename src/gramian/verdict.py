@@ -17,6 +17,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import normalize
 
 from gramian import clock
 from gramian._random import generator
@@ -223,7 +224,7 @@ def named(labels: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
 def of_graph(model: Any) -> NDArray[Any]:
     """The clusters of the graph alone: k-means on its smoothest waves."""
     waves = smoothest(model.laplacian_, int(model.n_clusters_), constant=True)[1]
-    labels: NDArray[Any] = model._clustered(waves).labels_
+    labels: NDArray[Any] = model._k_means().fit(normalize(waves)).labels_
     return labels
 
 

@@ -316,6 +316,8 @@ def gm_command(name):
 def test_examples_work_as_printed(name, line, run, folder):
     if name == "bench":
         pytest.skip("runs in a checkout, see the tests of the harness")
+    if "--scheduler" in line:
+        pytest.skip("needs a cluster, see tests/cli/test_scheduler.py")
     if name in ("predict", "transform", "report"):
         assert (
             run("metric", "flowers.csv", "--label", "species", "--model", "flowers.gramian")[0] == 0

@@ -78,7 +78,7 @@ def parsing(path: NameOfFile, format: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except FileError:
+    except (FileError, ImportError):
         raise
     except Exception as reason:
         told = " ".join(str(reason).split())[:200] or type(reason).__name__
