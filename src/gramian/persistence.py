@@ -32,6 +32,7 @@ from sklearn.preprocessing import (
 from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock, storage
+from gramian.backends.arrays import host
 from gramian.encoders import DateEncoder
 from gramian.storage import StoredFileError
 
@@ -41,12 +42,16 @@ FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
 """Methods that `time_limit` is the limit of, all their phases together."""
 
+USES = ("transform", "predict")
+"""Other methods that take samples."""
+
 
 def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
     """The method with the estimator's `time_limit` for everything it does."""
 
     @wraps(method)
     def timed(self: Any, *given: Any, **named: Any) -> Any:
+        given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
         limit = getattr(self, "time_limit", None)
         known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
         with clock.budget(float(limit) if known else None) as budget:  # type: ignore[arg-type]
@@ -61,6 +66,25 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
     return timed
 
 
+def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method for tensors too."""
+
+    @wraps(method)
+    def taking(self: Any, *given: Any, **named: Any) -> Any:
+        return method(
+            self, *_at_hand(given), **{name: _at_hand(part) for name, part in named.items()}
+        )
+
+    return taking
+
+
+def _at_hand(given: Any) -> Any:
+    """What is given, with arrays of the host for tensors, wherever they are."""
+    if isinstance(given, tuple):
+        return tuple(_at_hand(part) for part in given)
+    return host(given) if type(given).__module__.split(".")[0] == "torch" else given
+
+
 class Kept:
     """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
 
@@ -70,6 +94,9 @@ class Kept:
         for name in FITS:
             if name in vars(cls):
                 setattr(cls, name, _in_time(vars(cls)[name]))
+        for name in USES:
+            if name in vars(cls):
+                setattr(cls, name, _taking_tensors(vars(cls)[name]))
 
     def save(self, path: str | Path) -> None:
         """Save the fitted estimator as arrays and JSON; `gramian.load` reads it back.

@@ -27,6 +27,23 @@ def test_metrics(learner, device):
     same(learner().fit(X, Y), learner(device=device).fit(X, Y))
 
 
+def test_tensors_are_samples_ratings_and_labels(device):
+    import torch
+
+    samples, labels = torch.tensor(X, requires_grad=True), torch.tensor(Y)
+    there = KTA(lam=1e-3).fit(samples, labels)
+    host = KTA(lam=1e-3).fit(X, Y)
+    np.testing.assert_array_equal(there.components_, host.components_)
+    np.testing.assert_array_equal(there.transform(samples), host.transform(X))
+    i, j = np.nonzero(~np.isnan(RATINGS))
+    triples = (i, j, RATINGS[i, j])
+    one, other = (
+        NuclearCompletion(lam=3.0).fit(given)
+        for given in (triples, tuple(torch.tensor(part) for part in triples))
+    )
+    np.testing.assert_array_equal(one.row_factors_, other.row_factors_)
+
+
 def test_triplets(device):
     triplets = np.array([[0, 1, 60], [2, 3, 70], [55, 56, 5], [101, 102, 60], [110, 111, 3]])
     same(
