@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
+from inspect import isfunction
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ class Kept:
             if name in vars(cls):
                 setattr(cls, name, _in_time(vars(cls)[name]))
         for name in USES:
-            if name in vars(cls):
+            if isfunction(vars(cls).get(name)):
                 setattr(cls, name, _taking_tensors(vars(cls)[name]))
 
     def save(self, path: str | Path) -> None:

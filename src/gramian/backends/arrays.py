@@ -162,10 +162,6 @@ class Place:
             return matrix
         return importlib.import_module("gramian.backends.torch").Csr.of(matrix, self.device)
 
-    def moved(self, thing: Any) -> Any:
-        """A map, loss, matrix or objective with all its arrays there; see `moved`."""
-        return moved(thing, self)
-
     def room(self) -> Any:
         """A context in which a device that has no memory left says so in a sentence."""
         if self.is_host:

@@ -238,10 +238,6 @@ class Csr:
     def __abs__(self) -> Csr:
         return Csr(self.data.abs(), self.indices, self.indptr, self.shape)
 
-    def squared(self) -> Csr:
-        """The matrix of the squares of the entries."""
-        return Csr(self.data**2, self.indices, self.indptr, self.shape)
-
     def rows(self, first: int, last: int) -> Csr:
         """Some of its rows, one after the other."""
         last = min(last, self.shape[0])
