@@ -4,7 +4,7 @@
 with local search, Nesterov's projected gradient on the dense M, and `auto`, in one run.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ import gramian as gm
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.graph import Graph, neighbor_graph, smoothest
+from gramian.manifold._copies import Copies
 
 TITLE = "Maximum variance unfolding: BILGO-LS, Nesterov's projected gradient and auto"
 PAPER = "BILGO (Hao, Yuan, Ghanem 2013), Table 3, Figures 3 and 4"
@@ -47,7 +48,8 @@ STARTUP = 60.0
 
 NOTES = (
     "Points are drawn at random from the training and test parts together; parts of their 3-NN "
-    "graph are joined by the shortest edges. Squared lengths are in units of their mean and "
+    "graph are joined by the shortest edges. Equal points are one, which counts as often in the "
+    "variance. Squared lengths are in units of their mean and "
     f"ν = {STRETCH:g} λ₂, what `MVU` takes. The paper prints neither ν nor units, and its W = I "
     "has no minimum, so that objectives beside each other are not to be compared.",
     "Seconds are those of one call of `minimize` with one thread, certificates included; the "
@@ -63,20 +65,28 @@ Row = dict[str, Any]
 Found = dict[str, dict[int, dict[str, Row]]]
 
 
+class Points(NamedTuple):
+    """The graph of the distinct points with edges of mean square 1, how often each comes, and ν."""
+
+    graph: Graph
+    mass: np.ndarray
+    nu: float
+
+
 def run(ctx: Context) -> Report:
     """Every solver on every sample, each in a process of its own."""
     limits = LIMITS_QUICK if ctx.quick else LIMITS
     found: Found = {}
     graphs = Table(
-        "The graphs", ("set", "n", "edges", "of length 0", "parts before joining", "λ₂", "ν")
+        "The graphs", ("set", "n", "distinct", "edges", "parts before joining", "λ₂", "ν")
     )
     for name in NEEDS_DATA:
         X = _points(ctx, name)
         found[name] = {}
         for n, limit in limits.items():
             rows = np.random.default_rng(0).choice(X.shape[0], n, replace=False)
-            graph, nu = _graph(X[rows], name, graphs)
-            found[name][n] = {solver: _solved(ctx, graph, nu, solver, limit) for solver in LABELS}
+            points = _graph(X[rows], name, graphs)
+            found[name][n] = {solver: _solved(ctx, points, solver, limit) for solver in LABELS}
         _curves(ctx, name, found[name])
     tables = [_verdicts(found), *(_table(name, found[name]) for name in found), graphs]
     return ctx.report(tables, (*NOTES, _limits_note(limits)))
@@ -89,23 +99,28 @@ def _points(ctx: Context, name: str) -> Any:
     return np.vstack([data.X, data.X_test])
 
 
-def _graph(X: Any, name: str, table: Table) -> tuple[Graph, float]:
-    """The graph with edges of mean square 1, and ν; told in the table."""
-    parts = neighbor_graph(X, NEIGHBOURS, connect="components").n_parts
-    graph = neighbor_graph(X, NEIGHBOURS, connect="mst")
+def _graph(X: Any, name: str, table: Table) -> Points:
+    """What `MVU` unfolds: equal rows are one point; told in the table."""
+    copies = Copies.of(X)
+    once, mass = X[copies.first], copies.mass
+    parts = neighbor_graph(once, NEIGHBOURS, connect="components").n_parts
+    graph = neighbor_graph(once, NEIGHBOURS, connect="mst")
     lengths = graph.sq_distances / graph.sq_distances.mean()
-    slowest = float(smoothest(graph.laplacian(), 1)[0][0])
+    scale = sp.diags_array(mass**-0.5)
+    slowest = float(smoothest(scale @ graph.laplacian() @ scale, 1)[0][0])
     nu = STRETCH * slowest
-    table.add(name, graph.n, len(lengths), int(np.sum(lengths == 0)), parts, slowest, nu)
-    return Graph(graph.n, graph.edges, lengths), nu
+    table.add(name, X.shape[0], graph.n, len(lengths), parts, slowest, nu)
+    return Points(Graph(graph.n, graph.edges, lengths), mass, nu)
 
 
 # --- one call, in a process of its own -----------------------------------------------
 
 
-def solve(graph: Graph, nu: float, solver: str, limit: float) -> Row:
+def solve(points: Points, solver: str, limit: float) -> Row:
     """What `minimize` found, and its way there."""
-    problem = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, nu)
+    graph, mass, nu = points
+    mass = None if np.all(mass == 1) else mass
+    problem = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, nu, mass=mass)
     result = gm.minimize(problem, solver, tol=TOL, time_limit=limit, random_state=0)
     certificate = result.certificate
     return {
@@ -121,11 +136,11 @@ def solve(graph: Graph, nu: float, solver: str, limit: float) -> Row:
     }
 
 
-def _solved(ctx: Context, graph: Graph, nu: float, solver: str, limit: float) -> Row:
+def _solved(ctx: Context, points: Points, solver: str, limit: float) -> Row:
     limit = {"bilgo": min(limit, BILGO_LIMIT), "projected-gradient": PATIENCE * limit}.get(
         solver, limit
     )
-    kwargs = {"graph": graph, "nu": nu, "solver": solver, "limit": limit}
+    kwargs = {"points": points, "solver": solver, "limit": limit}
     answer = ctx.in_child("benchmarks.bilgo_table3:solve", kwargs, limit + STARTUP, threads=1)
     return answer.value if answer.ok else {"status": answer.error}
 

@@ -1,13 +1,15 @@
 """What a sweep of a completion costs on a cluster: bytes, tasks and seconds, and where it ends.
 
-A half-sweep sends the state of one side, (m or n)(r + 1) numbers, to every worker that has a block,
-and takes that of the other side home: with W workers and numbers of b bytes, a sweep moves
+A half-sweep sends the rows of its own side, to begin from, and those of the other side, and takes
+the new rows home. With m users and n items, rank r, offsets, numbers of b = 4 bytes, B_u and B_i
+blocks, a sweep moves
 
-    (W + 1)(m + n)(r + 1) b   bytes over the network,   (m + n)(r + 1) 2b   of them by the driver,
+    3 (m + n)(r + 1) b   bytes through the driver,   in   2 (B_u + B_i)   tasks,
 
-beside one task for each block and one for each piece of the state. Measured on one machine; the
-table for large clusters is the formula with the seconds of a rating measured here, 10 Gbit/s for
-the driver, and 1 ms of the scheduler for a task.
+one for each block and one for each piece of the other side's state; workers pass those pieces on
+to each other, up to (m + n)(r + 1) b bytes for each worker. Measured on one machine with a worker
+of one thread beside one thread at home. The table for large clusters is that formula with the
+processor seconds of a rating, of a task and of a byte measured here, and 10 Gbit/s for a link.
 """
 
 import tempfile
@@ -27,82 +29,153 @@ from benchmarks.harness.report import Report, Table
 TITLE = "A cluster: the cost of a sweep, measured and by formula"
 PAPER = "No table of a paper"
 
-SHAPE, RATINGS, FILES = (60_000, 6_000), 10_000_000, 20
+SHAPE, RATINGS, FILES = (60_000, 4_000), 10_000_000, 10
 QUICK_SHAPE, QUICK_RATINGS = (3_000, 600), 200_000
-RANK, SWEEPS, BYTES = 32, 3, 4
-NETWORK, TASK = 10e9 / 8, 1e-3
-"""Bytes a second of a link, and seconds of the scheduler for a task."""
-ENTRIES = 4_000_000
+RANK, SWEEPS, BYTES = 32, 2, 4
+FEWER = 10
+"""Whole fits have so many times fewer ratings."""
+NETWORK = 10e9 / 8
+"""Bytes a second of a link."""
+TASKS, MEGABYTES = 2000, 32
+"""Empty tasks, and the size of an array, to measure the seconds of a task and of a byte by."""
+BLOCK = 4_000_000
 """Ratings of a block."""
+LARGE = ((1e9, 1e7), (1e10, 1e8))
+"""Ratings, and users and items together."""
 
 
 def run(ctx: Context) -> Report:
-    """One worker beside the sweeps at home, then the table by formula."""
+    """One worker beside the sweeps and a fit at home, then the table by formula."""
     shape, count = (QUICK_SHAPE, QUICK_RATINGS) if ctx.quick else (SHAPE, RATINGS)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    measured = Table("One worker beside home, one thread each",
+                     ["what", "ratings", "seconds there", "at home", "ratio",
+                      "processor seconds there", "at home, processor", "ratio of those"],
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        files = rating_files(Path(folder), *shape, count, FILES)
+        folder = Path(name)
+        files = rating_files(folder / "sweeps", *shape, count, FILES)
+        fewer = rating_files(folder / "fits", *shape, count // FEWER, FILES)
+        home = _home(_read(files))
         with workers(1) as client:
             there = _there(client, files)
-        home = _home(files)
-    measured = Table(
-        "One worker", ["ratings", "seconds a sweep there", "at home", "ratio",
-                       "MB by the driver a sweep", "by formula", "tasks a sweep"],
-    )  # fmt: skip
-    measured.add(
-        there["size"], there["seconds"], home, there["seconds"] / home, there["moved"] / 1e6,
-        there["formula"] / 1e6, there["tasks"],
-    )  # fmt: skip
-    rate = home / there["size"]
-    large = Table(
-        "By formula: seconds a sweep at rank 32",
-        ["ratings", "users + items", "workers", "compute", "driver's network", "tasks", "total"],
-    )
-    for ratings, rows in ((1e9, 1e7), (1e10, 1e8)):
-        for count in (10, 100, 1000):
-            large.add(ratings, rows, count, *_predicted(ratings, rows, count, rate))
-    return ctx.report([measured, large], [
-        "Compute falls with the workers, what the driver sends and receives does not: sweeps stop "
-        "scaling where the state of all users and items takes as long on its link as the ratings "
-        "do on the workers."
+            costs = _costs()
+        measured.add(f"a sweep at rank {RANK}", there["size"], *_beside(there["sweep"], home))
+        frame = _read(fewer)
+        home_fit = _spent(None, lambda: _fit(gm.completion, frame))
+        with workers(1) as client:
+            _fit(_dask(), fewer)  # what is compiled is there after it
+            fit = _spent(client, lambda: _fit(_dask(), fewer))
+        measured.add(f"a fit, rank={RANK}", len(frame), *_beside(fit, home_fit))
+    moved = Table("A sweep: what moves", ["what", "measured", "by formula"])
+    moved.add("MB through the driver", there["moved"] / 1e6, there["formula"] / 1e6)
+    moved.add("tasks", there["tasks"], there["formula tasks"])
+    moved.add("milliseconds of a task without work", 1e3 * costs["task"], None)
+    moved.add("nanoseconds of a byte", 1e9 * costs["byte"], None)
+    rate = there["sweep"][1] / there["size"]
+    return ctx.report([measured, moved, _large(rate, costs)], [
+        "Processor seconds are those of the driver and the worker together: other work on the "
+        "machine does not change them. Those of a task and of a byte are of the process that has "
+        "driver and scheduler in it. Compute falls with the workers; what the driver sends and "
+        "receives, and the tasks that the scheduler hands out, do not. Sweeps stop scaling at "
+        "about as many workers as the last column says: there both take as long."
     ])  # fmt: skip
 
 
-def _predicted(ratings: float, rows: float, workers: int, rate: float) -> list[float]:
-    compute = ratings * rate / workers
-    network = 2 * rows * (RANK + 1) * BYTES / NETWORK
-    tasks = 2 * TASK * max(ratings / ENTRIES, 1) * 2
-    return [compute, network, tasks, compute + network + tasks]
+def _large(rate: float, costs: dict[str, float]) -> Table:
+    """Seconds of a sweep by formula."""
+    table = Table(
+        f"By formula: seconds a sweep at rank {RANK}",
+        ["ratings", "users + items", "workers", "compute", "driver", "tasks", "total",
+         "scales to about, workers"],
+    )  # fmt: skip
+    for ratings, rows in LARGE:
+        driver = 3 * rows * (RANK + 1) * BYTES * (1 / NETWORK + costs["byte"])
+        tasks = 4 * ratings / BLOCK * costs["task"]
+        most = ratings * rate / (driver + tasks)
+        for count in (10, 100, 1000):
+            compute = ratings * rate / count
+            total = compute + driver + tasks
+            table.add(ratings, rows, count, compute, driver, tasks, total, round(most))
+    return table
 
 
-def _there(client: Any, files: str) -> dict[str, float]:
+def _costs() -> dict[str, float]:
+    """Processor seconds of driver and scheduler for a task that does nothing, and for a byte."""
     from gramian.dask._cluster import Cluster
-    from gramian.dask._completion import Completed, Model
-    from gramian.dask._ratings import store
+
+    cluster = Cluster()
+    cluster.gather(cluster.each("nothing", float, list(range(10))))
+    numbers = list(range(TASKS))
+    task = _spent(None, lambda: cluster.gather(cluster.each("nothing", float, numbers)))[1] / TASKS
+    data = np.random.default_rng(0).random(MEGABYTES * 125_000)
+    byte = _spent(None, lambda: cluster.gather(cluster.each("turned", np.negative, [data])))[1]
+    return {"task": task, "byte": byte / (2 * data.nbytes)}
+
+
+def _dask() -> Any:
+    import gramian.dask as gd
+
+    return gd
+
+
+def _fit(where: Any, ratings: Any) -> None:
+    """A fit from the files, or from a frame in memory, the λ given."""
+    where.NuclearCompletion(lam=20.0, rank=RANK, duplicates="mean").fit(ratings)
+
+
+def _spent(client: Any, work: Any, times: int = 1) -> tuple[float, float]:
+    """Seconds, and processor seconds of the driver and of workers."""
+
+    def used() -> float:
+        return time.process_time() + (
+            0.0 if client is None else sum(client.run(time.process_time).values())
+        )
+
+    before, started = used(), time.perf_counter()
+    for _ in range(times):
+        work()
+    return (time.perf_counter() - started) / times, (used() - before) / times
+
+
+def _beside(there: tuple[float, float], home: tuple[float, float]) -> list[float]:
+    return [there[0], home[0], there[0] / home[0], there[1], home[1], there[1] / home[1]]
+
+
+def _there(client: Any, files: str) -> dict[str, Any]:
+    from gramian.dask._cluster import Cluster
+    from gramian.dask._completion import Completed
+    from gramian.dask._scene import Model
+    from gramian.dask._store import store
 
     cluster = Cluster()
     rated = store(cluster, files, duplicates="mean")
     m, n = rated.shape
     halves = Completed(rated, Model(rated.mean, 5.0, np.ones(m), np.ones(n)), 20.0).halves("f4")
     state = halves.scattered(np.random.default_rng(0), RANK)
-    halves.refit_upper(state, 3)
-    halves.refit_lower(state, 3)
+    _sweep(halves, state)
     before = cluster.traffic.moved, cluster.traffic.tasks
-    started = time.perf_counter()
-    for _ in range(SWEEPS):
-        halves.refit_upper(state, 3)
-        halves.refit_lower(state, 3)
+    spent = _spent(client, lambda: _sweep(halves, state), SWEEPS)
     return {
         "size": rated.size,
-        "seconds": (time.perf_counter() - started) / SWEEPS,
+        "sweep": spent,
         "moved": (cluster.traffic.moved - before[0]) / SWEEPS,
-        "formula": 2 * (m + n) * (RANK + 1) * BYTES,
+        "formula": 3 * (m + n) * (RANK + 1) * BYTES,
         "tasks": (cluster.traffic.tasks - before[1]) / SWEEPS,
+        "formula tasks": 2 * (len(rated.users.blocks) + len(rated.items.blocks)),
     }
 
 
-def _home(files: str) -> float:
-    frame = pd.concat([pd.read_parquet(f) for f in sorted(Path(files).parent.glob("*.parquet"))])
+def _sweep(halves: Any, state: Any) -> None:
+    halves.refit_upper(state, 3)
+    halves.refit_lower(state, 3)
+
+
+def _read(files: str) -> pd.DataFrame:
+    return pd.concat([pd.read_parquet(f) for f in sorted(Path(files).parent.glob("*.parquet"))])
+
+
+def _home(frame: pd.DataFrame) -> tuple[float, float]:
     frame = frame.groupby(["user", "item"], as_index=False)["rating"].mean()
     rows, cols = (np.unique(frame[name], return_inverse=True)[1] for name in ("user", "item"))
     m, n = int(rows.max()) + 1, int(cols.max()) + 1
@@ -113,10 +186,5 @@ def _home(files: str) -> float:
     halves = problem.objective.halves(np.float32)
     state = np.zeros((m + n, RANK + 1), dtype=np.float32)
     state[m:, :-1] = np.random.default_rng(0).standard_normal((n, RANK), dtype=np.float32)
-    halves.refit_upper(state, 3)
-    halves.refit_lower(state, 3)
-    started = time.perf_counter()
-    for _ in range(SWEEPS):
-        halves.refit_upper(state, 3)
-        halves.refit_lower(state, 3)
-    return (time.perf_counter() - started) / SWEEPS
+    _sweep(halves, state)
+    return _spent(None, lambda: _sweep(halves, state), SWEEPS)

@@ -36,12 +36,12 @@ QUICK = ("product_300x300x30", "eigh_100", "ratings_rank_16")
 def run(ctx: Context) -> Report:
     """All cases with 1, 2, 4 … threads, as many as there are cores."""
     cases = QUICK if ctx.quick else (*OPERATIONS, *FITS)
-    counts = [count for count in COUNTS if count <= _cores()]
+    counts = [count for count in COUNTS if count <= available_cores()]
     table = Table("Seconds", ["case", *(f"{k} threads" for k in counts), "most / best of few"])
     for case in cases:
         seconds = _by_threads(case, counts, ctx.data_folder)
         table.add(case, *seconds, _ratio(seconds, counts))
-    return ctx.report([table], [f"{_cores()} cores."])
+    return ctx.report([table], [f"{available_cores()} cores."])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases alone")
     parser.add_argument("--threads", nargs="+", type=int, default=list(COUNTS))
     options = parser.parse_args(argv)
-    counts = [count for count in options.threads if count <= _cores()]
+    counts = [count for count in options.threads if count <= available_cores()]
     print("case".ljust(24), *(f"{count:>9d}" for count in counts), "  most/best of few")
     for case in options.only or (*OPERATIONS, *FITS):
         seconds = _by_threads(case, counts, data_folder(options.data))
@@ -60,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _cores() -> int:
+def available_cores() -> int:
+    """The cores that this process may use."""
     here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     return len(here) or os.cpu_count() or 1
 
@@ -80,7 +81,7 @@ def seconds(case: str, data: str | None) -> float:
     import gramian as gm
 
     if case in OPERATIONS:
-        return _repeated(OPERATIONS[case]())
+        return repeated(OPERATIONS[case]())
     gm.minimize(gm.problems.top_eigen(np.eye(3)))  # imports are no part of a fit
     fit = FITS[case](data_folder(data))
     with warnings.catch_warnings():
@@ -90,7 +91,7 @@ def seconds(case: str, data: str | None) -> float:
         return time.perf_counter() - started
 
 
-def _repeated(act: Callable[[], Any], least: float = 0.3) -> float:
+def repeated(act: Callable[[], Any], least: float = 0.3) -> float:
     """The shortest of the calls made in `least` seconds, three at least."""
     act()
     seconds: list[float] = []
@@ -144,6 +145,23 @@ def _ratings_pass(rank: int) -> Callable[[], Any]:
     return lambda: map.adjoint(map.bilinear(L, L), L)
 
 
+def _neighbours(n: int, d: int) -> Callable[[], Any]:
+    from gramian.neighbours import nearest
+
+    X = _matrix(n, d)
+    return lambda: nearest(X, 10)
+
+
+def _impostors(n: int, d: int) -> Callable[[], Any]:
+    """All violated triplets of normal samples of ten classes, three targets each."""
+    from gramian.constraints import same_class_neighbors
+    from gramian.metric._impostors import Impostors
+
+    X, y = _matrix(n, d), np.arange(n) % 10
+    near = same_class_neighbors(X, y, 3)
+    return lambda: Impostors(0.3 * X, y, near, np.arange(n)).blocks()
+
+
 OPERATIONS: dict[str, Callable[[], Callable[[], Any]]] = {
     "product_300x300x30": lambda: _product(300, 300, 30),
     "product_1000x1000x30": lambda: _product(1000, 1000, 30),
@@ -161,6 +179,8 @@ OPERATIONS: dict[str, Callable[[], Callable[[], Any]]] = {
     "qr_10000x100": lambda: _qr(10000, 100),
     "ratings_rank_16": lambda: _ratings_pass(16),
     "ratings_rank_64": lambda: _ratings_pass(64),
+    "neighbours_20000x100": lambda: _neighbours(20_000, 100),
+    "impostors_20000x50": lambda: _impostors(20_000, 50),
 }
 
 

@@ -95,6 +95,8 @@ html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
     "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],  # an icon: the field would wrap at 1280 px
+    "navbar_align": "left",
     "secondary_sidebar_items": {
         "**": ["page-toc"],
         "choosing": [],

@@ -375,6 +375,22 @@ def test_dates_are_days():
     when = pd.DataFrame({"when": ["1970-01-03", "31.1.1970", "1970-01-01T12:00:00", None]})
     found = DateEncoder().fit_transform(when)[:, 0]
     np.testing.assert_array_equal(found, [2.0, 30.0, 0.5, np.nan])
-    for wrong in ("3/4/2024", "soon", "2024-13-01"):
+    for wrong in ("soon", "2024-13-01", "31.1.1970 25:00", "31.1.1970 noon"):
         with pytest.raises(ValueError, match="is no date: write it as 2024-05-31"):
             DateEncoder().fit(pd.DataFrame({"when": [wrong]}))
+
+
+def test_dates_of_spreadsheets_are_days(tmp_path):
+    when = ["1/2/1970", "1/31/1970 6:00 PM", "12/31/1970"]
+    encoder = DateEncoder().fit(pd.DataFrame({"when": when}))
+    assert encoder.transform(pd.DataFrame({"when": when}))[:, 0].tolist() == [1.0, 30.75, 364.0]
+    assert encoder.transform(pd.DataFrame({"when": ["2/1/1970"]}))[0, 0] == 31.0  # as in the fit
+    assert DateEncoder().fit_transform([["13/1/1970"], ["2/1/1970"]]).tolist() == [[12.0], [1.0]]
+    assert DateEncoder().fit_transform([["03.01.1970 06:00"]]).tolist() == [[2.25]]
+    gm.save(
+        make_pipeline(encoder, StandardScaler()).fit(pd.DataFrame({"when": when})), tmp_path / "d"
+    )
+    assert gm.load(tmp_path / "d")[0].first_ == ["month"]
+    for wrong in (["3/4/2024"], ["13/1/2024", "1/13/2024"]):
+        with pytest.raises(ValueError, match="day or month first: write them as 2024-05-31"):
+            DateEncoder().fit(pd.DataFrame({"when": wrong}))

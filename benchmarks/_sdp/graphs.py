@@ -34,8 +34,11 @@ def random_graph(n: int, degree: float = 10.0) -> sp.csr_array:
     return sp.csr_array(upper + upper.T)
 
 
-def sensors(n: int, degree: int = 8):
-    """Sensors and anchors in the unit square, and the distances to their nearest neighbours."""
+def sensors(n: int, degree: int = 8, noise: float = 0.0):
+    """Sensors and anchors in the unit square, and the distances to their nearest neighbours.
+
+    With noise every distance is multiplied by |1 + noise·ξ|, ξ normal.
+    """
     from scipy.spatial import cKDTree
 
     rng = np.random.default_rng(n)
@@ -45,4 +48,5 @@ def sensors(n: int, degree: int = 8):
     pairs = np.column_stack([np.repeat(np.arange(n), degree), near.ravel()])
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
     distances = np.linalg.norm(points[pairs[:, 0]] - points[pairs[:, 1]], axis=1)
+    distances = distances * np.abs(1 + noise * rng.standard_normal(distances.size))
     return pairs, distances, anchors, places

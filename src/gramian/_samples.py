@@ -6,12 +6,16 @@ or lose its mask without a word.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
+
+from gramian.backends.threads import in_parts
 
 Array = NDArray[np.floating]
 
@@ -24,6 +28,9 @@ SINGLE = 1e15
 FAR = 100.0
 """A column is far from the origin where its squared mean is so many times its variance: products
 of it lose as many digits as that number has, twice over."""
+
+LONG = 2**20
+"""Numbers that one core looks at at a time."""
 
 BLOCK = 4096
 """Rows handled at a time where a sum over all of X would need a second copy of it."""
@@ -45,6 +52,36 @@ def ready(X: Any, name: str = "X") -> Any:
     return with_short_indices(X)
 
 
+@contextmanager
+def naming_text(X: Any) -> Iterator[None]:
+    """Name the columns of a frame that hold text, where what looks at it names a cell at best."""
+    try:
+        yield
+    except ValueError as refusal:
+        found = _text_columns(X) if "could not convert string" in str(refusal) else []
+        if not found:
+            raise
+        some = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
+        raise ValueError(
+            f"X has text where numbers belong, in {some}: leave columns out with X.drop(columns=…)"
+            ", or encode them first (sklearn.preprocessing.OneHotEncoder, "
+            "gramian.encoders.DateEncoder)"
+        ) from None
+
+
+def _text_columns(X: Any) -> list[str]:
+    """The columns of a frame with a cell that spells no number."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return []
+    found = []
+    for place, name in enumerate(X.columns):
+        try:
+            X.iloc[:, place].to_numpy().astype(float)
+        except (TypeError, ValueError):
+            found.append(str(name))
+    return found
+
+
 def refuse_masked(values: Any, name: str) -> None:
     """A mask says that something is not known, and numpy drops it without a word."""
     if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
@@ -59,7 +96,7 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
-    size = max(float(entries.max()), -float(entries.min()))
+    size = _largest_size(entries)
     if LARGEST < size < np.inf or 0 < size < least:
         fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
         raise ValueError(
@@ -67,6 +104,21 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
             f"{fault[1]}; rescale {name}"
         )
     return size
+
+
+def _largest_size(entries: NDArray[Any]) -> float:
+    """The largest |x|, each part of a long array by one core; NaN where one is."""
+    flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
+    parts = max(1, -(-len(flat) // LONG)) if flat.ndim == 1 else 1
+    ends = np.zeros((parts, 2))
+
+    def take(first: int, last: int) -> None:
+        for part in range(first, last):
+            some = flat[part * LONG : (part + 1) * LONG] if parts > 1 else flat
+            ends[part] = float(some.max()), -float(some.min())
+
+    in_parts(take, parts, flat.size)
+    return float(ends.max())
 
 
 def _stored(matrix: Any) -> NDArray[Any]:
@@ -161,15 +213,31 @@ def near_origin(X: Any) -> Any:
 def far_means(X: Any) -> Array:
     """The mean of each column that is far from the origin, 0 for the others."""
     n = X.shape[0]
-    total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, n, BLOCK):
-        rows = X[start : start + BLOCK].astype(np.float64, copy=False)
-        total += np.ravel(np.asarray(rows.sum(axis=0)))
-        squares = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
-        square += np.ravel(np.asarray(squares.sum(axis=0)))
+    total, square = column_sums(X, squares=True)
     mean = total / max(n, 1)
     variance = square / max(n, 1) - mean * mean
     return np.where(FAR * variance < mean * mean, mean, 0.0)
+
+
+def column_sums(X: Any, *, squares: bool) -> Array:
+    """The sum of each column, and that of its squares: one row, or two.
+
+    Blocks of rows are summed by all cores, and their sums in one order.
+    """
+    blocks = -(-X.shape[0] // BLOCK)
+    sums = np.zeros((blocks, 1 + squares, X.shape[1]))
+
+    def take(first: int, last: int) -> None:
+        for block in range(first, last):
+            rows = X[block * BLOCK : (block + 1) * BLOCK].astype(np.float64, copy=False)
+            sums[block, 0] = np.ravel(np.asarray(rows.sum(axis=0)))
+            if squares:
+                powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
+                sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
+
+    in_parts(take, blocks, X.nnz if sp.issparse(X) else X.size)
+    found: Array = sums.sum(axis=0)
+    return found
 
 
 def shifted(X: Any, shift: Array) -> Any:

@@ -47,7 +47,13 @@ def solve(
         random_state=estimator.random_state,
         progress=estimator.progress,
         device=estimator.device,
+        dtype=getattr(estimator, "_sweeps", None),
     )
+
+
+def sweeps_for(data: Any) -> str | None:
+    """The precision of first-order steps for these data: float32 where that is theirs."""
+    return "float32" if getattr(data, "dtype", None) == np.float32 else None
 
 
 def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:

@@ -20,6 +20,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, 
 from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
+from gramian.backends import cpu
 from gramian.constraints import whole_number
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
@@ -35,6 +36,10 @@ FACTORED = 20_000
 
 SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
+
+
+AS_DENSE = 20_000_000
+"""Numbers up to which sparse samples are made dense for the lengths of edges: 160 MB."""
 
 
 @storable
@@ -270,15 +275,26 @@ def _partial_root(laplacian: Any) -> LinearOperator:
 
 def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
     """The edges of the pairs, each once, and their squared lengths."""
-    edges = np.unique(np.sort(pairs, axis=1), axis=0)
+    n = X.shape[0]
+    keys = np.sort(pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1))
+    keys = keys[np.append(True, keys[1:] != keys[:-1])[: keys.size]]
+    edges = np.column_stack(np.divmod(keys, n))
+    return Graph(n, edges, _lengths(X, edges), recall)
+
+
+def _lengths(X: Any, edges: Indices) -> Array:
+    """The squared lengths of the edges."""
+    if not sp.issparse(X) or X.shape[0] * X.shape[1] <= AS_DENSE:
+        dense = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X)
+        return cpu.gather_distances(dense, dense, *(cpu.index_array(end) for end in edges.T))
     lengths = np.empty(len(edges))
     step = max(1, 4_000_000 // X.shape[1])
     for start in range(0, len(edges), step):
         i, j = edges[start : start + step].T
         gap = X[i] - X[j]
-        square = gap.multiply(gap).sum(axis=1) if sp.issparse(gap) else np.sum(gap * gap, axis=1)
+        square = gap.multiply(gap).sum(axis=1)
         lengths[start : start + step] = np.ravel(np.asarray(square, dtype=float))
-    return Graph(X.shape[0], edges, lengths, recall)
+    return lengths
 
 
 def _disconnected(graph: Graph, k: int) -> str:

@@ -7,10 +7,11 @@ import os
 
 
 def check_memory(need: float, what: str, remedy: str, there: float | None = None) -> None:
-    """Refuse what would take more than half of the memory, or of that of a device, with numbers."""
+    """Refuse what would take more than half of the memory, or all that a device has free."""
     owner = "this machine" if there is None else "the device"
+    limit = memory() / 2 if there is None else there
     there = memory() if there is None else there
-    if need > there / 2:
+    if need > limit:
         raise ValueError(
             f"{what}, which here need {need / 1e9:.1f} GB of the {there / 1e9:.1f} GB of {owner}: "
             f"{remedy}"

@@ -7,7 +7,8 @@ Those of gramian, and pipelines of them with scikit-learn's `SimpleImputer`, `St
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -34,6 +35,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock, storage
 from gramian.backends.arrays import host
+from gramian.backends.threads import few_blas_threads
 from gramian.encoders import DateEncoder
 from gramian.storage import StoredFileError
 
@@ -42,6 +44,9 @@ FAMILIES = ("completion", "kernel", "manifold", "metric", "spectral")
 
 FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
 """Methods that `time_limit` is the limit of, all their phases together."""
+
+HOST_MEMORY = (1, 3)
+"""What DLPack calls the memory of the processor, pinned or not."""
 
 USES = ("transform", "predict")
 """Other methods that take samples."""
@@ -52,10 +57,12 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def timed(self: Any, *given: Any, **named: Any) -> Any:
+        there = _device_of((*given, *named.values()))
         given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
         limit = getattr(self, "time_limit", None)
         known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
-        with clock.budget(float(limit) if known else None) as budget:  # type: ignore[arg-type]
+        seconds = float(limit) if known else None  # type: ignore[arg-type]
+        with clock.budget(seconds) as budget, few_blas_threads(), _computing_on(self, there):
             try:
                 return method(self, *given, **named)
             except clock.TimeUpError:
@@ -80,10 +87,36 @@ def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _at_hand(given: Any) -> Any:
-    """What is given, with arrays of the host for tensors, wherever they are."""
+    """What is given, with arrays of the host for tensors and their like, wherever they are."""
     if isinstance(given, tuple):
         return tuple(_at_hand(part) for part in given)
-    return host(given) if type(given).__module__.split(".")[0] == "torch" else given
+    if type(given).__module__.split(".")[0] == "torch":
+        return host(given)
+    told = getattr(given, "__dlpack_device__", None)
+    if told is None or told()[0] in HOST_MEMORY:  # NumPy reads those itself
+        return given
+    return host(import_module("gramian.backends.torch").lent(given))
+
+
+def _device_of(given: Any) -> Any:
+    """The GPU that one of the tensors given lives on, None where none does."""
+    if isinstance(given, tuple):
+        found = (_device_of(part) for part in given)
+        return next((device for device in found if device is not None), None)
+    return given.device if getattr(given, "is_cuda", False) is True else None
+
+
+@contextmanager
+def _computing_on(estimator: Any, device: Any) -> Iterator[None]:
+    """With data on a GPU and no device named, a fit computes where the data are."""
+    if device is None or getattr(estimator, "device", device) is not None:
+        yield
+        return
+    estimator.device = device
+    try:
+        yield
+    finally:
+        estimator.device = None
 
 
 class Kept:
@@ -110,7 +143,7 @@ class Kept:
         save(self, path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None) -> Path:
-        """Write an HTML page of the fitted estimator (needs plotly: gramian[report]).
+        """Write an HTML page of the fitted estimator, which needs no network.
 
         Parameters
         ----------

@@ -125,6 +125,23 @@ def before_and_after(
     return shown_once(figure)
 
 
+def metric_views(
+    views: tuple[Array, Array], color: ArrayLike | None, shares: Array, names: list[str]
+) -> Any:
+    """Samples before and after a metric, by two directions each, beside what features count."""
+    figure, panels = pyplot().subplots(
+        1, 3, figsize=(13, 4.5), layout="constrained", width_ratios=[3, 3, 2]
+    )
+    titles = ("before: two leading directions", "after")
+    for axes, points, title in zip(panels, views, titles, strict=False):
+        scatter(axes, flat(points), color=color)
+        axes.set(title=title, xticks=[], yticks=[])
+    best = np.argsort(-shares)[:SHOWN][::-1]
+    panels[2].barh([names[k] for k in best], shares[best])
+    panels[2].set(title="share of the metric")
+    return shown_once(figure)
+
+
 LINK_STYLES = {"must-link": ("-", "0.3"), "cannot-link": (":", "C3")}
 
 

@@ -125,7 +125,7 @@ class Result:
         return self.factor @ self.factor.T
 
     def report(self, path: str | Path) -> Path:
-        """Write an HTML page of this result (needs plotly: gramian[report]); returns where."""
+        """Write an HTML page of this result, which needs no network; returns where."""
         written: Path = import_module("gramian.report").report_results(self, path)
         return written
 

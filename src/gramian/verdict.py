@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
+from sklearn.manifold import trustworthiness
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -22,7 +24,7 @@ from sklearn.preprocessing import normalize
 from gramian import clock
 from gramian._random import generator
 from gramian.completion import MMMF, ImplicitCompletion
-from gramian.graph import smoothest
+from gramian.graph import neighbor_graph, smoothest
 
 Array = NDArray[np.floating]
 
@@ -41,6 +43,13 @@ LABELS_OUT, RATINGS_OUT = 3, 10
 
 WIDE = 1000
 """Features beyond which the variance is not decomposed exactly."""
+
+FEWEST_COMPARED, MOST_COMPARED = 100, 3000
+"""Samples from which on ways along the graph are compared, and up to which, and neighbours."""
+
+FEWEST_NEIGHBOURS, LANDMARKS, SHORTER = 4, 40, 0.13
+"""Neighbours from which on ways are compared, samples that they begin at, and the share by which
+one neighbour more makes them shorter where it is a short cut."""
 
 DAMPED = 5.0
 """Ratings at the mean of all that a user's or an item's mean is damped by."""
@@ -333,8 +342,12 @@ def _damped(ids: Any, values: Array) -> dict[Any, float]:
 
 
 def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
-    """The variance that the dimensions kept hold, beside that of a linear map of the samples."""
-    k = fitted.n_components
+    """The variance that the dimensions kept hold, beside that of a linear map of the samples.
+
+    It tells how far neighbours in the picture are neighbours of the samples, and where the graph
+    has short cuts, which no unfolding can undo.
+    """
+    k = fitted.embedding_.shape[1]
     learned = float(fitted.explained_variance_ratio_[:k].sum())
     plain = float(_linear_shares(X, k).sum())
     words = {1: "One dimension holds", 2: "Two dimensions hold", 3: "Three dimensions hold"}
@@ -342,7 +355,51 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
     told += f"; of the samples as they are, PCA's hold {percent(plain)}"
     if learned <= plain + 0.01:
         told += ": nothing was unfolded; fewer neighbours may (--neighbors)"
-    return Verdict(f"{told}.", "share of the variance", plain, learned)
+    told = f"{told}.{_trusted(fitted, X)}"
+    cut = short_cut(X, fitted.n_neighbors)
+    if cut is not None:
+        first, loss = cut
+        told += (
+            f" With {first} neighbours the graph takes a short cut (ways along it are "
+            f"{percent(loss)} shorter than with {first - 1}): try {first - 1}."
+        )
+    return Verdict(told, "share of the variance", plain, learned)
+
+
+def _trusted(fitted: Any, X: Any) -> str:
+    n, near = X.shape[0], fitted.n_neighbors
+    if n > MOST_COMPARED or near >= n / 2:
+        return ""
+    share = trustworthiness(X, fitted.embedding_, n_neighbors=near)
+    return f" Trustworthiness {share:.3f}: 1 where all neighbours in the picture are neighbours."
+
+
+def short_cut(X: Any, k: int) -> tuple[int, float] | None:
+    """The first number of neighbours, up to k, that shortens the ways along the graph at a stroke.
+
+    Ways get shorter by a few percent with each neighbour more. Where they do by more than
+    `SHORTER`, edges have come in that leave the manifold: from one turn of a roll to the next.
+    Returns that number and the share by which they are shorter, None where there is none.
+    """
+    if not FEWEST_NEIGHBOURS < k < X.shape[0] or not FEWEST_COMPARED <= X.shape[0] <= MOST_COMPARED:
+        return None
+    marks = generator(0).permutation(X.shape[0])[:LANDMARKS]
+    before = _mean_way(X, FEWEST_NEIGHBOURS, marks)
+    for count in range(FEWEST_NEIGHBOURS + 1, k + 1):
+        now = _mean_way(X, count, marks)
+        if now < (1.0 - SHORTER) * before:
+            return count, 1.0 - now / before
+        before = now
+    return None
+
+
+def _mean_way(X: Any, k: int, marks: NDArray[Any]) -> float:
+    """The mean length of the shortest ways along the neighbourhood graph, from a few samples."""
+    graph = neighbor_graph(X, k, connect="mst")
+    i, j = graph.edges.T
+    lengths = np.sqrt(np.maximum(graph.sq_distances, 1e-300))
+    ways = sp.coo_array((lengths, (i, j)), shape=(X.shape[0],) * 2).tocsr()
+    return float(np.mean(dijkstra(ways, directed=False, indices=marks)))
 
 
 def _linear_shares(X: Any, k: int) -> Array:

@@ -1,9 +1,12 @@
 """Invocations of the command line, changed at random: no traceback, no hang, no input changed.
 
     python -m tests.cli.mutations 5000
+    python -m tests.cli.mutations 500 0 columns
 
 Arguments are taken away, doubled, swapped and replaced by odd ones, and files are cut, joined and
-scrambled. Each invocation runs in this process with a limit of time.
+scrambled. Each invocation runs in this process with a limit of time. With `columns` the files of
+models have theirs shuffled, renamed, left out, doubled or without a header: the answer is that of
+the whole file, or a refusal.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from gramian.cli.app import run
 
@@ -39,6 +43,10 @@ LINES = (
     "solve --entries correlations.csv --out L.npy --time-limit 1",
     "solve cut.dat-s --time-limit 1",
     "info flowers.csv",
+    "report sensors.gramian --data sensors.csv --label state --out r.html",
+    "metric messy.xlsx --label state --encode all --id name --missing mean --no-verdict",
+    "complete wide.csv --wide --lam 5 --time-limit 1 --no-verdict --report w.html",
+    "recommend --all --model ratings.gramian --top 2 --out best.csv",
     "info sensors.gramian --json",
 )
 ODD = (
@@ -59,6 +67,7 @@ SECONDS = 30.0
 """An invocation that takes longer hangs."""
 
 ENDS = (0, 2, 3, 130)
+OUTPUTS = ("--out", "--model", "--report", "--plot", "--dual", "--matrix", "--checkpoint")
 
 
 def prepared(folder: Path) -> None:
@@ -67,6 +76,14 @@ def prepared(folder: Path) -> None:
     lines = (folder / "ratings.csv").read_text().splitlines(keepends=True)
     (folder / "few.csv").write_text("".join(lines[:600]))
     os.chdir(folder)
+    ratings = pd.read_csv("few.csv")
+    wide = ratings.pivot_table(index=ratings.columns[0], columns=ratings.columns[1])
+    wide.droplevel(0, axis=1).to_csv("wide.csv")
+    messy = pd.read_csv("sensors.csv").head(60)
+    messy.insert(0, "name", [f"s{k}" for k in range(60)])
+    messy["when"] = [f"{1 + k % 28}.3.2024 {k % 24}:30" for k in range(60)]
+    messy["site"] = ["Gent", "Ulm", None] * 20
+    messy.to_excel("messy.xlsx", index=False)
     for line in (
         "metric sensors.csv --label state --model sensors.gramian --no-verdict",
         "complete few.csv --lam 5 --model ratings.gramian --no-verdict",
@@ -154,7 +171,11 @@ def attack(count: int, seed: int = 0) -> Outcome:
                 took = time.perf_counter() - started
                 told.slowest = max(told.slowest, took)
                 told.ends[status] = told.ends.get(status, 0) + 1
-                changed = [n for n, d in inputs.items() if not _holds(folder / n, d)]
+                changed = [
+                    n
+                    for n, d in inputs.items()
+                    if not _holds(folder / n, d) and not _output(words, n)
+                ]
                 if status not in ENDS or "Traceback" in said or took > SECONDS or changed:
                     told.wrong.append(
                         f"{words} ended {status} after {took:.1f} s {changed}\n{said}"
@@ -170,11 +191,87 @@ def attack(count: int, seed: int = 0) -> Outcome:
     return told
 
 
+ASKED = (
+    ("predict {} --model sensors.gramian --proba --out p.csv", "sensors_new.csv", "p.csv"),
+    ("transform {} --model sensors.gramian --out t.csv", "sensors_new.csv", "t.csv"),
+    ("predict {} --model ratings.gramian --out q.csv", "few.csv", "q.csv"),
+    ("evaluate {} --model ratings.gramian --json", "few.csv", None),
+)
+"""Commands that find columns by the names of a fit: the line, the file, and where the answer is."""
+
+SAME = ("shuffled", "one more", "text more")
+"""Changes of columns that change nothing of the answer; all others are refused."""
+
+
+def recolumned(frame: pd.DataFrame, way: str, used: list[str], rng: np.random.Generator) -> str:
+    """The file with its columns changed, of which some are used."""
+    name = str(rng.choice(used))
+    if way == "shuffled":
+        frame = frame[rng.permutation(frame.columns)]
+    elif way in ("one more", "text more"):
+        more = rng.normal(size=len(frame)) if way == "one more" else "words"
+        frame.insert(int(rng.integers(0, len(frame.columns) + 1)), "extra", more)
+    elif way == "renamed":
+        frame = frame.rename(columns={name: str(rng.choice(["x0", name.upper() + "_", "colour"]))})
+    elif way == "left out":
+        frame = frame.drop(columns=name)
+    elif way == "doubled":
+        frame.insert(0, name, frame[name], allow_duplicates=True)
+    return frame.to_csv(index=False, header=way != "headless")
+
+
+def attack_columns(count: int, seed: int = 0) -> Outcome:
+    """So many files whose columns were changed: wrong is any other answer than a refusal."""
+    rng = np.random.default_rng(seed)
+    told = Outcome()
+    home = os.getcwd()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        try:
+            prepared(folder)
+            models = {"few.csv": ["user", "item"], "sensors_new.csv": None}
+            whole = {line: _answer(line.format(file), answer) for line, file, answer in ASKED}
+            for _ in range(count):
+                line, file, answer = ASKED[int(rng.integers(0, len(ASKED)))]
+                frame = pd.read_csv(file)
+                used = models[file] or list(frame.columns)
+                way = str(rng.choice([*SAME, "renamed", "left out", "doubled", "headless"]))
+                Path("changed.csv").write_text(recolumned(frame, way, used, rng))
+                status, said = _answer(line.format("changed.csv"), answer)
+                told.ends[status] = told.ends.get(status, 0) + 1
+                known = said.replace("changed.csv", file) == whole[line][1]
+                right = status == 0 and known if way in SAME else status == 2 or known
+                if not right or "Traceback" in said:
+                    told.wrong.append(f"{way}: {line} ended {status}\n{said[:500]}")
+        finally:
+            os.chdir(home)
+    return told
+
+
+def _answer(line: str, file: str | None) -> tuple[int, str]:
+    """How a command ended, and its answer: what it wrote, or what it printed."""
+    if file is not None:
+        Path(file).unlink(missing_ok=True)
+    status, said = outcome(line.split())
+    if status != 0:
+        return status, said
+    if file is not None:
+        return status, Path(file).read_text()
+    return status, said[said.index("{") :]
+
+
+def _output(words: list[str], name: str) -> bool:
+    """Whether a file is named as an output only, which replaces one of its kind."""
+    places = [place for place, word in enumerate(words) if word == name]
+    return bool(places) and all(words[place - 1] in OUTPUTS for place in places)
+
+
 def _holds(path: Path, data: bytes) -> bool:
     return path.is_file() and path.read_bytes() == data
 
 
 if __name__ == "__main__":
-    found = attack(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    way = attack_columns if sys.argv[3:] == ["columns"] else attack
+    found = way(int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     print(f"{found.ends}, the slowest took {found.slowest:.1f} s, {len(found.wrong)} wrong")
     print(*found.wrong, sep="\n")

@@ -102,6 +102,14 @@ def test_embed(run, folder):
     )
 
 
+def test_embed_into_as_many_dimensions_as_hold_the_variance(run, folder):
+    facts = told(run, "embed", "points.csv", "--components", "auto", "--out", "places.csv")
+    assert pd.read_csv("places.csv").shape == (120, len(facts["variance_kept"]))
+    assert sum(facts["variance_kept"]) >= 0.95
+    status, _, err = run("embed", "points.csv", "--components", "some")
+    assert status == 2 and "a number or \"auto\", got 'some'" in err
+
+
 def test_cluster_by_pairs(run, folder):
     X, y = make_moons(200, noise=0.05, random_state=0)
     pd.DataFrame(X, columns=["a", "b"]).to_csv("moons.csv", index=False)

@@ -322,3 +322,148 @@ def test_standard_input_is_a_file(run, messy, monkeypatch):
     monkeypatch.setattr(sys, "stdin", Stdin)
     facts = told(run, "metric", "-", "--label", "class", "--drop", "name,colour,when")
     assert facts["samples"] == 60
+
+
+# --- files that people have ------------------------------------------------------------
+
+
+@pytest.fixture
+def machines(folder):
+    """An export with units in its header, dates as they are written at home, and gaps."""
+    rng = np.random.default_rng(0)
+    n = 60
+    when = pd.date_range("2024-01-03", periods=n, freq="7h")
+    frame = pd.DataFrame(
+        {
+            "Machine ID": [f"M-{k:04d}" for k in range(n)],
+            "Measured at": when.strftime("%d.%m.%Y %H:%M"),
+            "Temp (°C)": rng.normal(40, 3, n).round(2),
+            "Pressure [bar]": rng.normal(1, 0.3, n).round(3),
+            "Flow, l/min": rng.normal(300, 60, n).round(1),
+            "State": rng.choice(["ok", "worn"], n),
+        }
+    )
+    frame.to_csv("machines.csv", index=False)
+    return frame
+
+
+def test_names_of_columns_are_shown_as_they_are(run, machines):
+    assert "Pressure [bar]" in run("info", "machines.csv")[1]  # no style of the terminal
+
+
+def test_dates_with_times_are_dates(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "State")
+    assert "--encode 'Measured at' makes numbers of its dates" in sentence
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
+    facts = told(run, *line, "--encode", "Measured at", "--no-verdict")
+    assert facts["features"] == 4 and facts["rank"] <= 4  # a date is one number
+
+
+def test_american_dates_are_dates(run, machines):
+    slashes = pd.to_datetime(machines["Measured at"], format="%d.%m.%Y %H:%M")
+    machines["Measured at"] = slashes.dt.strftime("%m/%d/%Y")
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--encode", "all")
+    assert told(run, *line, "--no-verdict")["rank"] <= 4
+
+
+def test_names_of_rows_are_no_categories(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "State", "--encode", "all")
+    assert "no two rows have the same 'Machine ID'" in sentence and "--id 'Machine ID'" in sentence
+
+
+def test_a_text_among_numbers_does_not_make_categories(run, machines):
+    machines["RPM"] = ["-" if k == 3 else str(1500 + k) for k in range(60)]
+    machines["price"] = [f"${1000 + k:,}.50" for k in range(60)]
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
+    sentence = refused(run, *line, "--encode", "all")
+    assert "'RPM' has '-' in line 5 (most of its cells are numbers: leave such cells" in sentence
+    assert "'price' has '$1,000.50' in line 2 (write its numbers without signs" in sentence
+
+
+def test_empty_columns_and_gaps_are_told_by_their_lines(run, machines):
+    machines.loc[3, "Temp (°C)"] = np.nan
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
+    assert "1 missing cell, the first in line 5, column 'Temp (°C)': pass" in refused(run, *line)
+    machines.assign(empty=np.nan).to_csv("machines.csv", index=False)
+    assert "--drop empty leaves out what is empty" in refused(run, *line)
+    _, _, err = run(*line, "--missing", "mean", "--no-verdict")
+    assert "nothing is in empty: leave it out with --drop empty" in " ".join(err.split())
+
+
+def test_the_index_of_a_frame_is_left_out(run, machines):
+    machines.to_csv("machines.csv")
+    line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
+    status, out, err = run(*line, "--json", "--no-verdict")
+    assert status == 0 and json.loads(out)["features"] == 3
+    assert "has no name and counts the rows, and is left out" in " ".join(err.split())
+
+
+def test_a_misspelt_column_is_told_beside_those_there_are(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "STATE")
+    assert "no column 'STATE' (did you mean 'State'?): it has 'Machine ID'" in sentence
+
+
+def test_what_is_measured_is_no_class(run, machines):
+    line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
+    sentence = refused(run, *line, "--label", "Temp (°C)")
+    assert "A metric is learned from classes" in sentence and "groups" in sentence
+
+
+def test_ratings_of_other_forms_are_told_what_fits(run, folder):
+    wide = ratings().pivot(index="user", columns="item", values="rating")
+    wide.to_csv("wide.csv")
+    assert "--wide" in refused(run, "complete", "wide.csv")
+    (folder / "one.csv").write_text("1\n2\n3\n")
+    assert "one column and no header" in refused(run, "complete", "one.csv")
+    (folder / "two.csv").write_text("user,item\n1,2\n3,4\n")
+    assert "the columns user, item only" in refused(run, "complete", "two.csv")
+
+
+def test_ratings_of_the_fit_are_no_test(run, folder):
+    assert run("complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")[0] == 0
+    _, out, err = run("evaluate", "ratings.csv", "--model", "m")
+    count = len(ratings())
+    assert f"{count} of the {count} ratings of ratings.csv were in the fit" in " ".join(err.split())
+    assert "rmse" in out
+    assert "did you mean 'alice'?" in refused(run, "recommend", "ce", "--model", "m")
+
+
+def test_clicks_are_pairs_alone(run, folder):
+    clicks = ratings()[["item", "user"]]
+    twice = pd.concat([clicks, clicks.head(9)])
+    twice.to_csv("clicks.csv", index=False)
+    assert "--method implicit" in refused(run, "complete", "clicks.csv")
+    line = ("complete", "clicks.csv", "--method", "implicit", "--lam", 5, "--no-verdict")
+    facts = told(run, *line, "--model", "m")
+    assert facts["ratings"] == len(clicks) and facts["users"] == 30 and facts["items"] == 20
+    assert gm.load("m").columns_ == ("user", "item")
+    assert run("recommend", "alice", "--model", "m", "--top", 3)[0] == 0
+    named = told(run, *line, "--columns", "user,item")
+    assert named["users"] == 30 and named["certificate"] == facts["certificate"]
+    numbers = twice.assign(user=twice["user"].rank(method="dense").astype(int), item=1)
+    numbers.to_csv("clicks.csv", index=False)
+    assert told(run, *line)["users"] == 30
+
+
+def test_the_largest_sheet_of_a_book_is_read(run, machines):
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.DataFrame({"info": ["made by hand"]}).to_excel(book, sheet_name="cover", index=False)
+        machines.to_excel(book, sheet_name="data", index=False, startrow=2)
+    line = ("metric", "book.xlsx", "--label", "State", "--id", "Machine ID", "--no-verdict")
+    status, out, err = run(*line, "--encode", "all", "--json")
+    assert status == 0 and json.loads(out)["features"] == 4
+    assert "the sheet 'data' is read, the largest; 'cover' is not" in " ".join(err.split())
+
+
+def test_texts_are_poor_categories(run, machines):
+    rng = np.random.default_rng(0)
+    words = [" ".join(rng.choice(["good", "bad", "fine", "so"], 3)) for _ in range(60)]
+    machines.assign(Comment=words).to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--no-verdict")
+    _, _, err = run(*line, "--encode", "all")
+    assert f"column 'Comment' has {len(set(words))} different texts in 60 rows" in " ".join(
+        err.split()
+    )

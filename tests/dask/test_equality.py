@@ -18,9 +18,10 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
-from gramian.dask._completion import Completed, Model
+from gramian.dask._completion import Completed
 from gramian.dask._kernel import sharded
-from gramian.dask._ratings import chance, store
+from gramian.dask._scene import Model
+from gramian.dask._store import chance, store
 from gramian.graph import neighbor_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
@@ -167,6 +168,15 @@ def test_a_kernel_of_sharded_edges_and_links():
     np.testing.assert_allclose(a, b, atol=1e-10)
     a, b = (side.objective.gradient(side.objective.image(L)).form() for side in (home, away))
     assert abs(a.S - b.S).max() < 1e-12
+    image = away.objective.image(L)
+    gradient, known = away.objective.gradient(image), home.objective.gradient(
+        home.objective.image(L)
+    )  # fmt: skip
+    np.testing.assert_allclose(gradient @ L, known @ L, atol=1e-10)
+    before = model._workers.traffic.rounds
+    np.testing.assert_allclose(gradient @ L[:, 0], known @ L[:, 0], atol=1e-10)
+    assert model._workers.traffic.rounds == before  # what is sparse came home once
+    np.testing.assert_allclose(gradient.dense(), known.dense(), atol=1e-10)
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])

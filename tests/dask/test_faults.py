@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask import _recommend
+from gramian.dask import _nuclear
 from gramian.dask._cluster import Cluster
 from gramian.dask._recovery import Progress, told_plainly
 
@@ -60,7 +60,7 @@ def test_a_cluster_of_processes_repeats_bit_for_bit_whoever_dies(ratings):
 
 def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._quick.LEAST", 1000)
-    once, asked = _recommend._rmse, []
+    once, asked = _nuclear._rmse, []
 
     def lose(*arguments):
         asked.append(arguments)
@@ -72,7 +72,7 @@ def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        monkeypatch.setattr(_recommend, "_rmse", lose)
+        monkeypatch.setattr(_nuclear, "_rmse", lose)
         with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
             gd.NuclearCompletion(lam=8.0).fit(ratings)
         monkeypatch.setattr(gd.NuclearCompletion, "_path_on", None)  # it is not begun again
@@ -105,13 +105,16 @@ def test_what_a_cluster_raises_becomes_one_sentence(tmp_path):
         Progress({"order": 4}).stored()
 
 
-def test_tasks_that_the_scheduler_gave_up_are_tried_again(monkeypatch):
+@pytest.mark.parametrize("gone", [False, True])
+def test_tasks_that_were_lost_with_workers_are_tried_again(monkeypatch, gone):
     from distributed.scheduler import KilledWorker
 
     class Lost:
         status = "error"
 
         def exception(self):
+            if gone:
+                return KeyError(("normal-1", 0, 0))
             return KilledWorker("gramian-gradient-1", None, 3)
 
     class Asked:
@@ -122,9 +125,30 @@ def test_tasks_that_the_scheduler_gave_up_are_tried_again(monkeypatch):
             self.tried.append(len(futures))
 
     monkeypatch.setattr(Cluster, "_done", lambda self, futures: None)
+    monkeypatch.setattr("gramian.dask._cluster.HEARD", 0.01)
     client = Asked()
     Cluster(client=client)._wait([Lost(), Lost()])
     assert client.tried == [2, 2, 2]
+
+
+def test_an_error_is_not_looked_at_again_before_the_client_has_heard(monkeypatch):
+    class Lost:
+        status = "error"
+
+        def exception(self):
+            return KeyError("gramian-moments-sum-1")
+
+    class Late:
+        tried = 0
+
+        def retry(self, futures):
+            self.tried += 1
+            threading.Timer(0.2, setattr, (futures[0], "status", "finished")).start()
+
+    monkeypatch.setattr(Cluster, "_done", lambda self, futures: None)
+    client = Late()
+    Cluster(client=client)._wait([Lost()])
+    assert client.tried == 1
 
 
 def test_a_cluster_without_workers_is_not_waited_for(monkeypatch):

@@ -98,3 +98,68 @@ def test_completions(model, lam, device):
 def test_implicit_feedback_is_refused_on_a_device(device):
     with pytest.raises(ValueError, match="on the processor"):
         ImplicitCompletion(device=device).fit(np.nan_to_num(RATINGS))
+
+
+def test_data_on_a_gpu_are_computed_with_there(device, monkeypatch):
+    """With no device named; one that is named wins, and the parameter stays as it was."""
+    import torch
+
+    from gramian.metric import _base
+
+    asked, minimize = [], _base.minimize
+
+    def spied(*given, **named):
+        asked.append(named["device"])
+        return minimize(*given, **named)
+
+    monkeypatch.setattr(_base, "minimize", spied)
+    samples = torch.tensor(X, device=device)
+    learner = KTA(lam=1.0).fit(samples, Y)
+    assert learner.device is None
+    assert str(asked[-1]) == (str(samples.device) if samples.is_cuda else "None")
+    KTA(lam=1.0, device="cpu").fit(samples, Y)
+    assert asked[-1] == "cpu"
+
+
+def test_arrays_of_other_libraries_are_lent(device):
+    """What lives on a device and speaks DLPack is read through it."""
+    import torch
+
+    class Elsewhere:
+        def __init__(self, tensor):
+            self.tensor = tensor
+
+        def __dlpack__(self, **options):
+            return self.tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            kind, number = self.tensor.__dlpack_device__()
+            return (kind, number) if self.tensor.is_cuda else (2, 0)
+
+    held = Elsewhere(torch.tensor(X, device=device))
+    if not held.tensor.is_cuda:
+        pytest.skip("only a device has memory of its own")
+    expected = KTA(lam=1.0).fit(X, Y)
+    found = KTA(lam=1.0).fit(held, Y)
+    np.testing.assert_allclose(found.components_, expected.components_)
+
+
+def test_unfoldings_are_repaired_on_a_device_too(device, monkeypatch):
+    """Lowest eigenvectors by a dense pencil: as sharp as those of a sparse factor on the host."""
+    from gramian.solvers.pencil import DensePencil
+
+    looked, tried = [], DensePencil.tried
+
+    def spied(self, t):
+        looked.append(t)
+        return tried(self, t)
+
+    monkeypatch.setattr(DensePencil, "tried", spied)
+    angle = np.random.default_rng(0).uniform(0, 9, 240)
+    roll = np.column_stack([angle * np.cos(angle), angle * np.sin(angle), 3 * angle % 7])
+    host = MVU(n_neighbors=5, connect="mst", tol=1e-4).fit(roll)
+    assert not looked
+    there = MVU(n_neighbors=5, connect="mst", tol=1e-4, device=device).fit(roll)
+    same(host, there)
+    assert looked and there.certificate_.relative_gap <= 1e-4
+    assert there.certificate_.proved

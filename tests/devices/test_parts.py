@@ -7,7 +7,10 @@ import scipy.sparse as sp
 import gramian as gm
 from gramian.backends import arrays, cpu
 from gramian.graph import neighbor_graph
+from gramian.maps import anchored_margins
+from gramian.maps.whitened import DenseRoot
 from gramian.neighbours import nearest
+from gramian.proofs import lost_by
 from gramian.spectral import top_eigen
 
 RNG = np.random.default_rng(0)
@@ -51,6 +54,50 @@ def test_a_row_of_thousands_of_entries_is_summed_in_pieces(place):
     W = RNG.standard_normal((3, 2))
     np.testing.assert_allclose(arrays.host(there.T @ place.put(W)), matrix.T @ W, atol=1e-12)
     np.testing.assert_allclose(arrays.host(there.toarray()), matrix.toarray())
+
+
+def test_eigenvalues_that_are_off_are_paid_for(place):
+    """Whatever a device computes: what is left of its eigenpairs bounds how far they are off."""
+    A = RNG.standard_normal((80, 80))
+    G, xp = A + A.T, place.xp
+    there, truth = place.put(G), float(np.linalg.eigvalsh(G)[0])
+    values, vectors = xp.linalg.eigh(there)
+    lost = lost_by(there, values, vectors)
+    assert truth >= float(values[0]) - lost and lost < 1e-10 * np.linalg.norm(G)
+    noise = place.put(1e-6 * RNG.standard_normal((80, 80)))
+    assert lost_by(there, values, vectors + noise) > 1e-6
+    wrong = values + 1e-3
+    assert truth >= float(wrong[0]) - lost_by(there, wrong, vectors)
+    assert lost_by(there, values, 0 * vectors) == np.inf
+
+
+def test_a_factor_that_is_off_proves_nothing(device, place, monkeypatch):
+    import torch
+
+    A = RNG.standard_normal((50, 50))
+    A = place.put(A @ A.T + np.eye(50))
+    library = arrays.backend(A)
+    b = place.put(RNG.standard_normal(50))
+    np.testing.assert_allclose(arrays.host(A @ library.cholesky(A)(b)), arrays.host(b), atol=1e-8)
+    assert library.cholesky(-A) is None
+    plain = torch.linalg.cholesky_ex
+
+    def rough(matrix):
+        factor, info = plain(matrix)
+        return factor * (1 + 1e-12), info
+
+    monkeypatch.setattr(torch.linalg, "cholesky_ex", rough)
+    assert library.cholesky(A) is None
+
+
+def test_a_dense_root_is_never_too_short(place):
+    graph = neighbor_graph(RNG.standard_normal((120, 3)), 5, connect="mst")
+    root = DenseRoot(graph.laplacian(), place)
+    R = np.vstack([np.zeros((1, 119)), arrays.host(root.inverse).T])
+    sizes = np.linalg.eigvalsh(R.T @ (graph.laplacian() @ R))
+    assert sizes[0] >= 1.0 and sizes[-1] < 1 + 1e-8
+    Y = place.put(RNG.standard_normal((119, 2)))
+    np.testing.assert_allclose(arrays.host(root.coordinates(root @ Y)), arrays.host(Y), atol=1e-9)
 
 
 @pytest.mark.parametrize("duplicates", [False, True])
@@ -102,3 +149,46 @@ def test_a_device_without_room_is_told_before_the_start(device, place, monkeypat
 def test_a_device_that_is_not_there_is_refused(name, device):
     with pytest.raises(ValueError, match="device"):
         gm.minimize(gm.problems.top_eigen(np.eye(3)), device=name)
+
+
+def test_what_is_recorded_answers_as_before(place):
+    """Calls of one shape are recorded; other shapes, and what asks for a number, are not."""
+    A = place.put(RNG.standard_normal((30, 30)))
+    b = place.put(RNG.standard_normal(30))
+    xs = [place.put(RNG.standard_normal(30)) for _ in range(8)]
+    product = arrays.recorded(lambda x: A @ x + b, place)
+    asking = arrays.recorded(lambda x: x * float(place.xp.sum(x)), place)
+    for x in xs:
+        np.testing.assert_allclose(arrays.host(product(x)), arrays.host(A @ x + b))
+        np.testing.assert_allclose(arrays.host(asking(x)), arrays.host(x * float(place.xp.sum(x))))
+    first, second = product(xs[0]), product(xs[1])
+    assert not np.allclose(arrays.host(first), arrays.host(second))
+    wide = place.put(RNG.standard_normal((30, 30)))
+    np.testing.assert_allclose(arrays.host(product(wide)), arrays.host(A @ wide + b))
+
+
+def test_what_is_made_on_a_device_has_a_copy_at_home(place):
+    """Triplets by their keys: the same map wherever it is made, with its adjoint and row sums."""
+    near = np.array([[1, 2], [0, 2], [0, 1], [4, 5], [3, 5], [3, 4]])
+    keys = np.sort(RNG.choice(18, 9, replace=False)) * 2 + RNG.integers(0, 2, 9)
+    i, l = np.divmod(keys // 2, 6)
+    keep = (i < 3) != (l < 3)
+    keys = keys[keep] if keep.any() else np.array([3 * 2])
+    here = anchored_margins(near, keys)
+    there = anchored_margins(place.put(near), place.put(keys))
+    L, w = RNG.standard_normal((6, 3)), RNG.standard_normal(keys.size)
+    z = here.bilinear(L, L)
+    i, l, j = keys // 2 // 6, keys // 2 % 6, near[keys // 2 // 6, keys % 2]
+    expected = np.sum((L[i] - L[l]) ** 2, axis=1) - np.sum((L[i] - L[j]) ** 2, axis=1)
+    np.testing.assert_allclose(z, expected)
+    np.testing.assert_allclose(arrays.host(there.bilinear(place.put(L), place.put(L))), z)
+    np.testing.assert_allclose(
+        arrays.host(there.adjoint(place.put(w), place.put(L))), here.adjoint(w, L), atol=1e-12
+    )
+    assert np.sum(w * z) == pytest.approx(np.sum(L * here.adjoint(w, L)))
+    for mine, reach in ((here, here.reach(w)), (there, there.reach(place.put(w)))):
+        rows = np.abs(arrays.host(mine.adjoint_matrix(mine.place.put(w)))).sum(axis=1)
+        assert np.all(rows <= arrays.host(reach[0]) + 1e-12)
+    home = arrays.at_home(there)
+    assert home.place.is_host
+    np.testing.assert_allclose(home.bilinear(L, L), z)

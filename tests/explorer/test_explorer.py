@@ -1,10 +1,5 @@
 """The page to work on: what it does, whom it answers, and how it works in a real browser."""
 
-import http.client
-import json
-import shutil
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +7,7 @@ from sklearn.datasets import make_moons
 
 import gramian as gm
 from gramian.explorer import Page, Session
+from tests.explorer.pages import ask, until
 
 X, y = make_moons(200, noise=0.1, random_state=0)
 BY_MOON = [np.flatnonzero(y == c) for c in (0, 1)]
@@ -21,19 +17,6 @@ BY_MOON = [np.flatnonzero(y == c) for c in (0, 1)]
 def page():
     with Page(Session(X, 2), title="moons & <more>") as served:
         yield served
-
-
-def ask(page, method, place, given=None, *, token=None, **headers):
-    """Status and answer of a request."""
-    connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=60)
-    body = None if given is None else json.dumps(given)
-    headers = {"Content-Type": "application/json", **headers}
-    connection.request(method, f"/{token or page.token}/{place}", body, headers)
-    answer = connection.getresponse()
-    content = answer.read()
-    connection.close()
-    kind = answer.getheader("Content-Type")
-    return answer.status, json.loads(content) if kind == "application/json" else content
 
 
 def link(page, i, j, kind):
@@ -139,31 +122,6 @@ def test_frames_bring_their_names():
 
 
 # --- in a browser ----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-    options = webdriver.ChromeOptions()
-    options.binary_location = binary
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1280,900"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    found = webdriver.Chrome(options=options, service=service)
-    yield found
-    found.quit()
-
-
-def until(browser, script, seconds=30.0):
-    """Wait until a script says true."""
-    end = time.perf_counter() + seconds
-    while not browser.execute_script(f"return {script}"):
-        assert time.perf_counter() < end, script
-        time.sleep(0.05)
 
 
 def drag(browser, i, j):

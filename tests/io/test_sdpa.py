@@ -100,3 +100,11 @@ def test_files_that_are_not_there_or_cut_short(tmp_path, path):
 def test_what_the_format_cannot_hold(tmp_path):
     with pytest.raises(ValueError, match="linear objective"):
         gm.io.write_sdpa(gm.problems.quadratic(np.eye(2), None, None), tmp_path / "a.dat-s")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_file_without_entries_is_read_without_a_warning(tmp_path):
+    path = tmp_path / "empty.dat-s"
+    path.write_text("1\n1\n2\n0.0\n\n")
+    problem = gm.io.read_sdpa(path)
+    assert problem.order == 2 and problem.bounds.size == 1

@@ -282,3 +282,36 @@ def test_very_many_points_start_from_few_waves(monkeypatch):
     assert lifted.nu_ == pytest.approx(plain.nu_)
     assert lifted.certificate_.value == pytest.approx(plain.certificate_.value, rel=2e-4)
     assert correlation(lifted.embedding_[:, 0], along) > 0.97
+
+
+def test_as_many_components_as_the_variance_asks_for():
+    X, _, _ = sheet(150)
+    fitted = MVU(n_neighbors=8, n_components="auto").fit(X)
+    kept = fitted.embedding_.shape[1]
+    share = np.cumsum(fitted.explained_variance_ratio_)
+    assert share[kept - 1] >= 0.95 and (kept == 1 or share[kept - 2] < 0.95)
+    assert list(fitted.get_feature_names_out())[-1] == f"mvu{kept - 1}"
+    assert fitted.transform(X[:5]).shape == (5, kept)
+    apart = np.vstack([X, X[:60] + 100.0])
+    parts = MVU(n_neighbors=8, n_components="auto", connect="components").fit(apart)
+    assert parts.transform(apart[:4]).shape == (4, parts.embedding_.shape[1])
+    with pytest.raises(ValueError, match="number or \"auto\", got 'some'"):
+        MVU(n_components="some").fit(X)
+
+
+def test_places_are_told_their_error_and_lead_back_to_samples():
+    X, _, _ = sheet(150)
+    fitted = MVU(n_neighbors=8).fit(X[:130])
+    places, error = fitted.transform(X[130:], return_error=True)
+    np.testing.assert_array_equal(places, fitted.transform(X[130:]))
+    assert error.shape == (20,) and np.all(error >= 0) and np.median(error) < 0.5
+    known, none = fitted.transform(X[:10], return_error=True)
+    np.testing.assert_allclose(known, fitted.embedding_[:10], atol=1e-9)
+    np.testing.assert_array_equal(none, 0.0)
+    _, far = fitted.transform(X[130:] + 50.0, return_error=True)
+    assert far.min() > 0.5
+    np.testing.assert_allclose(fitted.inverse_transform(fitted.embedding_[:10]), X[:10], atol=1e-6)
+    back = fitted.inverse_transform(places)
+    assert np.median(np.linalg.norm(back - X[130:], axis=1)) < 0.3
+    with pytest.raises(ValueError, match="2 coordinates here, got 3"):
+        fitted.inverse_transform(np.zeros((4, 3)))

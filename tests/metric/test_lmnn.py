@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, lmnn
-from gramian.metric._impostors import violated_triplets
+from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 
@@ -131,7 +131,7 @@ def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name", "size"),
-    [(lmnn, "FEW", 3), (_impostors, "BLOCK", 50), (lmnn, "SLACK", 1e-3)],
+    [(lmnn, "FEW", 3), (_impostors, "ROWS", 7), (lmnn, "SLACK", 1e-3)],
 )
 def test_sizes_of_the_search_change_no_value(module, name, size, monkeypatch, sharp):
     """Coarse first rounds, small blocks, triplets that come and go."""
@@ -169,15 +169,18 @@ def test_violated_triplets_are_those_of_brute_force(seed, scale, shift, block):
     near = same_class_neighbors(data, y, 2)
     anchors = np.sort(rng.choice(20, 12, replace=False))
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("ROWS", "COLUMNS", "BLOCK"):
+        for name in ("ROWS", "COLUMNS"):
             patch.setattr(_impostors, name, block)
-        blocks = list(violated_triplets(Z, y, near, anchors))
-    found = np.vstack([np.empty((0, 4)), *map(np.column_stack, blocks)])
+        blocks = Impostors(Z, y, near, anchors).blocks()
+    keys = np.sort(np.concatenate([found.keys for found in blocks]))
+    i, l, t = keys // 2 // 20, keys // 2 % 20, keys % 2
     expected = [row for row in impostors(Z, y, near) if row[0] in anchors]
-    order = np.lexsort(found[:, 2::-1].T)
     expected = np.array(sorted(expected)).reshape(-1, 4)
-    np.testing.assert_array_equal(found[order, :3], expected[:, :3])
-    np.testing.assert_allclose(found[order, 3], expected[:, 3], rtol=1e-8, atol=1e-8 * scale**2)
+    found = np.column_stack([i, near[i, t], l])
+    np.testing.assert_array_equal(found[np.lexsort(found[:, ::-1].T)], expected[:, :3])
+    push = sum(found.push for found in blocks)
+    assert push == pytest.approx(np.sum(expected[:, 3] ** 2), rel=1e-8)
+    assert sum(found.count for found in blocks) == len(expected)
 
 
 def test_the_fitted_metric_counts_the_triplets_it_violates(sharp):

@@ -1,16 +1,24 @@
 """Problems with linear constraints: optima known otherwise, true bounds, rays, refusals."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import gramian as gm
 from benchmarks._sdp.instances import instance
+from gramian import clock
 from gramian.losses import Squared
 from gramian.maps import Entries, PairDistances, Stack
 from gramian.objectives import Composite, Linear
+from gramian.outer.certify import constrained_certificate
+from gramian.outer.judge import Judge
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate
+from gramian.outer.polish import polished
 from gramian.problems.manifold import exact_mvu
+from gramian.solvers.base import Settings
 
 METHODS = ("augmented-lagrangian", "splitting")
 
@@ -267,3 +275,34 @@ def test_distances_alone_have_a_bound():
     straight = np.arange(30.0) - 14.5
     assert -found.value == pytest.approx(straight @ straight, rel=1e-3)
     assert -found.certificate.lower_bound >= straight @ straight * (1 - 1e-9)
+
+
+def test_a_value_below_the_bound_has_not_converged():
+    """A row of a thousandth: tr M = 0.95 violates it by 5e-5, and the value is off by 5e-2."""
+    model = Model.of(gm.problems.sdp(np.eye(2), [1e-3 * np.eye(2)], [1e-3]))
+    settings = Settings(rank=None, tol=1e-4, rng=np.random.default_rng(0))
+    judge, y = Judge(model, settings, "auto"), np.array([1000.0])
+    judge.see(Candidate(np.eye(2)[:, :1], y))
+    assert judge.converged and judge.best.value == pytest.approx(1.0)
+    lower = model.objective.image(np.sqrt(0.95) * np.eye(2)[:, :1])
+    found = constrained_certificate(model, lower, judge.point, y)
+    assert found.violation <= 1e-4 and found.relative_gap <= 1e-4
+    assert not judge._better(found)
+    judge.best = found
+    assert judge.below == pytest.approx(0.05, rel=0.1) and not judge.converged
+
+
+def test_a_bound_that_grows_without_end_does_not_end_the_search_for_its_ray():
+    given = instance(2)
+    below = {"A_ub": list(given.B), "b_ub": given.h} if len(given.h) else {}
+    problem = gm.problems.sdp(given.C, list(given.A), given.b, **below)
+    assert gm.minimize(problem, tol=1e-5).status is gm.Status.INFEASIBLE
+
+
+def test_a_factor_is_not_moved_when_the_time_is_up():
+    model = Model.of(gm.problems.maxcut(weights(6)))
+    factor = 0.9 * np.linalg.qr(np.random.default_rng(0).standard_normal((6, 6)))[0]
+    with clock.until(time.perf_counter() - 1.0):
+        assert polished(model, factor, goal=1e-9) is factor
+    moved = polished(model, factor, goal=1e-9)
+    assert model.bounds.violation(model.bounds.map.bilinear(moved, moved)) <= 1e-9

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -15,7 +16,9 @@ from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
 from gramian.manifold import MVU
 from gramian.metric import KTA
-from gramian.report import report_eigen, report_results
+from gramian.report import figures, report_eigen, report_estimator, report_results
+from gramian.report.formula import mathml
+from gramian.report.page import Section, figure, write_page
 from gramian.report.parts import in_words
 
 X, y = load_iris(return_X_y=True)
@@ -62,8 +65,51 @@ def test_a_page_has_its_sections_and_needs_no_network(name, pages):
     for title in SECTIONS[name]:
         assert f"<h2>{title}</h2>" in text
     assert re.search(r"subject to .+ ⪰ 0", text) and 'class="verdict"' in text
-    own = re.sub(r"<script>.*?</script>", "", text, count=1, flags=re.S)
-    assert not re.search(r'(src|href)="(https?:)?//', own)
+    assert not re.search(r"(https?:)?//[a-z]", re.sub(r"(?m)^// .*|; // .*|  // .*", "", text))
+    assert len(text.encode()) < 200_000 and "<math" in text
+    assert "prefers-color-scheme: dark" in text
+    head = text.partition("</header>")[0]
+    assert re.search(r"\d+ \w+ 20\d\d, \d\d:\d\d UTC · gramian .* · Python 3.*scikit-learn", head)
+
+
+@pytest.mark.parametrize("name", ["metric", "manifold", "kernel", "completion"])
+def test_a_page_begins_with_whether_it_helped(name, pages):
+    assert "<main>\n<section><h2>Did it help?</h2>" in pages[name].read_text("utf-8")
+
+
+def test_a_page_says_what_was_chosen_and_of_which_file(tmp_path):
+    model = KTA().fit(X, y)
+    text = report_estimator(model, tmp_path / "x.html", source="<flowers>.csv").read_text("utf-8")
+    assert "&lt;flowers&gt;.csv · " in text
+    assert re.search(
+        rf"<td[^>]*>lam</td><td[^>]*>&#x27;auto&#x27;</td><td[^>]*>{model.lam_:.6g}<", text
+    )
+
+
+def test_the_largest_page_is_small(tmp_path):
+    rng = np.random.default_rng(0)
+    places, names = rng.normal(size=(30_000, 2)), rng.integers(0, 9, 30_000)
+    edges = rng.integers(0, 30_000, (50_000, 2))
+    drawn = [
+        Section("points", figure(figures.points(places, color=names))),
+        Section("edges", figure(figures.points(places, color=places[:, 0], edges=edges))),
+    ]
+    assert write_page(tmp_path / "x.html", "large", drawn).stat().st_size < 1_500_000
+
+
+def test_formulas_are_mathematics():
+    text = mathml("min ½ Σ_e (d_M(e) − X̃_τ)² + λ‖A^½U‖_* + tr(N⁻¹)  subject to M ⪰ 0")
+    for part in (
+        "<msub><mi>Σ</mi><mrow><mi>e</mi></mrow></msub>",
+        "<msup><mo>)</mo><mrow><mn>2</mn></mrow></msup>",
+        '<mover accent="true"><mi>X</mi><mo>~</mo></mover>',
+        "<msup><mi>A</mi><mrow><mn>½</mn></mrow></msup>",
+        "<msub><mo>‖</mo><mrow><mo>*</mo></mrow></msub>",
+        "<msup><mi>N</mi><mrow><mo>−</mo><mn>1</mn></mrow></msup>",
+        "<mtext>&nbsp;subject&nbsp;</mtext><mtext>&nbsp;to&nbsp;</mtext>",
+    ):
+        assert part in text, (part, text)
+    assert ElementTree.fromstring(text.replace("&nbsp;", " ")).tag == "math"
 
 
 def test_names_of_users_are_not_markup(pages):
@@ -81,6 +127,8 @@ def test_the_certificate_in_words():
     proved = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound")
     assert "below 99.9: whatever one tries, at most 0.1 % can be gained" in in_words(proved)
     assert "trace bound" in in_words(proved)
+    guessed = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound", proof="Lanczos", miss=1e-3)
+    assert "proved" not in in_words(guessed) and "at most 0.001" in in_words(guessed)
     open_ = Certificate(100.0, -1.0, 0.0, None, None, "none")
     assert "nothing is proved" in in_words(open_)
 
@@ -151,7 +199,7 @@ def show(browser, page):
     browser.get(page.as_uri())
     there = (
         "return document.URL === arguments[0] && document.readyState === 'complete' &&"
-        " document.querySelectorAll('.plotly-graph-div .main-svg').length > 0"
+        " document.querySelectorAll('.drawing svg').length > 0"
     )
     WebDriverWait(browser, 30).until(lambda b: b.execute_script(there, page.as_uri()))
 
@@ -160,35 +208,47 @@ def show(browser, page):
 def test_every_figure_is_drawn(name, pages, browser):
     show(browser, pages[name])
     sizes = browser.execute_script(
-        "return [...document.querySelectorAll('.plotly-graph-div')].map(d => ["
-        "d.querySelectorAll('.main-svg').length, d.getBoundingClientRect().width,"
-        "d.parentElement.getBoundingClientRect().width])"
+        "return [...document.querySelectorAll('.drawing > svg')].map(d => ["
+        "d.querySelectorAll('path, rect').length, d.getBoundingClientRect().width,"
+        "d.closest('section').getBoundingClientRect().width])"
     )
-    assert sizes and all(drawn > 0 and width > 200 for drawn, width, _ in sizes)
+    assert sizes and all(drawn > 0 and 200 < width <= room for drawn, width, room in sizes)
     wide = browser.execute_script("return document.documentElement.scrollWidth")
     assert wide <= 1200, "the page is wider than its window"
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
 def test_solvers_are_switched_off_by_their_names(pages, browser):
-    from selenium.webdriver.common.action_chains import ActionChains
-
     show(browser, pages["solvers"])
-    curves = "return document.querySelector('.plotly-graph-div').data.map(t => t.visible)"
-    assert browser.execute_script(curves) == [None, None, None]
-    name = browser.find_elements("css selector", ".legendtoggle")[0]
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", name)
-    ActionChains(browser).move_to_element(name).click().perform()
-    for _ in range(50):
-        if "legendonly" in browser.execute_script(curves):
-            break
-        browser.execute_async_script("setTimeout(arguments[0], 100)")
-    assert browser.execute_script(curves).count("legendonly") == 1
+    curves = (
+        "return [...document.querySelector('.drawing').querySelectorAll('g.curve')]"
+        ".map(g => getComputedStyle(g).display)"
+    )
+    assert browser.execute_script(curves) == ["inline"] * 3
+    browser.find_elements("css selector", ".legend button")[0].click()
+    assert browser.execute_script(curves) == ["none", "inline", "inline"]
 
 
 def test_points_tell_who_they_are(pages, browser):
+    from selenium.webdriver.common.action_chains import ActionChains
+
     show(browser, pages["manifold"])
-    texts = browser.execute_script(
-        "return document.querySelector('.plotly-graph-div').data.at(-1).text.slice(0, 2)"
-    )
-    assert texts == ["sample 0", "sample 1"]
+    plot = browser.find_element("css selector", ".drawing.points svg.plot")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", plot)
+    x, y = browser.execute_script(
+        "const all = arguments[0].querySelector('g.all'), dots = all.querySelector('.dots');"
+        "const [a, b] = dots.getAttribute('d').match(/-?[\\d.]+/g).map(Number);"
+        "const spot = new DOMPoint(a, b).matrixTransform(all.getScreenCTM());"
+        "const box = arguments[0].getBoundingClientRect();"
+        "return [spot.x - box.x - box.width / 2, spot.y - box.y - box.height / 2]", plot,
+    )  # fmt: skip
+    ActionChains(browser).move_to_element_with_offset(plot, x, y).perform()
+    tip = browser.find_element("css selector", ".drawing.points .tip")
+    assert re.fullmatch(r"sample \d+", tip.text)
+    whole = browser.find_element("css selector", ".drawing.points > svg")
+    before = plot.get_dom_attribute("viewBox")
+    mouse = ActionChains(browser).move_to_element(whole).click_and_hold()
+    mouse.move_by_offset(60, 60).release().perform()  # a rectangle zooms
+    assert plot.get_dom_attribute("viewBox") != before
+    ActionChains(browser).double_click(whole).perform()
+    assert plot.get_dom_attribute("viewBox") == before

@@ -5,7 +5,11 @@ import pytest
 
 import gramian as gm
 from gramian import problems
-from gramian.solvers.repair import repaired
+from gramian.certificate import known_bound
+from gramian.problem import Problem
+from gramian.proofs import Bottom, lowest
+from gramian.solvers.pencil import Bottoms
+from gramian.solvers.repair import repaired, repaired_along, spare_along
 
 
 def completion(seed):
@@ -49,3 +53,48 @@ def test_a_dual_vector_that_makes_no_sense_is_refused():
     quadratic = problems.quadratic(np.eye(3), None, np.eye(3))
     with pytest.raises(ValueError, match="has no dual vectors"):
         gm.certify(quadratic, np.eye(3), dual=np.ones(3))
+
+
+def unfolding(n=300):
+    """A problem of points in three dimensions, white, and a point on the way to its optimum."""
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    graph = gm.graph.neighbor_graph(X, 5, connect="mst")
+    D = graph.sq_distances / graph.sq_distances.mean()
+    problem = gm.problems.mvu(graph.edges, D, n, 0.02)
+    white = problem.objective.whitened()
+    L = gm.minimize(problem, tol=1e-2, random_state=0).factor
+    return problem, white, white.objective.image(white.coordinates(L))
+
+
+def test_the_lowest_of_a_pencil_are_found_and_proved():
+    _, white, image = unfolding()
+    w = white.objective.dual(image)
+    operator = white.objective.dual_operator(w)
+    values, vectors = np.linalg.eigh(operator.dense())
+    bottoms = Bottoms(np.random.default_rng(0))
+    form = operator.form()
+    found = bottoms.look(form, float(np.abs(w).max()), 1e-12)
+    assert found.value == pytest.approx(values[0], rel=1e-6)
+    proof = bottoms.proved(form, found, 1e-12)
+    assert proof.proved and 1.1 * values[0] <= proof.value <= values[0]
+    V = white.coordinates(np.vstack([np.zeros((1, found.vectors.shape[1])), found.vectors]))
+    np.testing.assert_allclose(V.T @ V, np.eye(V.shape[1]), atol=1e-8)
+    assert np.linalg.norm(V[:, :5].T @ vectors[:, :5]) ** 2 == pytest.approx(5, rel=1e-3)
+
+
+def test_a_dual_vector_is_let_down_where_it_lies_above_the_cone_for_nothing():
+    _, white, image = unfolding()
+    even = Problem(white.objective)
+    bounds = []
+    values, V = np.linalg.eigh(white.objective.gradient(image).dense())
+    V = np.ascontiguousarray(V[:, :20])
+    spare = spare_along(image.factor, V, 1e-7)
+    least = np.linalg.eigvalsh(image.factor @ image.factor.T - V @ spare @ V.T)[0]
+    assert least >= -1e-6 * np.sum(image.factor**2)
+    for part in (None, spare):
+        moved = repaired_along(white.objective, image, V, part)
+        w = white.objective.dual(moved)
+        bottom = lowest(white.objective.dual_operator(w))
+        bounds.append(known_bound(even, w, bottom).value)
+    plain = known_bound(even, white.objective.dual(image), Bottom(float(values[0]), "")).value
+    assert plain < bounds[0] < bounds[1] <= white.objective.value(image)

@@ -11,6 +11,9 @@ Tensor = Any
 BLOCK = 2**27
 """Scores of a block: 1 GB of float64."""
 
+LARGEST = 2**30
+"""Scores of a block where the memory is large: 8 GB."""
+
 FOLD = 64
 """Columns of which the smallest score stands for all at first."""
 
@@ -32,7 +35,7 @@ def search(
     task = _Search(X, X.mean(dim=0), k, marks[0], alone)
     found = torch.empty((queries.shape[0], k), dtype=torch.int64, device=X.device)
     distances = torch.empty((queries.shape[0], k), dtype=torch.float64, device=X.device)
-    step = max(1, BLOCK // X.shape[0])
+    step = max(1, _block(X) // X.shape[0])
     for start in range(0, queries.shape[0], step):
         rows = torch.arange(start, min(start + step, queries.shape[0]), device=X.device)
         count = min(k + SPARE, X.shape[0])
@@ -41,6 +44,13 @@ def search(
             found[rows[sure]], distances[rows[sure]] = near[sure], exact[sure]
             rows, count = rows[~sure], min(8 * count, X.shape[0])
     return found, distances
+
+
+def _block(X: Tensor) -> int:
+    """Scores of a block: more of them keep a large device busier."""
+    if not X.is_cuda:
+        return BLOCK
+    return max(BLOCK, min(LARGEST, torch.cuda.mem_get_info(X.device)[0] // 64))
 
 
 class _Search:

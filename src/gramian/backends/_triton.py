@@ -1,4 +1,4 @@
-"""The two kernels of a GPU: products of rows at given places, and of a sparse matrix.
+"""The kernels of a GPU: products of rows at given places, and of a sparse matrix.
 
 Each row of an answer belongs to one program, or to a fixed number of them whose sums are added in
 a fixed order: the same bits from run to run.
@@ -20,6 +20,10 @@ PAIRS = 32
 
 ENTRIES = 16
 """Entries of a sparse row that are loaded at once, at least."""
+
+SHORT, ROWS = 8, 128
+"""Entries of the rows of a sparse matrix on the average up to which a product with one vector
+takes so many rows by one program."""
 
 LONGEST = 1024
 """Entries of a sparse row that one program sums; longer rows are cut into pieces."""
@@ -98,6 +102,21 @@ def _product(
     tl.store(out + row * stride_out + c, total, mask=inside)
 
 
+@triton.jit(do_not_specialize=["count"])
+def _short(starts, ends, indices, data, v, out, count, P: tl.constexpr, TYPE: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * P + tl.arange(0, P)
+    live = row < count
+    begin = tl.load(starts + row, mask=live, other=0)
+    length = tl.load(ends + row, mask=live, other=0) - begin
+    total = tl.zeros((P,), dtype=TYPE)
+    for k in range(0, tl.max(length, axis=0)):
+        inside = k < length
+        j = tl.load(indices + begin + k, mask=inside, other=0).to(tl.int64)
+        w = tl.load(data + begin + k, mask=inside, other=0.0).to(TYPE)
+        total += w * tl.load(v + j, mask=inside, other=0.0)
+    tl.store(out + row, total, mask=live)
+
+
 def gather(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor, *, distances: bool) -> Tensor:
     """u_i·v_j, or (u_i − u_j)·(v_i − v_j), for every pair, in float64."""
     same = V is U
@@ -140,9 +159,14 @@ def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tens
     out = torch.empty((count, width), dtype=V.dtype, device=V.device)
     if count == 0 or width == 0:
         return out
+    kind = tl.float32 if V.dtype == torch.float32 else tl.float64
+    if width == 1 and data.shape[0] <= SHORT * count:
+        _short[(triton.cdiv(count, ROWS),)](
+            starts, ends, indices, data, V, out, count, P=ROWS, TYPE=kind
+        )
+        return out
     block = min(64, triton.next_power_of_2(width))
     at_once = max(ENTRIES, 512 // block)
-    kind = tl.float32 if V.dtype == torch.float32 else tl.float64
     grid = (count, triton.cdiv(width, block))
     _product[grid](
         starts,

@@ -117,6 +117,24 @@ def inner(U: Any, V: Any) -> float:
     return float(xp.sum(U * V, dtype=xp.float64))
 
 
+def numbers(*scalars: Any) -> list[float]:
+    """Arrays of one number each as numbers, which a device sends all at once."""
+    if isinstance(scalars[0], _NUMPY):
+        return [float(scalar) for scalar in scalars]
+    found: list[float] = host(namespace(*scalars).stack(scalars)).tolist()
+    return found
+
+
+def recorded(function: Any, place: Place) -> Any:
+    """A function of one array that computes and asks for no number, and is called many times.
+
+    On a device its steps are recorded after some calls and from then on started all at once.
+    """
+    if place.is_host:
+        return function
+    return importlib.import_module("gramian.backends.torch").Recorded(function)
+
+
 def row_squares(V: Any) -> Any:
     """‖v_i‖² of every row."""
     return namespace(V).sum(V * V, axis=1)
@@ -159,7 +177,7 @@ class Place:
     def sparse(self, matrix: Any) -> Any:
         """A sparse matrix there."""
         if self.is_host:
-            return matrix
+            return matrix.to_scipy() if hasattr(matrix, "to_scipy") else matrix
         return importlib.import_module("gramian.backends.torch").Csr.of(matrix, self.device)
 
     def room(self) -> Any:
@@ -172,7 +190,7 @@ class Place:
         """Bytes that are free there."""
         if self.is_host:
             return cpu.free_memory()
-        found: float = importlib.import_module("gramian.backends.torch").free_memory()
+        found: float = importlib.import_module("gramian.backends.torch").free_memory(self.device)
         return found
 
     def zeros(self, shape: tuple[int, ...]) -> Any:
@@ -217,7 +235,9 @@ class Placed:
 
 
 def at_home(thing: Any) -> Any:
-    """The thing on the host that this one was moved from, or itself."""
+    """The thing on the host that this one was moved from or is; a copy, if it was made there."""
+    if not hasattr(thing, HOME) and not getattr(thing, "place", HOST).is_host:
+        vars(thing)[HOME] = _Move(HOST).of(thing)
     return getattr(thing, HOME, thing)
 
 
@@ -230,6 +250,11 @@ def moved(thing: Any, there: Place) -> Any:
     if there.is_host or getattr(thing, "place", HOST) == there:
         return thing
     return _Move(there).of(thing)
+
+
+def in_single(thing: Any) -> Any:
+    """A copy of a thing of this library with its float64 arrays as float32; itself without any."""
+    return _Single().of(thing)
 
 
 def relocated(thing: Any, home: Any, **parts: Any) -> Any:
@@ -284,10 +309,14 @@ class _Move:
         return self.known[id(thing)]
 
     def _of(self, thing: Any) -> Any:
-        if isinstance(thing, np.ndarray):
+        if isinstance(thing, Place):
+            return self.there
+        if isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
             return self.there.put(thing)
-        if sparse.issparse(thing):
+        if sparse.issparse(thing) or hasattr(thing, "to_scipy"):
             return self.there.sparse(thing)
+        if getattr(thing, "place", None) == self.there:
+            return thing
         if isinstance(thing, tuple | list):
             return type(thing)(self.of(part) for part in thing)
         if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
@@ -302,7 +331,45 @@ class _Move:
         for name, value in vars(thing).items():
             if not _is_found(thing, name) or isinstance(value, bool | int | float):
                 vars(found)[name] = self.of(value)
-        vars(found)[HOME], vars(found)["place"] = at_home(thing), self.there
+        if not self.there.is_host:
+            vars(found)[HOME] = at_home(thing)
+        vars(found)["place"] = self.there
+        return found
+
+
+class _Single:
+    """One change of precision: what several things share stays shared."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Any] = {}
+
+    def of(self, thing: Any) -> Any:
+        if isinstance(thing, bool | int | float | str | Place | type(None)) or callable(thing):
+            return thing
+        if id(thing) not in self.known:
+            self.known[id(thing)] = self._of(thing)
+        return self.known[id(thing)]
+
+    def _of(self, thing: Any) -> Any:
+        if isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
+            xp = namespace(thing)
+            return xp.astype(thing, xp.float32) if thing.dtype == xp.float64 else thing
+        if sparse.issparse(thing):
+            return thing.astype(np.float32) if thing.dtype == np.float64 else thing
+        if isinstance(thing, tuple | list):
+            return type(thing)(self.of(part) for part in thing)
+        if type(thing).__module__.split(".")[0] != __name__.split(".")[0]:
+            return thing
+        parts = {
+            name: self.of(value)
+            for name, value in vars(thing).items()
+            if name != HOME and not _is_found(thing, name)
+        }
+        if all(parts[name] is vars(thing)[name] for name in parts):
+            return thing
+        found = copy(thing)
+        vars(found).clear()
+        vars(found).update(parts)
         return found
 
 

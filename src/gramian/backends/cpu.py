@@ -70,8 +70,8 @@ class Pattern:
         if rows.size > MAX_EDGES:
             raise ValueError(f"at most {MAX_EDGES:,} pairs are supported, got {rows.size:,}")
         start, neighbour = np.concatenate([rows, cols]), np.concatenate([cols, rows])
-        _, by_neighbour = _counting_sort(neighbour, order)
-        indptr, by_row = _counting_sort(start[by_neighbour], order)
+        _, by_neighbour = counting_sort(neighbour, order)
+        indptr, by_row = counting_sort(start[by_neighbour], order)
         half_edge = by_neighbour[by_row]
         work = indptr.astype(np.int64) + np.arange(order + 1)
         bounds = np.linspace(0, work[-1], _n_blocks(int(work[-1])) + 1)
@@ -95,6 +95,11 @@ class Pattern:
         """Σ_e w_e (e_i e_jᵀ + e_j e_iᵀ), sharing the index arrays of the pattern."""
         shape = (self.order, self.order)
         return sparse.csr_array((w[self.edge], self.neighbour, self.indptr), shape=shape)
+
+
+def pattern(rows: Indices, cols: Indices, order: int) -> Pattern:
+    """The pattern of these pairs."""
+    return Pattern.from_pairs(rows, cols, order)
 
 
 def csr(data: NDArray[Any], indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
@@ -143,7 +148,7 @@ def index_array(indices: ArrayLike) -> Indices:
     return np.ascontiguousarray(indices, dtype=np.int32)
 
 
-def _counting_sort(keys: Indices, n_keys: int) -> tuple[Indices, Indices]:
+def counting_sort(keys: Indices, n_keys: int) -> tuple[Indices, Indices]:
     """Stable sort of small integers in linear time: where each key starts, and the order.
 
     This is scipy's conversion to CSR of a matrix with one entry per column.
@@ -206,13 +211,16 @@ def scatter_distances(
 
 
 def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None = None) -> Floats:
-    """A V for a CSR matrix of float64 and float64 columns; anything else goes to scipy."""
-    plain = V.ndim != 2 or V.dtype != np.float64 or matrix.dtype != np.float64
-    if plain or V.shape[1] < 2 or not _use_compiled(compiled, matrix.nnz * V.shape[1]):
+    """A V for a CSR matrix of floats, in the precision of V; vectors go to scipy."""
+    if V.dtype == np.float32 and matrix.dtype == np.float64:
+        data = matrix.data.astype(np.float32)
+        matrix = csr(data, matrix.indices, matrix.indptr, matrix.shape)
+    alike = V.ndim == 2 and V.dtype == matrix.dtype and V.dtype in (np.float32, np.float64)
+    if not alike or V.shape[1] < 2 or not _use_compiled(compiled, matrix.nnz * V.shape[1]):
         product: Floats = matrix @ V
         return product
     V = _as_factor(V)
-    out = np.empty((matrix.shape[0], V.shape[1]))
+    out = np.empty((matrix.shape[0], V.shape[1]), dtype=V.dtype)
     bounds = np.linspace(0, matrix.nnz, _n_blocks(matrix.nnz) + 1)
     blocks = index_array(np.searchsorted(matrix.indptr, bounds))
     blocks[0], blocks[-1] = 0, matrix.shape[0]

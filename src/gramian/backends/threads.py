@@ -101,6 +101,11 @@ def blas_threads_for(numbers: int) -> Iterator[None]:
         _hold.leave(before)
 
 
+def few_blas_threads() -> Any:
+    """Hold BLAS at a few threads, as matrices of a middling size deserve: for a whole fit."""
+    return blas_threads_for(MIDDLE)
+
+
 class _Hold:
     """The number of threads of every BLAS of the process, and how many hold it."""
 

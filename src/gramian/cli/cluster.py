@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from sklearn.pipeline import Pipeline
 
-import gramian as gm
 from gramian.cli.options import (
     FILE,
     Run,
@@ -27,8 +24,9 @@ from gramian.cli.options import (
 )
 from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
+from gramian.cli.pages import open_option, prepared_samples, serve
 from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepared, samples
-from gramian.explorer import Page, Session
+from gramian.explorer import Session
 from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.verdict import verdict_of_kernel
@@ -46,12 +44,7 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
     "--method", type=click.Choice(list(METHODS)), default="npkl", show_default=True, help="Model."
 )
 @click.option("--neighbors", type=int, default=10, show_default=True, help="Of each sample.")
-@click.option(
-    "--open",
-    "opened",
-    is_flag=True,
-    help="Work on a page of this machine: draw the links there. Ctrl-C ends it, and writes.",
-)
+@open_option
 @standardize_option
 @missing_option
 @out_option
@@ -144,7 +137,7 @@ def cluster(
             "links_kept": _kept(fitted),
             "sizes": np.bincount(fitted.labels_, minlength=fitted.n_clusters_),
             "labels_of_the_clusters": _majority(names, codes, fitted.labels_),
-            **run.keep(model, verdict=verdict),
+            **run.keep(model, verdict=verdict, source=file),
             "out": out,
             "plot": plot,
         },
@@ -164,8 +157,7 @@ def _work_on(
     title: str,
 ) -> None:
     """Serve a page until Ctrl-C, then write what was made there."""
-    steps = model[:-1].fit(given.X) if isinstance(model, Pipeline) else None
-    X = given.X if steps is None else steps.transform(given.X)
+    steps, X = prepared_samples(model, given.X)
     count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
     names = [str(name) for name in next(iter(given.ids.values()), [])] or None
     session = Session(X, count, last(model), names)
@@ -175,20 +167,13 @@ def _work_on(
     for row in [] if codes is None else np.flatnonzero(codes >= 0):
         session.mark(int(row), str(codes[row]))
 
-    def save(path: Path) -> None:
-        fitted = session.fitted
-        gm.save(fitted if steps is None else Pipeline([*steps.steps, ("kernel", fitted)]), path)
-
-    page = Page(session, title=title, save=save)
-    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
-    webbrowser.open(page.url)
-    page.wait()
+    serve(session, title, steps)
     if out is not None:
         names = [str(k) for k in range(session.size)] if session.names is None else session.names
         told = {"sample": np.array(names), "cluster": np.array(session.called())}
         deliver(out, np.empty((session.size, 0)), [], first=told)
     if run.model is not None and session.fitted is not None:
-        save(run.model)
+        session.save(run.model, steps)
     show(
         "cluster",
         {

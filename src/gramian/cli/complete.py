@@ -13,7 +13,7 @@ from gramian import clock
 from gramian.cli.options import FILE, FORMATS, Run, out_option, run_options
 from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
-from gramian.cli.ratings import columns_to_fit, split_names, wide_ratings
+from gramian.cli.ratings import clicks_of, columns_to_fit, split_names, wide_ratings
 from gramian.cli.samples import deliver
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.files import read_ratings
@@ -78,7 +78,8 @@ def complete(
 
     The columns are found by what they are called (user, movie, stars, …); three columns with other
     names, and the first three without a header, are taken in this order with a note; of all else
-    --columns has to say which they are. The model keeps their names, or places, by which `gramian
+    --columns has to say which they are. With --method implicit a file of users and items alone
+    counts how often each pair is there. The model keeps their names, or places, by which `gramian
     predict` finds them in other files.
 
     Without --tol the fit ends when the error of a tenth of the ratings, held out, has stopped
@@ -100,6 +101,8 @@ def complete(
     clock.phase(f"reading {file}")
     if wide:
         names, (rows, cols, values) = None, wide_ratings(file, format)
+    elif method == "implicit" and (clicks := clicks_of(file, format, columns)) is not None:
+        names, (rows, cols, values) = clicks
     else:
         names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
         asked = None if names is None else [str(name) for name in names]
@@ -136,7 +139,7 @@ def complete(
             "lambda": model.lam_,
             **outcome(model.result_, model.certificate_, run.seconds),
             **_errors(method, path, fitted - values),
-            **run.keep(model, verdict=verdict),
+            **run.keep(model, verdict=verdict, source=file),
             "out": out,
         },
         as_json=run.as_json,

@@ -33,7 +33,10 @@ METHODS: dict[str, Any] = {"mvu": MVU, "colored-mvu": ColoredMVU, "reg-mvu": Reg
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="mvu", show_default=True, help="Model."
 )
-@click.option("--components", type=int, default=2, show_default=True, help="Dimensions.")
+@click.option(
+    "--components", default="2", show_default=True, metavar="N",
+    help='Dimensions, or "auto": as many as hold 95 % of the variance.',
+)  # fmt: skip
 @click.option("--neighbors", type=int, default=6, show_default=True, help="Of each sample.")
 @click.option("--nu", type=float, help="Weight of the variance; found unless told.")
 @click.option(
@@ -50,7 +53,7 @@ def embed(
     file: Path,
     label: str | None,
     method: str,
-    components: int,
+    components: str,
     neighbors: int,
     nu: float | None,
     connect: str,
@@ -74,11 +77,15 @@ def embed(
     refuse_one_array(out, [*given.ids, *([] if y is None else [given.label])])
     if method == "colored-mvu" and y is None:
         raise click.UsageError("colored-mvu needs the column of classes: name it with --label")
+    if components != "auto" and not components.isdecimal():
+        raise click.BadParameter(
+            f'a number or "auto", got {components!r}', param_hint="--components"
+        )
     if not standardize:
         note_scales(X)
     with bad_input():
         estimator = METHODS[method](
-            n_components=components,
+            n_components="auto" if components == "auto" else int(components),
             n_neighbors=neighbors,
             nu="auto" if nu is None else nu,
             connect=connect,
@@ -105,10 +112,10 @@ def embed(
             "features": X.shape[1],
             "method": method,
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
-            "variance_kept": fitted.explained_variance_ratio_[:components],
+            "variance_kept": fitted.explained_variance_ratio_[: fitted.embedding_.shape[1]],
             "largest_edge_error": fitted.edge_error_,
             "parts_of_the_graph": fitted.graph_.n_parts,
-            **run.keep(model, X, y, verdict),
+            **run.keep(model, X, y, verdict, source=file),
             "out": out,
             "plot": plot,
         },

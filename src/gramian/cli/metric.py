@@ -16,7 +16,10 @@ from gramian import clock
 from gramian.cli.options import FILE, Run, input_options, missing_option, out_option, run_options
 from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
+from gramian.cli.pages import open_option, prepared_samples, serve
 from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
+from gramian.explorer import MetricSession
+from gramian.explorer.serve import known_classes
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.report.families import voted
 from gramian.verdict import of_errors, verdict_of_metric, wrong_rows
@@ -45,6 +48,7 @@ METHODS: dict[str, Any] = {
     help="Bring every column to mean 0 and variance 1 first.",
 )  # fmt: skip
 @missing_option
+@open_option
 @out_option
 @run_options
 def metric(
@@ -57,6 +61,7 @@ def metric(
     test: Path | None,
     standardize: bool,
     missing: str,
+    opened: bool,
     out: Path | None,
     drop: tuple[str, ...],
     encode: tuple[str, ...],
@@ -68,12 +73,19 @@ def metric(
     Writes the samples as the metric sees them (--out) and saves the model with a k-NN classifier
     behind it (--model), for `gramian transform` and `gramian predict`. The leave-one-out error
     after learning is of samples that the metric was learned from: --test tells what it is worth.
+    With --open, classes are given to a few samples on a page; --label may be empty in most rows
+    then, or left out.
 
     \b
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
-    given = samples(file, label, drop, ids, format, missing=missing, encode=encode)
+    given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
+    if opened:
+        with bad_input():
+            estimator = METHODS[method](n_components=components, **run.parameters())
+            _work_on(estimator, given, run, out, (str(file), neighbors, standardize, missing))
+        return
     X, y = given.X, classes_of(given, file)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
@@ -124,12 +136,44 @@ def metric(
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
-            **run.keep(whole, X, y, verdict),
+            **run.keep(whole, X, y, verdict, source=file),
             "out": out,
         },
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _work_on(
+    estimator: Any, given: Samples, run: Run, out: Path | None, told: tuple[str, int, bool, str]
+) -> None:
+    """Serve a page until Ctrl-C, then write what was made there."""
+    title, neighbors, standardize, missing = told
+    model = prepared(
+        given.X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
+    )
+    steps, X = prepared_samples(model, given.X)
+    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    session = MetricSession(X, estimator, names, neighbors)
+    session.mark_all(known_classes(given.y, session.size))
+    serve(session, title, steps)
+    if out is not None:
+        called = np.array(names or [str(k) for k in range(session.size)])
+        first = {"sample": called, "class": session.said().astype(str)}
+        deliver(out, np.empty((session.size, 0)), [], first=first)
+    if run.model is not None and session.fitted is not None:
+        session.save(run.model, steps)
+    show(
+        "metric",
+        {
+            "verdict": session.verdict(),
+            "named": len(session.named),
+            "certificate": session.state()["certificate"],
+            "model": run.model if session.fitted is not None else None,
+            "out": out,
+        },
+        as_json=run.as_json,
+    )
 
 
 def classes_of(given: Samples, file: Path) -> NDArray[Any]:

@@ -132,7 +132,13 @@ class Run:
         return untested("the time was up")
 
     def keep(
-        self, model: Any, X: Any = None, y: Any = None, verdict: Verdict | None = None
+        self,
+        model: Any,
+        X: Any = None,
+        y: Any = None,
+        verdict: Verdict | None = None,
+        *,
+        source: object = None,
     ) -> dict[str, Path | None]:
         """Save the model and write the report that are asked for; says where."""
         if self.model is not None:
@@ -140,7 +146,8 @@ class Run:
             gm.save(model, self.model)
         if self.report is not None:
             clock.phase(f"writing {self.report}")
-            write_report(model, self.report, X, y, verdict=verdict)
+            name = None if source is None else str(source)
+            write_report(model, self.report, X, y, verdict=verdict, source=name)
         return {"model": self.model, "report": self.report}
 
 
@@ -151,10 +158,11 @@ def write_report(
     y: Any = None,
     more: Sequence[Any] = (),
     verdict: Verdict | None = None,
+    source: str | None = None,
 ) -> None:
     """The page of the estimator in a pipeline, of samples as they reach it."""
     estimator, X = learned(model, X)
-    report_estimator(estimator, path, X, y, more, verdict=verdict)
+    report_estimator(estimator, path, X, y, more, verdict=verdict, source=source)
 
 
 def learned(model: Any, X: Any = None) -> tuple[Any, Any]:

@@ -83,17 +83,28 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(title, style="bold cyan"))
-    width = max((len(name) for name in facts), default=0)
+    width = max((len(_label(name)) for name in facts), default=0)
     for name, value in facts.items():
         if name == "held_out":  # the verdict has said it
             continue
         if name == "verdict":
             console.print(Text(f"  {value}", style="bold"))
         elif value is not None:
-            label = name.replace("_", " ")
-            console.print(Text(f"  {label:<{width}}  ", style="cyan") + Text(_words(value)))
+            console.print(Text(f"  {_label(name):<{width}}  ", style="cyan") + Text(_words(value)))
     if rows is not None:
         console.print(_table(*rows))
+
+
+LABELS = {
+    "largest_edge_error": "largest relative error of a squared edge",
+    "leave_one_out_error_before": "leave-one-out error before",
+    "leave_one_out_error_after": "after, of the rows learned from",
+}
+"""What facts are called for people, where their name alone leaves something open."""
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, name.replace("_", " "))
 
 
 def outcome(
@@ -136,9 +147,9 @@ def leave(status: Status) -> None:
 def _table(names: list[str], rows: list[Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="cyan")
     for name in names:
-        table.add_column(name)
+        table.add_column(Text(name))
     for row in rows:
-        table.add_row(*(_words(cell) for cell in row))
+        table.add_row(*(Text(_words(cell)) for cell in row))
     return table
 
 

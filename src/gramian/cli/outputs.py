@@ -17,7 +17,7 @@ from gramian.cli.output import noted
 from gramian.cli.progress import shown
 from gramian.storage import StoredFileError
 
-NEEDED = {storage.PARQUET: "pyarrow", storage.PAGE: "plotly", storage.PICTURE: "matplotlib"}
+NEEDED = {storage.PARQUET: "pyarrow", storage.PICTURE: "matplotlib"}
 """What has to be installed to write a kind of file."""
 
 

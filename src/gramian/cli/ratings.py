@@ -18,6 +18,11 @@ from gramian.completion._frames import ROLES, are_names, by_role
 from gramian.files import Header, read_column, read_header, read_ratings, read_table
 from gramian.report.families import rows_section
 
+CLICKS = ": without ratings (clicks, purchases) there is --method implicit"
+
+WIDE = 8
+"""Columns beyond which a file of ratings may have an item in each."""
+
 Pairs = tuple[NDArray[Any], NDArray[Any]]
 Triples = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 Columns = tuple[str, ...] | tuple[int, ...] | None
@@ -47,7 +52,7 @@ def predicted(
     if report is not None:
         told = [list(row) for row in zip(rows, cols, values, strict=True)]
         section = rows_section("Predicted", ["user", "item", "prediction"], told)
-        write_report(model, report, more=[section])
+        write_report(model, report, more=[section], source=str(file))
 
 
 def pairs_of(model: Any, file: Path, format: str | None, columns: str | None) -> Pairs:
@@ -143,6 +148,7 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
     unknown = next((user for user in given if user not in ids), None)
     if unknown is not None:
         near = difflib.get_close_matches(unknown, ids, n=3)
+        near = near or [known for known in ids if unknown and unknown in known][:3]
         hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise click.ClickException(f"user {unknown!r} has no rating in the model{hint}")
     return [ids[user] for user in given]
@@ -162,6 +168,12 @@ def columns_to_fit(file: Path, format: str | None, asked: list[str] | None) -> C
 def _found(file: Path, header: Header) -> list[str]:
     """User, item and rating by what columns are called, and else in this order, if that is safe."""
     names = header.names
+    if not header.named and len(names) < len(ROLES):
+        many = "one column" if len(names) == 1 else f"{len(names)} columns"
+        raise click.ClickException(
+            f"{file} has {many} and no header, where user, item and rating belong"
+            + (": is another sign than , ; | or a tab between them?" if len(names) == 1 else CLICKS)
+        )
     if not header.named:
         if len(names) > len(ROLES):
             note(f"{file} has no header: the first three of its {len(names)} columns are taken for "
@@ -174,10 +186,45 @@ def _found(file: Path, header: Header) -> list[str]:
     if len(names) == len(ROLES) and in_order:
         note(f"{listed(names)} are taken for user, item and rating: --columns names others")
         return names
+    if len(names) < len(ROLES):
+        raise click.ClickException(
+            f"{file} has the columns {listed(names)} only, where user, item and rating belong"
+            + (CLICKS if len(names) == 2 else "")
+        )
+    perhaps = len(names) > WIDE and not {1, 2} <= set(roles)
+    wide = ", or pass --wide where a line is a user and a column an item" if perhaps else ""
     raise click.ClickException(
         f"say which columns of {file} are the user, the item and the rating with --columns: it "
-        f"has {listed(names)}"
+        f"has {listed(names)}{wide}"
     )
+
+
+def clicks_of(
+    file: Path, format: str | None, columns: str | None
+) -> tuple[Columns, Triples] | None:
+    """How often each user and item are together in a file of such pairs; None where there is more.
+
+    Above nothing but text a header is known by its words for users and items.
+    """
+    asked = None if columns is None else [name.strip() for name in columns.split(",")]
+    if asked is not None and len(asked) != 2:
+        return None
+    header = read_header(file, format=format, expected=asked or ())
+    if header is None or (asked is None and len(header.names) != 2):
+        return None
+    rows, cols, _ = read_ratings(file, columns=asked, format=format, rated=False)
+    names: Columns = tuple(asked or header.names) if header.named else (0, 1)
+    first = [str(rows[0]), str(cols[0])]
+    if not header.named and set(by_role(first)) == {0, 1}:
+        rows, cols, names = rows[1:], cols[1:], tuple(first)
+        if by_role(first)[0] != first[0]:
+            rows, cols, names = cols, rows, tuple(first[::-1])
+    elif header.named and asked is None and by_role(header.names).get(0) == header.names[1]:
+        rows, cols, names = cols, rows, tuple(header.names[::-1])
+    pairs, counts = np.unique(np.column_stack([rows, cols]), axis=0, return_counts=True)
+    kinds = rows.dtype, cols.dtype
+    who, what = (pairs[:, k].astype(kinds[k]) for k in (0, 1))
+    return names, (who, what, counts.astype(float))
 
 
 def split_names(columns: str | None, kinds: str) -> list[str] | None:

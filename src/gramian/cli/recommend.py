@@ -17,12 +17,14 @@ from gramian.cli.options import (
     report_option,
     write_report,
 )
-from gramian.cli.output import bad_input, show
+from gramian.cli.output import bad_input, note, show
 from gramian.cli.outputs import Writing
+from gramian.cli.pages import open_option, serve
 from gramian.cli.ratings import as_ids, known_users, ratings_of, users_of
 from gramian.cli.samples import deliver
 from gramian.completion import MMMF
 from gramian.completion._base import Completion
+from gramian.explorer import RatingSession
 from gramian.report.families import rows_section
 
 HEAD = ["user", "item", "prediction"]
@@ -50,6 +52,7 @@ format_option = click.option(
 @format_option
 @click.option("--all", "everyone", is_flag=True, help="For every user.")
 @click.option("--seen", is_flag=True, help="Items the user has rated too.")
+@open_option
 @out_option
 @report_option
 @json_option
@@ -63,6 +66,7 @@ def recommend(
     format: str | None,
     everyone: bool,
     seen: bool,
+    opened: bool,
     out: Path | None,
     report: Path | None,
     as_json: bool,
@@ -70,13 +74,24 @@ def recommend(
     """Recommend items to USERS by a model of `gramian complete`.
 
     Users may also be named by a file (--users), or be new ones, who are folded in by a file of
-    their ratings (--ratings).
+    their ratings (--ratings). With --open, rate a few items on a page and watch the list.
 
     \b
     Example:
       gramian recommend alice bob --model ratings.gramian
     """
     estimator = _of_ratings(model)
+    if opened:
+        with bad_input():
+            session = RatingSession(estimator, top)
+            serve(session, str(model))
+        if out is not None:
+            best = session.state()["best"]
+            names = np.array([session.items[one["item"]] for one in best], dtype=str)
+            values = np.array([[one["predicted"]] for one in best])
+            deliver(out, values, ["prediction"], first={"item": names})
+        show("recommend", {"verdict": session.verdict(), "out": out}, as_json=as_json)
+        return
     if not (users or everyone or listed or ratings):
         raise click.UsageError("name users, or pass --users, --ratings or --all")
     rows: list[list[Any]] = []
@@ -95,7 +110,8 @@ def recommend(
         first = {"user": told[0], "item": told[1]}
         deliver(out, told[2].reshape(-1, 1).astype(float), ["prediction"], first=first)
     if report is not None:
-        write_report(estimator, report, more=[rows_section("Recommended", HEAD, rows)])
+        section = rows_section("Recommended", HEAD, rows)
+        write_report(estimator, report, more=[section], source=str(model))
     if out is None or as_json:
         show("recommend", {"model": str(model)}, as_json=as_json, rows=(HEAD, rows))
 
@@ -133,9 +149,28 @@ def evaluate(
         rows, cols, values = ratings_of(estimator, file, format, columns)
         given = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols), values
         told = estimator.evaluate(given, k=top, relevant=relevant)
+        _note_seen(estimator, file, *given[:2])
     facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
     known = {name: value if np.isfinite(value) else None for name, value in told.items()}
     show("evaluate", {**facts, **known}, as_json=as_json)
+
+
+def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
+    """Say it where errors are those of ratings that the model was fitted to."""
+    users = {row: place for place, row in enumerate(model.row_ids_.tolist())}
+    items = {col: place for place, col in enumerate(model.col_ids_.tolist())}
+    pairs = zip(rows.tolist(), cols.tolist(), strict=True)
+    places = [(users[u], items[i]) for u, i in pairs if u in users and i in items]
+    if not places:
+        return
+    known = model._known.copy()
+    known.data = np.ones(known.nnz)  # a rating of 0 is one
+    seen = int(np.asarray(known[tuple(np.array(places).T)]).sum())
+    if seen:
+        note(
+            f"{seen} of the {len(rows)} ratings of {file} were in the fit: errors are too small by "
+            "that, and no list holds what its user has rated then"
+        )
 
 
 def _of_ratings(path: Path) -> Any:

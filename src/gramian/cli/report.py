@@ -43,5 +43,5 @@ def report(
         if data is not None:
             X = for_model(estimator, data, format, beside=[label])
             y = read_table(data, label=label, format=format).y
-        write_report(estimator, path, X, y)
+        write_report(estimator, path, X, y, source=str(data or model))
     click.echo(str(path))

@@ -24,9 +24,10 @@ from gramian import clock
 from gramian.cli.output import bad_input, note
 from gramian.encoders import DateEncoder
 from gramian.files import (
-    DATE,
     Table,
     TextColumnsError,
+    looks_like,
+    place_of,
     read_column,
     read_header,
     read_table,
@@ -69,23 +70,33 @@ def samples(
     clock.phase(f"reading {file}")
     header = read_header(file, format=format)
     there = [] if header is None else header.names
-    left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
     asked = columns_in(encode, there)
+    left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
+    left_out += _unnamed_counter(file, header, format, {*left_out, *asked, label})
     table, texts = _read(file, label, left_out, asked, format, unknown)
     names = {} if ids is None else {ids: read_column(file, ids, format)}
     X, y = named(table), table.y
     kinds = {}
     for name in texts:
         X[name], kinds[name] = text_column(file, name, format)
+        if kinds[name] == "categories":
+            _refuse_names(file, name, X[name].to_numpy())
     if texts:
         X = X[[name for name in there if name in set(X.columns)]]
     _note_counters(table)
     if not sp.issparse(X) and bool(X.isna().to_numpy().any()):
         if missing == "error":
-            raise click.ClickException(_gaps(file, X))
+            raise click.ClickException(_gaps(file, X, format))
+        _note_empty(X)
         if missing == "drop":
             whole = ~X.isna().to_numpy().any(axis=1)
-            note(f"{int((~whole).sum())} rows with missing cells are left out")
+            count = int((~whole).sum())
+            some = (
+                "1 row with missing cells is"
+                if count == 1
+                else f"{count} rows with missing cells are"
+            )
+            note(f"{some} left out")
             X, y = X[whole], None if y is None else y[whole]
             names = {name: values[whole] for name, values in names.items()}
     return Samples(X, y, table.label or "label", names, kinds)
@@ -116,7 +127,8 @@ def _read(
             left_out = [*drop, *texts]
             table = read_table(file, label=label, drop=left_out, format=format, unknown=unknown)
         except TextColumnsError as refusal:
-            if ALL not in encode:
+            plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
+            if ALL not in encode or not plain:
                 raise click.ClickException(_text_columns(refusal, label)) from refusal
             texts += [column.name for column in refusal.columns]
         else:
@@ -129,6 +141,8 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "names": "--id {} keeps it as the name of the rows",
         "dates": "--encode {} makes numbers of its dates",
         "categories": "--encode {} makes numbers of its categories",
+        "numbers": "most of its cells are numbers: leave such cells empty for --missing to fill",
+        "amounts": "write its numbers without signs, units and marks of thousands",
         "text": "--drop {} leaves it out",
     }
     told = []
@@ -150,19 +164,71 @@ def quoted(name: str) -> str:
 def text_column(file: Path, name: str, format: str | None) -> tuple[NDArray[Any], str]:
     """The cells of a column as they are spelled, and whether they are dates or categories."""
     cells = np.asarray([str(cell) for cell in read_column(file, name, format)], dtype=object)
-    filled = [cell for cell in cells if cell]
-    dates = bool(filled) and all(map(DATE.fullmatch, filled))
-    return cells, "dates" if dates else "categories"
+    return cells, "dates" if looks_like(cells) == "dates" else "categories"
 
 
-def _gaps(file: Path, X: Any) -> str:
+def _refuse_names(file: Path, name: str, cells: NDArray[Any]) -> None:
+    """Categories of one row each tell the rows apart, and nothing else; of few rows, not much."""
+    if looks_like(cells) == "text":
+        note(
+            f"column {name!r} has {len(set(cells))} different texts in {len(cells)} rows, each a "
+            f"column of its own: leave it out with --drop {quoted(name)}"
+        )
+    if looks_like(cells) == "names":
+        raise click.ClickException(
+            f"{file}: no two rows have the same {name!r}, so there is nothing to learn from it: "
+            f"--id {quoted(name)} keeps it as the name of the rows, --drop {quoted(name)} leaves "
+            "it out"
+        )
+
+
+def _gaps(file: Path, X: Any, format: str | None) -> str:
     gaps = X.isna().to_numpy()
     row, column = (int(part[0]) for part in np.nonzero(gaps))
+    count, wide = int(gaps.sum()), int(gaps.any(axis=0).sum())
+    many = f"{count} missing {'cell' if count == 1 else 'cells'}"
+    if wide > 1:
+        many += f" in {wide} columns"
+    empty = [quoted(str(name)) for name in X.columns[gaps.all(axis=0)]]
+    if empty:
+        remedy = f"--drop {','.join(empty)} leaves out what is empty from top to bottom"
+    else:
+        remedy = "pass --missing median to fill them in, or --missing drop to leave their rows out"
     return (
-        f"{file} has {int(gaps.sum())} missing cells in {int(gaps.any(axis=0).sum())} columns, the "
-        f"first in row {row}, column {X.columns[column]!r}: pass --missing median to fill them in, "
-        "or --missing drop to leave their rows out"
+        f"{file} has {many}, the first in {place_of(file, row, format)}, column "
+        f"{X.columns[column]!r}: {remedy}"
     )
+
+
+def _note_empty(X: Any) -> None:
+    """Columns without a single cell are filled with 0, which says nothing."""
+    empty = [str(name) for name in X.columns[X.isna().to_numpy().all(axis=0)]]
+    if empty:
+        option = f"--drop {','.join(map(quoted, empty))}"
+        note(f"nothing is in {listed(empty)}: leave it out with {option}")
+
+
+def _unnamed_counter(
+    file: Path, header: Any, format: str | None, used: Collection[str | None]
+) -> list[str]:
+    """The first column, where it has no name and counts the rows: the index of a frame."""
+    name = _without_name(header)
+    if name is None or name in used:
+        return []
+    cells = read_column(file, name, format)
+    counts = cells.dtype.kind in "iu" and len(cells) > 2
+    if not counts or (np.diff(cells) != 1).any() or cells[0] not in (0, 1):
+        return []
+    note(f"{file}: the first column has no name and counts the rows, and is left out")
+    return [name]
+
+
+def _without_name(header: Any) -> str | None:
+    """What a first column without a name is called: x0 by us, in other words by pandas."""
+    if header is None or not header.named or len(header.names) < 2:
+        return None
+    first, second = header.names[:2]
+    return first if first == "Unnamed: 0" or (first == "x0" and second != "x1") else None
 
 
 def _note_counters(table: Table) -> None:

@@ -22,6 +22,7 @@ from gramian.cli.samples import deliver
 from gramian.files import read_header, read_matrix
 from gramian.io import read_sdpa
 from gramian.problems import nearest, quadratic
+from gramian.report import report_results
 
 
 @click.command(cls=Writing)
@@ -111,7 +112,7 @@ def solve(
     if matrix is not None:
         deliver(matrix, result.matrix(), [f"x{k}" for k in range(problem.order)])
     if report is not None:
-        result.report(report)
+        report_results(result, report, source=None if file is None else str(file))
     told = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
     if result.dimacs is not None:
         told |= {"violation": result.certificate.violation, "dual": dual}

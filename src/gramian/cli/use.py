@@ -74,7 +74,8 @@ def transform(
     deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=first)
     written(out, len(mapped))
     if report is not None:
-        write_report(estimator, report, more=[mapped_section(*learned(estimator, X))])
+        section = mapped_section(*learned(estimator, X))
+        write_report(estimator, report, more=[section], source=str(file))
 
 
 @click.command(cls=Writing)
@@ -142,7 +143,8 @@ def predict(
     )
     written(out, answers.size)
     if report is not None:
-        write_report(estimator, report, more=[mapped_section(*learned(estimator, X), answers)])
+        section = mapped_section(*learned(estimator, X), answers)
+        write_report(estimator, report, more=[section], source=str(file))
 
 
 def _ids(file: Path, column: str | None, format: str | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
-from gramian.fitting import settle, solve
+from gramian.fitting import settle, solve, sweeps_for
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
@@ -119,6 +119,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         X = plain(X)
         self.columns_ = names_of(X)
+        self._sweeps = sweeps_for(X[2] if isinstance(X, tuple) and len(X) == 3 else X)
         if isinstance(X, tuple) or is_frame(X):
             return gather(X, duplicates=self.duplicates, weights=weights)
         refuse_text(X)

@@ -23,8 +23,8 @@ NARROW = 8
 
 ROLES = (
     ("user", "customer", "reader", "person", "reviewer"),
-    ("item", "movie", "film", "product", "book", "song", "artist", "business"),
-    ("rating", "stars", "score", "grade"),
+    ("item", "movie", "film", "product", "book", "song", "artist", "business", "asin"),
+    ("rating", "stars", "score", "grade", "overall"),
 )
 """What the columns of users, items and ratings are called."""
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from gramian._samples import check_size, refuse_masked
+from gramian.backends.cpu import counting_sort, index_array
 from gramian.completion._checks import checked_weights, refuse_missing, refuse_values
 from gramian.completion._frames import is_frame, rating_columns
 from gramian.storage import storable
@@ -20,6 +21,9 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 DUPLICATES = ("error", "mean", "last")
+
+DENSE_NAMES = 4
+"""Whole numbers within so many times as many as are given are looked up in a table."""
 
 COMPARED = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of names that are ordered together."""
@@ -35,6 +39,10 @@ class Ids:
     @classmethod
     def of(cls, given: NDArray[Any]) -> tuple[Ids, Indices]:
         """The distinct names, and the place of each given one among them."""
+        if given.dtype.kind in "iu" and given.size:
+            first, last = int(given.min()), int(given.max())
+            if last - first <= DENSE_NAMES * given.size and max(last, -first) < 2**62:
+                return cls._of_dense(given, first, last)
         try:
             names, place = np.unique(given, return_inverse=True)
         except TypeError:  # names that cannot be ordered
@@ -43,6 +51,17 @@ class Ids:
             names = np.empty(len(order), dtype=object)
             names[:] = list(order)
         return cls(names), place.ravel()
+
+    @classmethod
+    def _of_dense(cls, given: NDArray[Any], first: int, last: int) -> tuple[Ids, Indices]:
+        """The same for whole numbers that leave few gaps, by a table of them."""
+        kind: Any = np.int32 if max(last, -first) < 2**30 else np.int64
+        offsets: Any = given.astype(kind, copy=False) - kind(first)
+        present = np.zeros(last - first + 1, dtype=bool)
+        present[offsets] = True
+        places = np.cumsum(present, dtype=np.int32) - np.int32(1)
+        names = (np.flatnonzero(present) + first).astype(given.dtype)
+        return cls(names), places[offsets]
 
     @classmethod
     def counted(cls, size: int) -> Ids:
@@ -185,9 +204,10 @@ def _sorted(
         live = weights > 0
         i, j, values, weights = i[live], j[live], values[live], weights[live]
     keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
-    order = np.argsort(keys, kind="stable")
-    keys, values = keys[order], values[order]
-    weights = None if weights is None else weights[order]
+    if np.any(keys[1:] < keys[:-1]):
+        order = _by_row(i, j, len(row_ids), len(col_ids))
+        keys, values = keys[order], values[order]
+        weights = None if weights is None else weights[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
     if first.size < keys.size:
         if duplicates == "error":
@@ -196,6 +216,12 @@ def _sorted(
     rows, cols = np.divmod(keys[first], len(col_ids))
     entries = rows.astype(np.int32), cols.astype(np.int32), values
     return Ratings(*entries, row_ids, col_ids, weights)
+
+
+def _by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
+    """The order by row and then column, of equals the first first, in linear time."""
+    rows, (_, by_column) = index_array(i), counting_sort(index_array(j), n)
+    return by_column[counting_sort(rows[by_column], m)[1]]
 
 
 def merged(

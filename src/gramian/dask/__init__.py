@@ -8,12 +8,12 @@ from typing import Any
 _HOMES = {
     "KTA": "_alignment",
     "LinearSeparation": "_alignment",
-    "DMLEig": "_local",
-    "LMNN": "_local",
-    "TripletMetric": "_local",
+    "DMLEig": "_dml_eig",
+    "LMNN": "_lmnn",
+    "TripletMetric": "_triplet_metric",
     "NPKL": "_kernel",
-    "MMMF": "_recommend",
-    "NuclearCompletion": "_recommend",
+    "MMMF": "_mmmf",
+    "NuclearCompletion": "_nuclear",
     "ClusterError": "_recovery",
 }
 """The module of each name: workers import what their tasks need, and no more."""

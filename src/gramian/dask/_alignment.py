@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gramian import metric as home
 from gramian.constraints import plainly
 from gramian.dask._base import LazyTransform
+from gramian.dask._checked import Sample
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import Sample, samples
+from gramian.dask._collections import samples
 from gramian.dask._moments import Spread, about, spread, weighted
 from gramian.metric._selection import raw_keys, weigh
 from gramian.metric.kta import check_weight
@@ -49,8 +50,9 @@ class KTA(LazyTransform, home.KTA):
                 f"regularizer must be one of {sorted(REGULARIZERS)}, got {self.regularizer!r}"
             )
         cluster = Cluster()
-        shards = samples(cluster, X, y)
-        found = spread(cluster, shards)
+        with cluster.in_time("the moments of the samples"):
+            shards = samples(cluster, X, y)
+            found = spread(cluster, shards)
         take(self, found)
         data = found.moments(center=self.center)
         self.lam_ = self._by_path(cluster, shards, found, data)
@@ -86,8 +88,9 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
     def fit(self, X: Any, y: Any) -> LinearSeparation:
         """Learn the metric from labelled samples."""
         cluster = Cluster()
-        shards = samples(cluster, X, y)
-        found = spread(cluster, shards)
+        with cluster.in_time("the moments of the samples"):
+            shards = samples(cluster, X, y)
+            found = spread(cluster, shards)
         take(self, found)
         self._check(found.count)
         rows = 2 * found.counts - found.count
@@ -105,6 +108,8 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
 
 def take(model: Any, found: Spread) -> None:
     """Set what a fit keeps of the samples, and refuse what cannot be learned from."""
+    if not found.count:
+        raise ValueError("X has no rows: every partition is empty")
     if found.classes.size < 2:
         only = plainly(found.classes[0]) if found.classes.size else None
         raise ValueError(

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import dask.array as da
 import numpy as np
+from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
 from gramian.callbacks import ProgressBar, State
@@ -30,14 +31,28 @@ class OnCluster:
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any = float) -> Any:
         """A method of the model at home on every block of a Dask collection, when it is asked."""
-        rows = X if isinstance(X, da.Array) else X.to_dask_array()
-        rows = rows.rechunk({1: -1})
+        empty = np.empty((0,) if columns is None else (0, columns), dtype=dtype)
+        if not isinstance(X, da.Array):
+            return self._of_frame(method, X, empty)
+        if X.ndim != 2:
+            raise ValueError(f"{method} takes a table of rows and columns, got shape {X.shape}")
+        rows = X.rechunk({1: -1})
         chunks = (rows.chunks[0],) if columns is None else (rows.chunks[0], (columns,))
         return rows.map_blocks(
-            _answer, self.at_home(), method, name=f"gramian-{method}-{_token(rows)}",
+            _answer, self.at_home(), method, empty, name=f"gramian-{method}-{_token(rows)}",
             chunks=chunks, dtype=dtype, drop_axis=[1] if columns is None else None,
-            meta=np.empty((0,) if columns is None else (0, 0), dtype=dtype),
+            meta=empty[..., :0] if columns is not None else empty,
         )  # fmt: skip
+
+    def _of_frame(self, method: str, X: Any, empty: Any) -> Any:
+        """The partitions as they are: the model knows features by the names of columns."""
+        model = delayed(self.at_home(), pure=False, traverse=False)
+        answers = [delayed(_answer, pure=False)(part, model, method, empty)
+                   for part in X.to_delayed()]  # fmt: skip
+        shape = (np.nan, *empty.shape[1:])
+        return da.concatenate([
+            da.from_delayed(answer, shape=shape, meta=empty) for answer in answers
+        ], allow_unknown_chunksizes=True)  # fmt: skip
 
 
 def check_plain(model: Any) -> None:
@@ -45,16 +60,21 @@ def check_plain(model: Any) -> None:
 
     shrinkage="auto" is 0 there.
     """
-    if model.device not in (None, "cpu"):
-        raise ValueError(
-            f"a cluster computes on the processors of workers: leave device={model.device!r} out"
-        )
+    refuse_device(model)
     given = getattr(model, "shrinkage", 0.0)
     if given not in ("auto", 0):
         raise ValueError(f"a cluster learns without shrinkage: pass shrinkage=0, not {given!r}")
     model.__dict__.pop("path_", None)
     if hasattr(model, "shrinkage"):
         model.shrinkage_ = 0.0
+
+
+def refuse_device(model: Any) -> None:
+    """Workers compute on their processors."""
+    if model.device not in (None, "cpu"):
+        raise ValueError(
+            f"a cluster computes on the processors of workers: leave device={model.device!r} out"
+        )
 
 
 class LazyTransform(OnCluster):
@@ -106,8 +126,8 @@ def bar_for(model: Any, cluster: Cluster, label: str, seconds: float = np.inf) -
     return MovingBar(cluster, label, tol, max_iter=model.max_iter, seconds=seconds)
 
 
-def _answer(block: Any, model: Any, method: str) -> Any:
-    return getattr(model, method)(block)
+def _answer(block: Any, model: Any, method: str, empty: Any) -> Any:
+    return getattr(model, method)(block) if block.shape[0] else empty
 
 
 def _token(collection: Any) -> str:

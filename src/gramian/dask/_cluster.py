@@ -8,7 +8,9 @@ else; and the sums do not depend on who finished first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import add
 from typing import Any
@@ -21,13 +23,20 @@ from dask import delayed
 from distributed import Client, wait
 from distributed.scheduler import KilledWorker
 
+from gramian import clock
 from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
 
 FAN = 8
 """Neighbours that one task of the tree joins."""
 
+LARGE = 2e7
+"""Bytes of a result beyond which two are joined at a time."""
+
 TRIES = 3
 """Times that tasks which the scheduler has given up are tried again."""
+
+HEARD = 5.0
+"""Seconds in which the client hears that tasks are tried again."""
 
 LOOK, PATIENCE = 5.0, 60.0
 """Seconds between looks at a round that takes long, and how long it may be without any worker."""
@@ -35,10 +44,11 @@ LOOK, PATIENCE = 5.0, 60.0
 
 @dataclass
 class Traffic:
-    """What the driver has sent to and had from the cluster."""
+    """What the driver has sent to and had from the cluster, arrays alone."""
 
     rounds: int = 0
     tasks: int = 0
+    """All of them: those of shards, of values that many need, and of sums."""
     sent: int = 0
     received: int = 0
 
@@ -53,15 +63,29 @@ class Cluster:
 
     client: Client = field(default_factory=current_client)
     traffic: Traffic = field(default_factory=Traffic)
+    _hurried: bool = False
+
+    @contextmanager
+    def in_time(self, phase: str) -> Iterator[None]:
+        """Rounds that are given up when the time of the fit is over: there is nothing to keep."""
+        clock.phase(phase)
+        self._hurried = True
+        try:
+            yield
+        finally:
+            self._hurried = False
 
     def shared(self, name: str, value: Any) -> Any:
         """A value for many tasks: one node of the graph, which workers pass to each other."""
         self.traffic.sent += size_of(value)
+        self.traffic.tasks += 1
         return delayed(_itself, pure=False, traverse=False)(value, dask_key_name=_key(name))
 
     def each(self, name: str, function: Callable[..., Any], *columns: Any) -> list[Any]:
         """One task for each shard; a column is a list, one for each, or a value for all."""
         count = next(len(column) for column in columns if isinstance(column, list))
+        self.traffic.tasks += count
+        self.traffic.sent += sum(_inline(column, count) for column in columns)
         made = delayed(function, pure=False)
         return [
             made(
@@ -71,14 +95,25 @@ class Cluster:
             for k in range(count)
         ]
 
-    def tree(self, name: str, nodes: list[Any], join: Callable[[Any, Any], Any] = add) -> Any:
-        """All nodes joined, neighbours first, in a fixed order."""
+    def tree(
+        self,
+        name: str,
+        nodes: list[Any],
+        join: Callable[[Any, Any], Any] = add,
+        *,
+        each: float = 0.0,
+    ) -> Any:
+        """All nodes joined, neighbours first, in a fixed order: two at a time where `each`, the
+        bytes of one, is large, for a task holds all that it joins.
+        """
         made = delayed(_joined, pure=False)
+        fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:
             nodes = [
-                made(join, *nodes[k : k + FAN], dask_key_name=_key(f"{name}-sum"))
-                for k in range(0, len(nodes), FAN)
+                made(join, *nodes[k : k + fan], dask_key_name=_key(f"{name}-sum"))
+                for k in range(0, len(nodes), fan)
             ]
+            self.traffic.tasks += len(nodes)
         return nodes[0]
 
     def keep(self, nodes: list[Any]) -> list[Any]:
@@ -112,11 +147,14 @@ class Cluster:
         function: Callable[..., Any],
         *columns: Any,
         join: Callable[[Any, Any], Any] = add,
+        size: float = 0.0,
     ) -> Any:
-        """One round: a task for each shard, and what they come to together."""
+        """One round: a task for each shard, and what they come to together.
+
+        `size` is the bytes that one gives, where they are many.
+        """
         nodes = self.each(name, function, *columns)
-        self.traffic.tasks += len(nodes)
-        return self.gather([self.tree(name, nodes, join)])[0]
+        return self.gather([self.tree(name, nodes, join, each=size)])[0]
 
     def beside(self, name: str, nodes: list[Any]) -> tuple[Any, Any]:
         """One round of tasks that give pairs: the firsts added, the seconds one below another.
@@ -126,6 +164,7 @@ class Cluster:
         """
         if len(nodes) <= FAN:
             made = delayed(_beside, pure=False)(*nodes, dask_key_name=_key(f"{name}-sum"))
+            self.traffic.tasks += 1
             both: tuple[Any, Any] = self.gather([made])[0]
             return both
         first, *rows = self.gather(
@@ -141,27 +180,41 @@ class Cluster:
         """
         for _ in range(TRIES):
             self._done(futures)
-            lost = [future for future in futures if _was_killed(future)]
+            lost = [future for future in futures if _was_lost(future)]
             if not lost:
                 return
-            self.client.retry(lost)
+            self._retry(lost)
         self._done(futures)
+
+    def _retry(self, lost: Sequence[Any]) -> None:
+        """Ask for them again, and wait until the client has heard of it: an error stays until."""
+        self.client.retry(lost)
+        until = time.monotonic() + HEARD
+        while time.monotonic() < until and any(future.status == "error" for future in lost):
+            time.sleep(0.01)
 
     def _done(self, futures: Sequence[Any]) -> None:
         alone = 0.0
         while True:
             try:
-                wait(futures, timeout=LOOK)
+                wait(futures, timeout=min(LOOK, max(clock.left(), 0.1)) if self._hurried else LOOK)
                 return
             except TimeoutError:
                 if self.client.status != "running":
                     raise
+                if self._hurried:
+                    clock.check()
                 alone = 0.0 if self.client.nthreads() else alone + LOOK
                 refuse_deserted(self.client, alone, PATIENCE)
 
 
-def _was_killed(future: Any) -> bool:
-    return future.status == "error" and isinstance(future.exception(), KilledWorker)
+def _was_lost(future: Any) -> bool:
+    """Whether a worker's death is at fault: it took the task with it, or what the task needs.
+
+    A worker that starts a task whose input has just gone raises KeyError with the input's key;
+    tasks of ours raise none.
+    """
+    return future.status == "error" and isinstance(future.exception(), (KilledWorker, KeyError))
 
 
 def size_of(value: Any) -> int:
@@ -177,6 +230,13 @@ def size_of(value: Any) -> int:
     if hasattr(value, "__dataclass_fields__"):
         return sum(size_of(getattr(value, name)) for name in value.__dataclass_fields__)
     return 8
+
+
+def _inline(column: Any, count: int) -> int:
+    """The bytes of arrays that are written into the graph, one for each task or one for all."""
+    if isinstance(column, list):
+        return sum(size_of(part) for part in column if isinstance(part, np.ndarray))
+    return count * size_of(column) if isinstance(column, np.ndarray) else 0
 
 
 def _itself(value: Any) -> Any:

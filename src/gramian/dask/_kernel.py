@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian import kernel as home
 from gramian.constraints import whole_number
-from gramian.dask._base import LazyTransform, bar_for
+from gramian.dask._base import LazyTransform, bar_for, refuse_device
+from gramian.dask._checked import Sample, same_columns
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import Sample, samples
+from gramian.dask._collections import filled, samples
 from gramian.dask._objective import Sharded
 from gramian.fitting import AUTO
 from gramian.graph import Graph
@@ -41,6 +42,11 @@ AT_HOME = 100_000_000
 """Numbers of the samples up to which they come home with the model, for new ones: 0.8 GB."""
 
 
+ENTRIES, SHARDS = 250_000, (4, 64)
+"""Entries of the Laplacian that make a shard, and how many there are: by the data alone, so that
+sums do not depend on the workers that are there."""
+
+
 class NPKL(LazyTransform, home.NPKL):
     """`gramian.kernel.NPKL` of samples in a Dask collection or in files."""
 
@@ -57,6 +63,7 @@ class NPKL(LazyTransform, home.NPKL):
     ) -> NPKL:
         """Learn the kernel of the samples; labels and links as at home, y a Dask array too."""
         self._check_parameters()
+        refuse_device(self)
         if self.affinity != "nearest_neighbors":
             raise ValueError("affinities that are given are learned from at home: gramian.kernel")
         if all(part is None for part in (y, must_link, cannot_link, links)):
@@ -64,14 +71,15 @@ class NPKL(LazyTransform, home.NPKL):
                              "the kernel is to keep")  # fmt: skip
         self._workers = Cluster()
         try:
-            shards = self._workers.keep(samples(self._workers, X))
-            sizes = self._workers.gather(self._workers.each("count", _shape, shards))
-            n, d = sum(size[0] for size in sizes), sizes[0][1]
-            self.n_features_in_ = d
-            labels = np.asarray(y.compute()) if is_dask_collection(y) else y
+            column = y if isinstance(y, str) else None
+            shards = self._workers.keep(samples(self._workers, X, column))
+            shards, sizes = filled(self._workers, shards, _rows_of, "X")
+            n, d = sum(sizes), self._take_columns(shards)
+            labels = self._labels_of(shards, y)
             self.links_ = gather(n, labels, must_link, cannot_link, links, targets, weights)
             self.n_clusters_ = self._number_of_clusters(labels, n)
-            self._set_graph(shards, [size[0] for size in sizes])
+            with self._workers.in_time(f"the neighbours of {n:,} samples"):
+                self._set_graph(shards, sizes)
             self.__dict__.pop("X_fit_", None)
             if n * d <= AT_HOME:
                 self.X_fit_ = _stacked(
@@ -81,6 +89,25 @@ class NPKL(LazyTransform, home.NPKL):
         finally:
             del self._workers
         return self
+
+    def _take_columns(self, shards: list[Any]) -> int:
+        """Set what a fit keeps of the features, the same in all blocks; how many they are."""
+        told = self._workers.gather(self._workers.each("count", _columns, shards))
+        width, names = told[0]
+        for other, others in told[1:]:
+            same_columns(names, others)
+            if other != width:
+                raise ValueError(f"blocks have {width} and {other} features: give all the same")
+        self.n_features_in_ = width
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = names
+        return int(width)
+
+    def _labels_of(self, shards: list[Any], y: Any) -> Any:
+        if isinstance(y, str):
+            return np.concatenate(self._workers.gather(self._workers.each("rows", _y, shards)))
+        return np.asarray(y.compute()) if is_dask_collection(y) else y
 
     def transform(self, X: Any) -> Any:
         """Rows of the factor for samples; see `gramian.kernel.NPKL.transform`."""
@@ -148,7 +175,7 @@ def sharded(cluster: Cluster, objective: Any) -> Sum:
         Entries(np.column_stack([i[own], j[own]]), n), Squared(centre[own], weight=weight[own])
     )
     upper = sp.csr_array(sp.triu(objective.C.matrix, format="csr"))
-    count = max(4, 2 * len(cluster.client.nthreads()))
+    count = int(np.clip(upper.nnz // ENTRIES, *SHARDS))
     cuts = np.unique(np.searchsorted(upper.indptr, np.linspace(0, upper.nnz, count + 1)))
     cuts[0], cuts[-1] = 0, n
     pieces = []
@@ -193,8 +220,16 @@ def _nearer(a: tuple[Array, Indices], b: tuple[Array, Indices]) -> tuple[Array, 
     return np.take_along_axis(squares, order, axis=1), np.take_along_axis(places, order, axis=1)
 
 
-def _shape(block: Sample) -> tuple[int, int]:
-    return block.X.shape
+def _rows_of(block: Sample) -> int:
+    return int(block.X.shape[0])
+
+
+def _columns(block: Sample) -> tuple[int, Any]:
+    return block.X.shape[1], block.names
+
+
+def _y(block: Sample) -> Any:
+    return block.y
 
 
 def _rows(block: Sample) -> Any:

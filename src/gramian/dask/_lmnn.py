@@ -1,188 +1,139 @@
-"""LMNN over all impostors of samples on a cluster, of which only those that matter are kept.
-
-As at home, the triplets that a metric violates are found, block against block, the problem of
-those is solved, and so on; its bound is one of the whole problem, whose other terms are no less
-than 0, and F counts all triplets. Of the violated ones each sample keeps the nearest impostors.
-"""
+"""LMNN on a cluster: rounds over the impostors that are violated."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from gramian import metric as home
+from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import Sample
-from gramian.dask._moments import about
-from gramian.dask._neighbours import Near
+from gramian.dask._impostors import Task, differences, target_scatter, whitened
+from gramian.dask._labelled import labelled, refuse_indices, rows_of, shaped, tupled, whitening_of
+from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
-from gramian.losses import SquaredHinge
-from gramian.maps import Congruence, triplet_margins
+from gramian.dask._triplets import squared
+from gramian.metric._local import joined, ridge_for
+from gramian.metric.lmnn import ENDED, ROUNDS, is_optimal, whole
 from gramian.objectives import Composite, Linear, Sum
+from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
+from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
-
-EACH = 64
-"""Violating impostors that a sample keeps of every block, the nearest."""
-
-ROWS = 1024
-"""Anchors whose distances to a block are computed at a time."""
 
 
-@dataclass(frozen=True)
-class Anchors:
-    """Whitened samples of a block with the differences to their targets, (n, k, d)."""
+class LMNN(OnShards, home.LMNN):
+    """`gramian.metric.LMNN` of Dask collections or files.
 
-    X: Array
-    y: NDArray[Any]
-    near: Array
+    `fit(X, y)` goes over all impostors, block against block, once for each round; `fit_triplets`
+    takes a Dask array of shape (t, 3, d).
+    """
 
+    def fit(self, X: Any, y: Any) -> LMNN:
+        """Learn the metric from labelled samples."""
+        started, cluster = time.perf_counter(), Cluster()
+        shards, found = labelled(self, cluster, X, y)
+        lam, d = self._check(found.count), found.mean.size
+        quick = alignment(cluster, shards, found) if self.neighbor_metric == "kta" else None
+        near, far = (
+            cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
+            for same in (True, False)
+        )
+        self.ridge_ = ridge_for(self.ridge, shaped(found.count, d))
+        mean = cluster.shared("mean", found.mean)
+        R = whitening_of(cluster.sum("scatter", target_scatter, shards, near, mean), self.ridge_)
+        turn = cluster.shared("whitening", R)
+        anchors = cluster.keep(cluster.each("anchors", whitened, shards, near, mean, turn))
+        sizes = cluster.gather(cluster.each("count", rows_of, shards))
+        task = Task(cluster, anchors, [int(s) for s in np.cumsum([0, *sizes[:-1]])], lam)
+        task.begin(cluster.each("impostors", differences, shards, far, mean, turn))
+        most = lam * self.n_neighbors * float(found.counts @ (found.count - found.counts))
+        result = self._rounds_of(task, self._start(R), most, started)
+        gram = found.moments(center=True).gram.dense()
+        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), joined(None, R))
+        return self
 
-@dataclass(frozen=True)
-class Impostors:
-    """Impostors of the samples of a block: whose, which, and the differences to them."""
-
-    owner: Indices
-    name: Indices
-    apart: Array
-
-    def __add__(self, other: Impostors) -> Impostors:
-        """Both, each once."""
-        owner, name = (np.concatenate(part) for part in (
-            (self.owner, other.owner), (self.name, other.name)))  # fmt: skip
-        _, first = np.unique(np.column_stack([owner, name]), axis=0, return_index=True)
-        apart = np.concatenate([self.apart, other.apart])
-        return Impostors(owner[first], name[first], apart[first])
-
-
-@dataclass(frozen=True)
-class Violated:
-    """What the violated triplets come to, and their impostors."""
-
-    push: float
-    count: int
-    impostors: Impostors
-
-    def __add__(self, other: Violated) -> Violated:
-        return Violated(
-            self.push + other.push, self.count + other.count, self.impostors + other.impostors
+    def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
+        """Solve for the active triplets, find those that are violated now, and so on."""
+        factor, lower, gap = start, -np.inf, 1.0
+        best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
+        for _ in range(ROUNDS):
+            problem = task.problem(self.n_features_in_)
+            tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._remaining(started)
+            result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
+            factor = result.factor
+            lower = max(lower, result.certificate.lower_bound)
+            value, count = task.seek(factor)
+            moved = abs(best[0] - value) > self.tol * value
+            best = min(best, (value, count, factor), key=lambda known: known[0])
+            certificate = whole(result, best[0], lower, most)
+            gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
+            done = is_optimal(certificate, self.tol)
+            settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
+            if done or settled or result.status in ENDED or self._late(started):
+                break
+        self.n_active_ = best[1]
+        return replace(
+            result,
+            factor=best[2],
+            value=certificate.value,
+            certificate=certificate,
+            status=self._status(result.status, done, started),
+            seconds=time.perf_counter() - started,
         )
 
-
-class Task:
-    """LMNN in coordinates where the pull is tr M."""
-
-    def __init__(self, cluster: Cluster, anchors: list[Any], starts: list[int], lam: float) -> None:
-        self.cluster, self.anchors, self.starts, self.lam = cluster, anchors, starts, lam
-        self.active: list[Any] = []
-        self.named = False
-        """Whether active impostors are named, so that each counts once."""
-
-    def seek(self, factor: Array) -> tuple[float, int]:
-        """F with all triplets, and how many are violated; their impostors become active."""
-        L, found = self.cluster.shared("factor", factor), []
-        for block in self.anchors:
-            blocks = [block] * len(self.anchors)
-            nodes = self.cluster.each("impostors", _violated, blocks, self.anchors, self.starts, L)
-            found.append(self.cluster.tree("impostors", nodes))
-        kept = self.cluster.keep(found)
-        told = self.cluster.gather(self.cluster.each("push", _told, kept))
-        # The first ones have no names: with them an impostor would count twice.
-        some = self.cluster.each("active", _union, self.active, kept) if self.named else kept
-        self.active, self.named = self.cluster.keep(some), True
-        push, number = (sum(part) for part in zip(*told, strict=True))
-        return float(np.sum(factor * factor)) + self.lam * push, int(number)
-
-    def begin(self, far: list[Any]) -> None:
-        """Make the nearest impostors the active ones."""
-        self.active = self.cluster.keep(self.cluster.each("active", _first, far))
-
-    def problem(self, order: int) -> Problem:
-        """LMNN with the triplets of the active impostors alone."""
-        nodes = self.cluster.each("triplets", _part, self.anchors, self.active, self.lam)
-        parts = self.cluster.keep(nodes)
-        return Problem(
-            Sum([Sharded(self.cluster, parts), Linear(1.0, order)]),
+    def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
+        """Learn the metric from triplets (anchor, same, other): S are their pairs, each once."""
+        refuse_indices(X)
+        cluster = Cluster()
+        shards, found = tupled(self, cluster, triplets, 3)
+        lam = self._check(found.count)
+        self.ridge_ = ridge_for(self.ridge, shaped(found.count, found.mean.size))
+        keys = cluster.gather(cluster.each("targets", _pair_keys, shards))
+        scatter = cluster.sum("scatter", _target_scatter, shards, _firsts(keys))
+        R = whitening_of(scatter, self.ridge_)
+        shared = cluster.shared("whitening", R)
+        parts = cluster.keep(cluster.each("triplets", squared, shards, lam, shared))
+        problem = Problem(
+            Sum([Sharded(cluster, parts), Linear(1.0, R.shape[1])]),
             name="lmnn",
             formula="Σ_S d_M(i,j) + λ Σ_R max(0, 1 − d_M(i,l) + d_M(i,j))²",
         )
+        result = self._minimize(problem, init=self._start(R))
+        L = cluster.shared("factor", result.factor)
+        self.n_active_ = int(cluster.sum("active", _active, parts, L))
+        gram = found.moments(center=True).gram.dense()
+        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), joined(None, R))
+        return self
+
+
+def _firsts(keys: list[Any]) -> list[Any]:
+    """For each shard which of its pairs no shard before it, nor itself before, has had."""
+    every = np.concatenate(keys)
+    _, first = np.unique(every, return_index=True)
+    is_first: NDArray[np.bool_] = np.zeros(every.size, dtype=bool)
+    is_first[first] = True
+    return np.split(is_first, np.cumsum([part.size for part in keys])[:-1])
 
 
 # --- what tasks do -----------------------------------------------------------------------
 
 
-def whitened(block: Sample, near: Near, mean: Array, R: Array) -> Anchors:
-    X = about(block.X, mean)
-    return Anchors(X @ R, block.y, (near.vectors - X[:, None]) @ R)
+def _pair_keys(block: tuple[Array, Any]) -> Any:
+    rows = block[0][:, :2].reshape(len(block[0]), -1)
+    return pd.util.hash_pandas_object(pd.DataFrame(rows), index=False).to_numpy()
 
 
-def target_scatter(block: Sample, near: Near, mean: Array) -> Array:
-    apart = (near.vectors - about(block.X, mean)[:, None]).reshape(-1, mean.size)
+def _target_scatter(block: tuple[Array, Any], first: Any) -> Array:
+    apart = (block[0][:, 1] - block[0][:, 0])[first]
     return np.asarray(apart.T @ apart)
 
 
-def differences(block: Sample, far: Near, mean: Array, R: Array) -> Array:
-    return (far.vectors - about(block.X, mean)[:, None]) @ R
-
-
-def _first(apart: Array) -> Violated:
-    n, k, d = apart.shape
-    owner = np.repeat(np.arange(n), k)
-    name = -1 - np.tile(np.arange(k), n)  # not among those that are named by their place
-    return Violated(0.0, 0, Impostors(owner, name, apart.reshape(-1, d)))
-
-
-def _violated(block: Anchors, other: Anchors, start: int, L: Array) -> Violated:
-    """Triplets (i, j, l) with 1 + d(i, j) − d(i, l) > 0, l of another block."""
-    Z, W = block.X @ L, other.X @ L
-    close = np.sum((block.near @ L) ** 2, axis=2)
-    reach = 1.0 + close.max(axis=1)
-    squares, push, count = np.sum(W * W, axis=1), 0.0, 0
-    owners, places = [], []
-    for first in range(0, len(Z), ROWS):
-        rows = slice(first, first + ROWS)
-        far = np.sum(Z[rows] ** 2, axis=1)[:, None] + squares - 2 * Z[rows] @ W.T
-        apart = (block.y[rows][:, None] != other.y) & (far < reach[rows][:, None])
-        i, l = np.nonzero(apart)
-        margins = np.maximum(0.0, 1.0 + close[rows][i] - far[i, l][:, None])
-        push += float(np.sum(margins**2))
-        count += int(np.sum(margins > 0))
-        kept = _nearest_of(i, far[i, l])
-        owners.append(i[kept] + first)
-        places.append(l[kept])
-    owner, place = np.concatenate(owners), np.concatenate(places)
-    return Violated(push, count, Impostors(owner, place + start, other.X[place] - block.X[owner]))
-
-
-def _nearest_of(owner: Indices, far: Array) -> Indices:
-    """The first few of each owner by distance."""
-    order = np.lexsort((far, owner))
-    sorted_owner = owner[order]
-    starts = np.searchsorted(sorted_owner, sorted_owner)
-    kept: Indices = order[np.arange(order.size) - starts < EACH]
-    return kept
-
-
-def _told(found: Violated) -> tuple[float, int]:
-    return found.push, found.count
-
-
-def _union(active: Violated, found: Violated) -> Violated:
-    return Violated(0.0, 0, active.impostors + found.impostors)
-
-
-def _part(block: Anchors, active: Violated, lam: float) -> Composite:
-    """λ Σ max(0, 1 + d(i, j) − d(i, l))² over the active impostors and all targets."""
-    n, k, d = block.near.shape
-    some = active.impostors
-    X = np.vstack([np.zeros((1, d)), block.near.reshape(-1, d), some.apart])
-    impostor = np.repeat(np.arange(some.owner.size), k)
-    target = (some.owner[:, None] * k + np.arange(k)).ravel()
-    anchor = np.zeros(target.size, dtype=target.dtype)
-    triplets = np.column_stack([anchor, 1 + target, 1 + n * k + impostor])
-    margins = Congruence(triplet_margins(triplets, len(X)), np.ascontiguousarray(X))
-    return Composite(margins, SquaredHinge(margin=1.0, weight=lam))
+def _active(part: Composite, L: Array) -> int:
+    return int(np.sum(part.image(L).z < 1.0))

@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.dask._checked import Sample, refuse_mixed, same_columns
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import Sample
 from gramian.objectives.matrices import DENSE_ORDER, Dense
 from gramian.problems.moments import Moments, class_sums, column_means, weighted_gram
 
@@ -37,10 +37,14 @@ class Spread:
     names: Any = None
 
     def __add__(self, other: Spread) -> Spread:
+        if not (self.count and other.count):
+            return self if self.count else other
+        same_columns(self.names, other.names)
         if self.mean.shape != other.mean.shape:
             raise ValueError(
                 f"blocks have {self.mean.size} and {other.mean.size} features: give all the same"
             )
+        refuse_mixed(self.classes, other.classes, "labels")
         n = self.count + other.count
         mean = self.mean + (other.count / n) * (other.mean - self.mean)
         apart = other.mean - self.mean

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.dask._alignment import chosen
+from gramian.dask._checked import Sample
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import Sample
 from gramian.dask._moments import Spread, about
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
@@ -19,7 +19,6 @@ from gramian.problems.moments import Moments
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 ROUGH = 1e-2
 """The tolerance of the alignment that neighbours are sought by, as at home."""

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
+from gramian.dask._terms import Bent, Facts, Terms, soft, soft_bent, total, total_bent
 from gramian.objectives.base import (
     Blend,
     Growth,
@@ -26,6 +28,7 @@ from gramian.objectives.base import (
     Restriction,
     SymmetricOperator,
 )
+from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import joined_form
 from gramian.objectives.supports import Support, feasible
@@ -33,77 +36,11 @@ from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
 
+NEAR = 2_000_000
+"""Entries up to which a sparse gradient comes home for the many products of a Krylov method."""
+
 DENSE = 400
 """Up to this order a shard sends its whole gradient: then no product needs the cluster again."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """What a shard says of F at a point: its value, derivatives, and what rounding may take."""
-
-    value: float
-    first: Array
-    second: Array | None = None
-    rounding: float = 0.0
-    slack: Array | float = 0.0
-    support: float = 0.0
-    """d of the linear function d + ⟨G, ·⟩ below F that touches it here; of sums only."""
-
-
-def total(a: Terms, b: Terms) -> Terms:
-    """F_a + F_b."""
-    second = None if a.second is None or b.second is None else a.second + b.second
-    return Terms(
-        a.value + b.value,
-        a.first + b.first,
-        second,
-        a.rounding + b.rounding,
-        a.slack + b.slack,
-        a.support + b.support,
-    )
-
-
-def soft(a: Terms, b: Terms, *, mu: float) -> Terms:
-    """μ ln(exp(F_a/μ) + exp(F_b/μ)), by the shares π of the two.
-
-    ∇ = Σ π_k ∇F_k and ∇² = Σ π_k (∇²F_k + ∇F_k ∇F_kᵀ/μ) − ∇∇ᵀ/μ.
-    """
-    value, (pi, rho) = _shares(a.value, b.value, mu)
-    first = pi * a.first + rho * b.first
-    second = None
-    if a.second is not None and b.second is not None:
-        apart = a.first - b.first  # the spread of two points: Σ π gg ᵀ − ggᵀ = πρ (g_a − g_b)(…)ᵀ
-        second = pi * a.second + rho * b.second + (pi * rho / mu) * np.outer(apart, apart)
-    rounding = max(a.rounding, b.rounding)
-    return Terms(value, first, second, rounding, pi * a.slack + rho * b.slack)
-
-
-@dataclass(frozen=True)
-class Bent:
-    """The second derivative on the factor along D: value, slope s, ⟨s, D⟩ and the product."""
-
-    value: float
-    slope: Array
-    along: float
-    product: Array
-
-
-def total_bent(a: Bent, b: Bent) -> Bent:
-    return Bent(a.value + b.value, a.slope + b.slope, a.along + b.along, a.product + b.product)
-
-
-def soft_bent(a: Bent, b: Bent, *, mu: float) -> Bent:
-    """The same for the soft maximum: the products, and πρ/μ (s_a − s_b)⟨s_a − s_b, D⟩."""
-    value, (pi, rho) = _shares(a.value, b.value, mu)
-    product = pi * a.product + rho * b.product
-    product += (pi * rho / mu) * (a.along - b.along) * (a.slope - b.slope)
-    slope = pi * a.slope + rho * b.slope
-    return Bent(value, slope, pi * a.along + rho * b.along, product)
-
-
-def _shares(a: float, b: float, mu: float) -> tuple[float, tuple[float, float]]:
-    value = mu * float(np.logaddexp(a / mu, b / mu))
-    return value, (float(np.exp((a - value) / mu)), float(np.exp((b - value) / mu)))
 
 
 @dataclass
@@ -115,31 +52,9 @@ class ShardImage:
     Y: Array
     told: Terms | None = None
     gradients: list[Any] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What solvers ask of an objective before they begin."""
-
-    order: int
-    quadratic: bool
-    sees: int | None
-    constant: float
-    growth: Growth
-    dense_numbers: int
-
-    def __add__(self, other: Facts) -> Facts:
-        if self.order != other.order:
-            raise ValueError(f"shards are of the orders {self.order} and {other.order}")
-        both = self.sees is not None and other.sees is not None
-        return Facts(
-            self.order,
-            self.quadratic and other.quadratic,
-            (self.sees or 0) + (other.sees or 0) if both else None,
-            self.constant + other.constant,
-            self.growth + other.growth,
-            max(self.dense_numbers, other.dense_numbers),
-        )
+    form: Any = None
+    """What the gradient is made of, where it came home."""
+    entries: Parts | None = None
 
 
 class Sharded(Objective):
@@ -155,12 +70,14 @@ class Sharded(Objective):
 
     def __init__(self, cluster: Cluster, parts: list[Any], *, mu: float | None = None) -> None:
         self.cluster, self.parts, self.mu = cluster, parts, mu
-        facts: Facts = cluster.sum("shapes", _facts, parts)
+        facts: Facts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
         self.order, self.sees = facts.order, facts.sees
         self.quadratic = facts.quadratic and mu is None
         self.constant = facts.constant if mu is None else 0.0
         self.dense_numbers, self._growth = facts.dense_numbers, facts.growth
         self.whole = self.order <= DENSE
+        numbers = facts.sparse_numbers
+        self.near = mu is None and numbers is not None and numbers <= NEAR
         self._join = total if mu is None else partial(soft, mu=mu)
 
     # --- points --------------------------------------------------------------------------
@@ -191,18 +108,21 @@ class Sharded(Objective):
                 lambda: told.first,
                 errors=lambda: np.zeros(self.order) + told.slack,
             )
+        dense: Callable[[], Array] = partial(self._over, image, "gradient", tasks.dense)
+        if self.near:
+            dense = partial(self._entries, image)
         return SymmetricOperator(
             self.order,
             lambda V: self._product(image, V),
-            lambda: self._over(image, "gradient", _dense),
+            dense,
             lambda: self._form(image),
-            lambda: self._over(image, "rounding", _slack),
+            lambda: self._over(image, "rounding", tasks.slack),
         )
 
     def _told(self, image: ShardImage) -> Terms:
         if image.told is None:
             image.told = self.cluster.sum(
-                "gradient", _look, self.parts, *self._sides(image), self.whole, join=self._join
+                "gradient", tasks.look, self.parts, *self._sides(image), self.whole, join=self._join
             )
         return image.told
 
@@ -213,34 +133,53 @@ class Sharded(Objective):
     # --- products ------------------------------------------------------------------------
 
     def _product(self, image: ShardImage, V: Array) -> Array:
-        return self._over(image, "product", _times, self.cluster.shared("vectors", V))
+        if self.near:
+            return self._at_home(image) @ V
+        return self._over(image, "product", tasks.times, self.cluster.shared("vectors", V))
+
+    def _at_home(self, image: ShardImage) -> Parts:
+        """The gradient by its entries, for the many products of a Krylov method."""
+        if image.entries is None:
+            image.entries = tasks.entries_of(self._form(image))
+        assert image.entries is not None
+        return image.entries
+
+    def _entries(self, image: ShardImage) -> Array:
+        found = self._at_home(image)
+        return np.asarray(found.sparse.toarray() + found.scale * np.eye(self.order))
+
+    def _gradients(self, image: ShardImage) -> list[Any]:
+        """Those of the parts, kept on the workers."""
+        if not image.gradients:
+            X, Y = self._sides(image)
+            nodes = self.cluster.each("gradient", tasks.kept_gradient, self.parts, X, Y)
+            image.gradients = self.cluster.keep(nodes)
+        return image.gradients
 
     def _over(self, image: ShardImage, name: str, function: Any, *arguments: Any) -> Any:
         """A round over the gradients of the parts; those of a soft maximum with their shares."""
-        if not image.gradients:
-            X, Y = self._sides(image)
-            nodes = self.cluster.each("gradient", _gradient, self.parts, X, Y)
-            image.gradients = self.cluster.keep(nodes)
         whole = None if self.mu is None else self._told(image).value
-        return self.cluster.sum(name, function, image.gradients, whole, self.mu, *arguments)
+        return self.cluster.sum(name, function, self._gradients(image), whole, self.mu, *arguments)
 
     def _form(self, image: ShardImage) -> Any:
         if self.mu is not None:
             return None
-        self._over(image, "rounding", _slack)  # the gradients are there after it
-        return joined_form(
-            self.order, self.cluster.gather(self.cluster.each("form", _form, image.gradients))
-        )
+        if image.form is None:
+            forms = self.cluster.gather(
+                self.cluster.each("form", tasks.form, self._gradients(image))
+            )
+            image.form = joined_form(self.order, forms)
+        return image.form
 
     def hessian_factor(self, image: ShardImage) -> Callable[[Array], Array]:
         X = self.cluster.shared("factor", image.X)
-        bends = self.cluster.keep(self.cluster.each("hessian", _bend, self.parts, X))
+        bends = self.cluster.keep(self.cluster.each("hessian", tasks.bend, self.parts, X))
         join = total_bent if self.mu is None else partial(soft_bent, mu=self.mu)
 
         def product(D: Array) -> Array:
             D = np.ascontiguousarray(D)
             shared = self.cluster.shared("direction", D)
-            bent: Bent = self.cluster.sum("curvature", _bent, bends, shared, join=join)
+            bent: Bent = self.cluster.sum("curvature", tasks.bent, bends, shared, join=join)
             return bent.product
 
         return product
@@ -253,17 +192,17 @@ class Sharded(Objective):
             empty = [image.factor[:, :0]]
             return self.image(np.hstack([root * factor for root, factor in kept] or empty))
 
-        return Blend(self._restricted(_blend, image.factor, other.factor, size=2), take)
+        return Blend(self._restricted(tasks.blend, image.factor, other.factor, size=2), take)
 
     def line(self, image: ShardImage, direction: Array) -> Line:
         def take(mu: float) -> ShardImage:
             return self.image(np.ascontiguousarray(image.factor + mu * direction))
 
-        return Line(self._restricted(_line, image.factor, direction, size=3), take)
+        return Line(self._restricted(tasks.line, image.factor, direction, size=3), take)
 
     def subspace(self, W: Array) -> Restriction:
         k = W.shape[1]
-        return self._restricted(_subspace, W, size=k * (k + 1) // 2)
+        return self._restricted(tasks.subspace, W, size=k * (k + 1) // 2)
 
     def subspace_cost(self, columns: int) -> int:
         """As at home for one shard: they are spread over the workers."""
@@ -275,7 +214,7 @@ class Sharded(Objective):
         made = self.cluster.each("restriction", make, self.parts, *shared)
         if self.quadratic:
             zero: Array = np.zeros(size)
-            at = self.cluster.sum("restriction", _restriction, made, zero, join=self._join)
+            at = self.cluster.sum("restriction", tasks.at_theta, made, zero, join=self._join)
             return QuadraticRestriction(0.5 * at.second, 0.5 * at.first, at.value)
         return RemoteRestriction(self.cluster, self.cluster.keep(made), self._join)
 
@@ -290,7 +229,7 @@ class Sharded(Objective):
 
         def at(shrink: float) -> float:
             sides = self._sides(image)
-            found: float = self.cluster.sum("bound", _support, self.parts, *sides, shrink)
+            found: float = self.cluster.sum("bound", tasks.support_at, self.parts, *sides, shrink)
             return found
 
         return Support(self._told(image).support, self._growth.slope, at)
@@ -302,7 +241,7 @@ class Sharded(Objective):
     def recession(self, image: ShardImage) -> tuple[float, float]:
         if self.mu is not None:
             return np.inf, 0.0
-        slope, unsure = self.cluster.sum("ray", _recession, self.parts, *self._sides(image))
+        slope, unsure = self.cluster.sum("ray", tasks.recession, self.parts, *self._sides(image))
         return float(slope), float(unsure)
 
     # --- dense matrices, for reference solvers -------------------------------------------
@@ -315,8 +254,16 @@ class Sharded(Objective):
 
     def _at_matrix(self, M: Array) -> Terms:
         shared = self.cluster.shared("matrix", M)
-        told: Terms = self.cluster.sum("gradient", _at, self.parts, shared, join=self._join)
+        told: Terms = self.cluster.sum(
+            "gradient", tasks.at_matrix, self.parts, shared, join=self._join
+        )
         return told
+
+
+def there(cluster: Cluster, parts: list[Any]) -> list[Any]:
+    """The parts that are any: a shard that adds nothing has None in its place."""
+    some = cluster.gather(cluster.each("count", tasks.is_there, parts))
+    return [part for part, is_there in zip(parts, some, strict=True) if is_there]
 
 
 class RemoteRestriction:
@@ -342,96 +289,6 @@ class RemoteRestriction:
     def _at(self, theta: Array) -> Terms:
         theta = np.asarray(theta, dtype=float)
         if self._seen[0] != theta.tobytes():
-            told = self.cluster.sum("restriction", _restriction, self.made, theta, join=self.join)
+            told = self.cluster.sum("restriction", tasks.at_theta, self.made, theta, join=self.join)
             self._seen = theta.tobytes(), told
         return self._seen[1]
-
-
-# --- what tasks do -----------------------------------------------------------------------
-
-
-def _facts(part: Objective) -> Facts:
-    growth = part.growth()
-    return Facts(
-        part.order, part.quadratic, part.sees, part.constant, growth, part.dense_numbers
-    )  # fmt: skip
-
-
-def _image(part: Objective, X: Array, Y: Array | None) -> Any:
-    return part.image(X) if Y is None else part.pair_image(X, Y)
-
-
-def _look(part: Objective, X: Array, Y: Array | None, whole: bool) -> Terms:
-    image = _image(part, X, Y)
-    gradient = part.gradient(image)
-    support = part.support(image)
-    below = -np.inf if support is None else support.value
-    value, rounding = part.value(image), part.rounding(image)
-    if whole:
-        return Terms(value, gradient.dense(), None, rounding, gradient.slack(), below)
-    slope = 0.5 * part.gradient_factor(image) if Y is None else X[:, :0]
-    return Terms(value, slope, None, rounding, 0.0, below)
-
-
-def _gradient(part: Objective, X: Array, Y: Array | None) -> tuple[float, SymmetricOperator]:
-    image = _image(part, X, Y)
-    return part.value(image), part.gradient(image)
-
-
-def _share(value: float, whole: float | None, mu: float | None) -> float:
-    return 1.0 if whole is None or mu is None else float(np.exp((value - whole) / mu))
-
-
-def _times(kept: tuple[float, Any], whole: Any, mu: Any, V: Array) -> Array:
-    return _share(kept[0], whole, mu) * (kept[1] @ V)
-
-
-def _dense(kept: tuple[float, Any], whole: Any, mu: Any) -> Array:
-    return _share(kept[0], whole, mu) * kept[1].dense()
-
-
-def _slack(kept: tuple[float, Any], whole: Any, mu: Any) -> Array:
-    return _share(kept[0], whole, mu) * kept[1].slack()
-
-
-def _form(kept: tuple[float, Any]) -> Any:
-    return kept[1].form()
-
-
-def _bend(part: Objective, L: Array) -> tuple[float, Array, Any]:
-    image = part.image(L)
-    return part.value(image), part.gradient_factor(image), part.hessian_factor(image)
-
-
-def _bent(kept: tuple[float, Array, Any], D: Array) -> Bent:
-    value, slope, product = kept
-    return Bent(value, slope, float(np.sum(slope * D)), product(D))
-
-
-def _blend(part: Objective, L: Array, V: Array) -> Restriction:
-    return part.blend(part.image(L), part.image(V)).restriction
-
-
-def _line(part: Objective, L: Array, D: Array) -> Restriction:
-    return part.line(part.image(L), D).restriction
-
-
-def _subspace(part: Objective, W: Array) -> Restriction:
-    return part.subspace(W)
-
-
-def _restriction(made: Restriction, theta: Array) -> Terms:
-    return Terms(made.value(theta), made.gradient(theta), made.hessian(theta))
-
-
-def _support(part: Objective, X: Array, Y: Array | None, shrink: float) -> float:
-    support = part.support(_image(part, X, Y))
-    return float(support.value if shrink == 1.0 else support.shrunk(shrink))
-
-
-def _recession(part: Objective, X: Array, Y: Array | None) -> Array:
-    return np.array(part.recession(_image(part, X, Y)))
-
-
-def _at(part: Objective, M: Array) -> Terms:
-    return Terms(part.value_dense(M), part.gradient_dense(M))

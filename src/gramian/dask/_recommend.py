@@ -1,9 +1,9 @@
-"""NuclearCompletion and MMMF of ratings on a cluster."""
+"""What completions of ratings on a cluster share: choosing λ, solving, ids and factors."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from abc import ABC, abstractmethod
 from typing import Any
 
 import dask.array as da
@@ -12,28 +12,18 @@ import pandas as pd
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
-from gramian import completion as home
 from gramian._random import generator
-from gramian.certificate import relative
-from gramian.completion import _quick as quick
 from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, balanced, powers
-from gramian.completion._path import Path, falling
-from gramian.completion.mmmf import GUESS as MARGIN
-from gramian.completion.mmmf import MOST_LEVELS
-from gramian.completion.nuclear_completion import GUESS
-from gramian.dask._base import OnCluster, bar_for
+from gramian.completion._path import falling
+from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
-from gramian.dask._completion import Completed, Model, ShardedHalves
-from gramian.dask._objective import Sharded
-from gramian.dask._ratings import Block, Rated, store
-from gramian.dask._recovery import Progress
+from gramian.dask._ratings import Rated
+from gramian.dask._store import store
 from gramian.fitting import AUTO, settle
-from gramian.objectives import Composite
+from gramian.persistence import Kept
 from gramian.problem import Problem
-from gramian.problems.completion import mmmf
 from gramian.solvers import minimize
 from gramian.solvers.auto import WIDE
-from gramian.solvers.quick import Quick
 from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
@@ -42,7 +32,7 @@ KNOWN = 20_000_000
 """Ratings that come home with the model, so that `recommend` leaves them out: 0.25 GB."""
 
 
-class OfRatings(OnCluster):
+class OfRatings(OnCluster, Kept, ABC):
     """What completions on a cluster share: reading ratings, choosing λ, ids and factors."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
@@ -58,8 +48,11 @@ class OfRatings(OnCluster):
         """
         model: Any = self
         model._check_parameters()
+        refuse_device(model)
         seed = int(generator(model.random_state).integers(2**31))
-        rated = store(Cluster(), X, duplicates=model.duplicates, weights=sample_weight, seed=seed)
+        cluster, given = Cluster(), {"duplicates": model.duplicates, "weights": sample_weight}
+        with cluster.in_time("the ratings of the cluster"):
+            rated = store(cluster, X, seed=seed, **given)
         model.columns_ = rated.columns
         model.__dict__.pop("path_", None)
         if sum(rated.shape) <= WIDE:
@@ -163,301 +156,21 @@ class OfRatings(OnCluster):
         model.row_biases_, model.col_biases_ = np.zeros(m), np.zeros(rated.shape[1])
         return L
 
+    @abstractmethod
     def _of(self, rated: Rated, lam: float, *, train: bool = False, like: Any = None) -> Problem:
         """The problem for one λ."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _guess_on(self, rated: Rated, train: bool) -> float:
         """A λ of the right size."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
         """The error of the entries held out."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _unpack_on(self, rated: Rated, problem: Problem, factor: Array) -> None:
         """Set factors and offsets."""
-        raise NotImplementedError
-
-
-class NuclearCompletion(OfRatings, home.NuclearCompletion):
-    """`gramian.completion.NuclearCompletion` of ratings on a cluster, in blocks.
-
-    Ratings are stored twice, by blocks of users and of items; sweeps, offsets, the path of λ and
-    the certificate run over them by tasks. The driver holds the factors.
-    """
-
-    def _of(self, rated: Rated, lam: float, *, train: bool = False, like: Any = None) -> Problem:
-        if like is not None:
-            return replace(like, objective=like.objective.trace_weighted(lam))
-        rows, cols = self._scales_of(rated, train)
-        mean = 0.0
-        if self.biases:
-            mean = _mean_of(rated, train)
-        if not train:
-            self.mean_ = mean
-        ridge = float(self.bias_ridge) if self.biases else None
-        return Problem(
-            Completed(rated, Model(mean, ridge, rows, cols, train), lam),
-            name="nuclear_completion",
-            formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
-            variable="[P U; Uᵀ Q]",
-        )
-
-    def _solved_on(self, rated: Rated) -> Problem:
-        plain = self.tol == "auto" and self.solver == "auto" and self.max_iter is None
-        flat = self.biases and rated.span[0] == rated.span[1]
-        if not plain or flat or rated.size < quick.LEAST:
-            return super()._solved_on(rated)
-        self._set_bounds(np.array(rated.span))
-        return self._settled(rated)
-
-    def _settled(self, rated: Rated) -> Problem:
-        """Sweeps until the error of the ratings held out has stopped moving, as `quick` at home."""
-        started = time.perf_counter()
-        limit = np.inf if self.time_limit is None else float(self.time_limit)
-        progress = Progress({"order": sum(rated.shape), "ratings": rated.size, "lam": self.lam})
-        bar = bar_for(self, rated.cluster, "completion by auto", seconds=limit)
-        sweeps = Quick(generator(self.random_state), started + limit, started, watch=bar)
-        try:
-            state = self._swept(rated, sweeps, progress, limit)
-            whole = self._of(rated, self.lam_)
-            objective: Any = whole.objective
-            halves = objective.halves(np.float32)
-            sweeps.sweep(halves, state, quick.LAST)
-            self.result_ = sweeps.result(whole, halves.factor(state))
-        finally:
-            if bar is not None:
-                bar.close()
-        return whole
-
-    def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Array:
-        """A state whose error on what is held out does not move any more."""
-        stored = progress.stored()
-        guess = self._guess_on(rated, True) if stored is None else float(stored["lam"])
-        objective: Any = self._of(rated, guess, train=True).objective
-        halves = objective.halves(np.float32)
-        size = quick.SHARE * rated.size / sum(rated.shape)
-        most = int(np.clip(size, quick.FEWEST, quick.RANK))
-        most = min(self.rank or most, *rated.shape)
-        if stored is not None:
-            state, self.lam_ = np.array(stored["state"]), float(stored["lam"])
-            if stored["path"] is not None:
-                self.path_ = Path(*(np.asarray(part) for part in stored["path"]))
-        else:
-            first = min(quick.PATH_RANK, most)
-            until = sweeps.started + quick.PATH_SHARE * limit
-            state = self._path_on(objective, halves, sweeps, first, until)
-            state = sweeps.widened(state, most)
-        of_lam = replace(halves, lam=self.lam_)
-        told = getattr(self, "path_", None)
-        path = None if told is None else [told.lams, told.rmse]
-
-        def error_of(state: Array) -> float:
-            progress.keep(lam=self.lam_, path=path, state=state)
-            return _rmse(objective, state, self.bounds_)
-
-        progress.keep(now=True, lam=self.lam_, path=path, state=state)
-        sweeps.until_still(of_lam, state, error_of)
-        progress.keep(now=True, lam=self.lam_, path=path, state=state)
-        return state
-
-    def _path_on(
-        self, objective: Completed, halves: ShardedHalves, sweeps: Quick, rank: int, until: float
-    ) -> Array:
-        """λ by the error held out, where it is to be chosen, and the state that had the least."""
-        state = halves.scattered(sweeps.rng, rank)
-        if self.lam != "auto":
-            self.lam_ = float(self.lam)
-            sweeps.sweep(replace(halves, lam=self.lam_), state, quick.FIRST)
-            return state
-        best: tuple[float, Array] = (np.inf, state)
-
-        def error_at(lam: float) -> float:
-            nonlocal best
-            count = quick.NEXT if len(sweeps.history) else quick.FIRST
-            sweeps.sweep(replace(halves, lam=lam), state, count)
-            error = _rmse(objective, state, self.bounds_)
-            if error < best[0]:
-                best = error, state.copy()
-            return error
-
-        self.path_ = falling(
-            halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until
-        )
-        self.lam_ = self.path_.best
-        return best[1]
-
-    def _guess_on(self, rated: Rated, train: bool) -> float:
-        """λ for noise of the size of the entries beside their offsets, as at home."""
-        rows, cols = rated.counts(train)
-        ridge = float(self.bias_ridge) if self.biases else None
-        rows_scale, cols_scale = (np.ones(size) for size in rated.shape)
-        plain = Completed(rated, Model(0.0, ridge, rows_scale, cols_scale, train), 1.0)
-        count = float(np.sum(rows))
-        size = float(np.sqrt(plain.spread(cols, self.bias_ridge) / count)) or 1.0
-        users, items = (int(np.sum(side > 0)) for side in (rows, cols))
-        return GUESS * size * float(np.sqrt(count / users) + np.sqrt(count / items))
-
-    def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
-        objective: Any = problem.objective
-        return _rmse(objective, objective.halves().state(factor), self.bounds_)
-
-    def _unpack_on(self, rated: Rated, problem: Problem, factor: Array) -> None:
-        L = self._factors(rated, factor)
-        objective: Any = problem.objective
-        if self.biases:
-            image = objective.image(L)
-            self.row_biases_ = objective.row_offsets(image)
-            self.col_biases_ = image.offsets
-
-
-class MMMF(OfRatings, home.MMMF):
-    """`gramian.completion.MMMF` of ratings on a cluster; thresholds of more than two levels fixed.
-
-    Learned thresholds couple all ratings of a level: pass thresholds="fixed" for more than two.
-    """
-
-    def _look_at(self, ratings: Any) -> None:
-        self._take_levels(np.unique(ratings.values))
-
-    def _take_levels(self, levels: Array) -> None:
-        self.classes_ = levels
-        K = self.classes_.size
-        if not 1 < K <= MOST_LEVELS:
-            raise ValueError(
-                f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have more or fewer "
-                "different values: NuclearCompletion predicts numbers"
-            )
-
-    def _prepare(self, rated: Rated) -> None:
-        self._take_levels(rated.levels(MOST_LEVELS))
-        if self._learned:
-            raise ValueError(
-                'thresholds="learned" couples all ratings, which is done at home only: pass '
-                'thresholds="fixed"'
-            )
-        self.mean_ = 0.0
-        self._row_offsets, self._col_offsets = np.zeros(rated.shape[0]), np.zeros(rated.shape[1])
-
-    def _offsets_on(self, rated: Rated, train: bool) -> None:
-        """The offsets of the levels by least squares, beside which the signs are told."""
-        if not self.biases:
-            return
-        rows, cols = (np.ones(size) for size in rated.shape)
-        model = Model(0.0, float(self.bias_ridge), rows, cols, train, self.classes_)
-        count, total = Completed(rated, model, 1.0).scores()
-        self.mean_ = float(total / count)
-        objective = Completed(rated, replace(model, mean=self.mean_), 1.0)
-        image = objective.image(np.zeros((objective.order, 0)))
-        self._row_offsets = objective.row_offsets(image)
-        assert image.offsets is not None
-        self._col_offsets = image.offsets
-
-    def _of(self, rated: Rated, lam: float, *, train: bool = False, like: Any = None) -> Problem:
-        if like is None:
-            self._offsets_on(rated, train)
-        rows, cols = self._scales_of(rated, train)
-        cluster, users = rated.cluster, rated.users
-        facts = {
-            "mean": self.mean_, "mu": self.mu, "classes": self.classes_,
-            "thresholds": self._midway(), "row_offsets": self._row_offsets,
-            "col_offsets": self._col_offsets, "rows": rows, "cols": cols, "train": train,
-        }  # fmt: skip
-        shared = cluster.shared("model", facts)
-        share = lam / len(users.blocks)
-        parts = cluster.keep(
-            cluster.each(
-                "signs",
-                _signs,
-                users.blocks,
-                shared,
-                users.ends(),
-                users.ranges(rated.items),
-                share,
-            )
-        )
-        objective = Sharded(cluster, parts)
-        objective.wide = True
-        return Problem(
-            objective,
-            name="mmmf",
-            formula="Σ h_μ(m − Y_ij X_ij) + λ ‖A^½XB^½‖_*",
-            variable="[P X; Xᵀ Q]",
-        )
-
-    def _guess_on(self, rated: Rated, train: bool) -> float:
-        rows, cols = rated.counts(train)
-        m, n = (int(np.sum(side > 0)) for side in (rows, cols))
-        size = float(np.sum(rows)) * (self.classes_.size - 1.0)
-        return MARGIN * float(np.sqrt(size / m) + np.sqrt(size / n))
-
-    def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
-        rows, cols = self._scales_of(rated, True)
-        model = Model(self.mean_, None, rows, cols, True, self.classes_)
-        offsets = np.concatenate([self._row_offsets, self._col_offsets])
-        state = np.column_stack([factor, offsets])
-        count, off = Completed(rated, model, 1.0).errors(state, None)
-        return float(off / max(count, 1.0))
-
-    def _unpack_on(self, rated: Rated, problem: Problem, factor: Array) -> None:
-        self._factors(rated, factor)
-        self.row_biases_, self.col_biases_ = self._row_offsets, self._col_offsets
-        self.thresholds_ = self._midway()
-        objective: Any = problem.objective
-        L = rated.cluster.shared("factor", factor)
-        value = float(rated.cluster.sum("hinge", _sharp, objective.parts, L))
-        self.hinge_gap_ = relative(value - self.certificate_.lower_bound, value)
-
-
-def _mean_of(rated: Rated, train: bool) -> float:
-    if not train:
-        return rated.mean
-    total, weight = rated.cluster.sum("mean", _train_mean, rated.users.blocks)
-    return float(total / weight)
-
-
-def _rmse(objective: Completed, state: Array, bounds: Any) -> float:
-    count, square = objective.errors(state, bounds)
-    return float(np.sqrt(square / max(count, 1.0)))
-
-
-# --- what tasks do -----------------------------------------------------------------------
-
-
-def _train_mean(block: Block) -> Array:
-    part = block.part(True)
-    omega = np.ones(part.values.size) if part.weights is None else part.weights
-    return np.array([omega @ part.values.astype(float), omega.sum()])
-
-
-def _signs(
-    block: Block, facts: dict[str, Any], ends: list[int], reached: list[list[int]], lam: float
-) -> Composite:
-    """Σ h_μ(m_e − Y_e X_e) over the ratings of a block, and its share of λ/2 tr M."""
-    block = block.part(facts["train"])
-    items = np.concatenate([np.arange(a, b) for a, b in reached])
-    rows, cols = block.row_of() + ends[0], items[block.neighbour]
-    places = np.searchsorted(facts["classes"], block.values)
-    thresholds = facts["thresholds"]
-    offset = facts["mean"] + facts["row_offsets"][rows] + facts["col_offsets"][cols]
-    signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
-    margins = 1.0 - signs * (offset[:, None] - thresholds)
-    repeat = thresholds.size
-    objective = mmmf(
-        np.repeat(rows, repeat), np.repeat(cols, repeat), signs.ravel(),
-        (facts["rows"].size, facts["cols"].size), lam, margin=margins.ravel(), mu=facts["mu"],
-        row_scale=facts["rows"], col_scale=facts["cols"],
-        weights=None if block.weights is None else np.repeat(block.weights, repeat),
-    ).objective  # fmt: skip
-    assert isinstance(objective, Composite)
-    return objective
-
-
-def _sharp(part: Any, L: Array) -> float:
-    """The hinge itself in the place of the smoothed one."""
-    image = part.image(L)
-    return float(part.loss.smoothed(1e-12).value(image.z) + image.linear)
 
 
 def _predicted(frame: Any, model: Any) -> Any:

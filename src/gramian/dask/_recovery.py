@@ -87,9 +87,18 @@ class Progress:
         found: dict[str, Any] = storage.read(self.path, "checkpoint")
         if found.get("mark") != self.mark:
             raise StoredFileError(
-                f"checkpoint {self.path} is of another fit: remove it or name another folder"
+                f"checkpoint {self.path} is of another fit ({self._apart(found)}): remove it or "
+                "name another folder"
             )
         return found
+
+    def _apart(self, found: dict[str, Any]) -> str:
+        """What this fit and that of the checkpoint differ in."""
+        kept = found.get("mark")
+        kept = kept if isinstance(kept, dict) else {}
+        differ = [name for name, value in self.mark.items() if kept.get(name) != value]
+        told = {"mark": "ratings", "weight": "weights", "seed": "random_state"}
+        return "other " + ", ".join(dict.fromkeys(told.get(name, name) for name in differ))
 
     def keep(self, *, now: bool = False, **content: Any) -> None:
         """Write where the fit is, when the last time was long enough ago."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.backends.arrays import HOST, Place, norm
+from gramian.backends.arrays import HOST, Place, norm, recorded
 from gramian.eigen._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]
@@ -63,6 +63,7 @@ class CountedOperator:
         self.dtype = np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
         self.products = 0
         self._operator = operator
+        self._recorded = recorded(operator.__matmul__, self.place)
 
     @property
     def precision(self) -> float:
@@ -84,6 +85,10 @@ class CountedOperator:
         return image
 
     def _there(self, vectors: Array) -> Array:
+        """On a device; of single vectors a basis checks that its numbers are finite."""
+        if vectors.ndim == 1:
+            quick: Array = self._recorded(vectors)
+            return quick
         image: Array = self._operator @ vectors
         if not bool(self.place.xp.all(self.place.xp.isfinite(image))):
             raise FloatingPointError("the operator returned NaN or infinite values")

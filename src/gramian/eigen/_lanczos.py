@@ -1,10 +1,12 @@
 """The Lanczos recurrence with full reorthogonalisation, for short bases."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from gramian.backends.arrays import beside, norm, zeros
+from gramian.backends.arrays import beside, norm, numbers, zeros
 
 Array = NDArray[np.float64]
 
@@ -58,7 +60,10 @@ class LanczosBasis:
         coefficients = known @ image
         rest = image - coefficients @ known
         rest -= (known @ rest) @ known
-        alpha, beta = float(coefficients[-1]), norm(rest)
+        alpha, square = numbers(coefficients[-1], rest @ rest)
+        if not math.isfinite(alpha + square):
+            raise FloatingPointError("the operator returned NaN or infinite values")
+        beta = math.sqrt(square)
         self._scale = max(self._scale, abs(alpha), beta)
         self.alphas.append(alpha)
         if beta <= self._precision * self._scale:

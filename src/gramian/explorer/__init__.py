@@ -1,10 +1,12 @@
-"""A page to work on: points in a browser, links drawn with the mouse, clusters that follow.
+"""Pages to work on: links drawn, samples named or items rated with the mouse, and what follows.
 
 It is served from this machine to this machine only, under an address that nobody can guess.
 """
 
+from gramian.explorer.naming import MetricSession
+from gramian.explorer.rating import RatingSession
 from gramian.explorer.serve import explore
 from gramian.explorer.server import Page
 from gramian.explorer.session import Session
 
-__all__ = ["Page", "Session", "explore"]
+__all__ = ["MetricSession", "Page", "RatingSession", "Session", "explore"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import secrets
 import tempfile
@@ -16,8 +14,6 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from gramian.explorer.session import Session
-
 MOST = 10_000
 """Bytes of a request."""
 
@@ -27,8 +23,21 @@ POLICY = (
 )
 
 
+KINDS = {"csv": "text/csv; charset=utf-8", "gramian": "application/octet-stream"}
+"""How files that can be kept are sent, by their endings."""
+
+
 class Page:
     """A session behind an address of this machine.
+
+    Parameters
+    ----------
+    session : Session, MetricSession or RatingSession
+    title : str
+    before : fitted pipeline, optional
+        What samples went through before the session: saved in front of its model.
+    port : int
+        0 takes one that is free.
 
     Attributes
     ----------
@@ -38,13 +47,13 @@ class Page:
 
     def __init__(
         self,
-        session: Session,
+        session: Any,
         *,
         title: str = "samples",
-        save: Callable[[Path], None] | None = None,
+        before: Any = None,
         port: int = 0,
     ) -> None:
-        self.session, self.title, self.save = session, title, save
+        self.session, self.title, self.before = session, title, before
         self.token = secrets.token_urlsafe(24)
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self._server.daemon_threads = True
@@ -88,61 +97,25 @@ class Page:
 
     def shown(self) -> bytes:
         """The page itself, with what does not change."""
-        session = self.session
-        names = session.names or [f"sample {k}" for k in range(session.size)]
-        fixed = {
-            "title": self.title,
-            "clusters": session.n_clusters,
-            "places": session.places.round(4).tolist(),
-            "names": names,
-        }
-        text = files("gramian.explorer").joinpath("page.html").read_text(encoding="utf-8")
+        fixed = {"title": self.title, **self.session.fixed()}
+        text = files("gramian.explorer").joinpath(self.session.template).read_text("utf-8")
         data = json.dumps(fixed).replace("<", "\\u003c")
         return text.replace("/*FIXED*/null", data).encode()
 
     def change(self, action: str, given: dict[str, Any]) -> dict[str, Any]:
         """Do what is asked and tell the state after it."""
-        session = self.session
-        if action == "link":
-            session.add(given.get("i"), given.get("j"), str(given.get("kind")))  # type: ignore[arg-type]
-        elif action == "mark":
-            session.mark(given.get("i"), str(given.get("name", "")))  # type: ignore[arg-type]
-        elif action == "undo":
-            session.undo()
-        else:
-            raise ValueError(f"there is nothing called {action!r} to do")
-        return session.state()
+        self.session.change(action, given)
+        return self.session.state()
 
     def download(self, name: str) -> bytes:
         """A file to keep."""
-        session = self.session
-        if name == "links.csv":
-            return _table(["i", "j", "kind"], [[k.i, k.j, k.kind] for k in session.links])
-        if name == "clusters.csv":
-            names = session.names or [str(k) for k in range(session.size)]
-            rows = zip(names, session.called(), strict=True)
-            return _table(["sample", "cluster"], [list(row) for row in rows])
-        if session.fitted is None:
-            raise ValueError("there is no model yet: link two points that belong apart")
+        found = self.session.download(name)
+        if found is not None:
+            return found
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.gramian"
-            (self.save or session.fitted.save)(path)
+            path = Path(folder) / name
+            self.session.save(path, self.before)
             return path.read_bytes()
-
-
-def _table(columns: list[str], rows: list[list[Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue().encode()
-
-
-DOWNLOADS = {
-    "links.csv": "text/csv; charset=utf-8",
-    "clusters.csv": "text/csv; charset=utf-8",
-    "model.gramian": "application/octet-stream",
-}
 
 
 def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
@@ -164,14 +137,15 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             elif place == "version":
                 self._json(HTTPStatus.OK, {"version": page.session.version})
             elif place == "question":
-                self._told(lambda: dict(zip("ij", page.session.question(), strict=True)))
-            elif place in DOWNLOADS:
+                self._told(page.session.question)
+            elif place in page.session.files:
                 try:
                     content = page.download(place)
                 except ValueError as refusal:
                     self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
                     return
-                self._answer(HTTPStatus.OK, DOWNLOADS[place], content, place)
+                kind = KINDS[place.rpartition(".")[2]]
+                self._answer(HTTPStatus.OK, kind, content, place)
             else:
                 self._json(HTTPStatus.NOT_FOUND, {"error": "not found"})
 

@@ -6,19 +6,22 @@ import copy
 import time
 import warnings
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
 from gramian import clock
+from gramian.explorer.tables import sample_number, table, unit_square
 from gramian.graph import smoothest
 from gramian.kernel import NPKL
 from gramian.kernel._links import gather
-from gramian.plotting import flat
+from gramian.persistence import save
 from gramian.report.families import two_directions
 
 Array = NDArray[np.floating]
@@ -79,6 +82,9 @@ class Session:
     seconds: float = 0.0
     """What the last change took."""
 
+    template = "page.html"
+    files = ("links.csv", "clusters.csv", "model.gramian")
+
     def __post_init__(self) -> None:
         if self.n_clusters < 2:
             raise ValueError(f"n_clusters must be 2 or more, got {self.n_clusters}")
@@ -90,7 +96,7 @@ class Session:
         laplacian = self._blank._laplacian(X)
         self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
         self.size = X.shape[0]
-        self.places = _unit(two_directions(X))
+        self.places = unit_square(two_directions(X))
         self._waves = smoothest(laplacian, self.n_clusters, constant=True)[1]
         means = KMeans(self.n_clusters, n_init=10, random_state=0)
         with warnings.catch_warnings():
@@ -110,7 +116,7 @@ class Session:
     def mark(self, i: int, name: str) -> None:
         """Call a sample by the name of its cluster: links to the first sample of every name."""
         with self.lock:
-            i, name = self._sample(i), str(name).strip()
+            i, name = sample_number(i, self.size), str(name).strip()
             if not name:
                 raise ValueError("a name must have letters")
             if i in self.marks:
@@ -133,6 +139,17 @@ class Session:
             self.links, self.marks = last.links, last.marks
             self.fitted, self.labels = last.model, last.labels
             self.version += 1
+
+    def change(self, action: str, given: dict[str, Any]) -> None:
+        """What a page asks for."""
+        if action == "link":
+            self.add(given.get("i"), given.get("j"), str(given.get("kind")))  # type: ignore[arg-type]
+        elif action == "mark":
+            self.mark(given.get("i"), str(given.get("name", "")))  # type: ignore[arg-type]
+        elif action == "undo":
+            self.undo()
+        else:
+            raise ValueError(f"there is nothing called {action!r} to do")
 
     def _extend(self, new: list[Link], marks: dict[int, str]) -> None:
         started = time.perf_counter()
@@ -174,7 +191,7 @@ class Session:
                 raise ValueError(f"samples {pair[0]} and {pair[1]} are together and apart")
 
     def _link(self, i: int, j: int, kind: str) -> Link:
-        i, j = self._sample(i), self._sample(j)
+        i, j = (sample_number(k, self.size) for k in (i, j))
         if kind not in (MUST, CANNOT):
             raise ValueError(f"a link is {MUST!r} or {CANNOT!r}, not {kind!r}")
         if i == j:
@@ -186,15 +203,19 @@ class Session:
         graph = self.graph_labels
         return Link(i, j, kind, foreseen, bool((graph[i] == graph[j]) == together))
 
-    def _sample(self, k: Any) -> int:
-        if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < self.size:
-            raise ValueError(f"there is no sample {k!r}: they are 0 to {self.size - 1}")
-        return k
-
     # --- what is told ------------------------------------------------------------------
 
+    def fixed(self) -> dict[str, Any]:
+        """What a page shows that does not change."""
+        return {
+            "kind": "cluster",
+            "clusters": self.n_clusters,
+            "places": self.places.round(4).tolist(),
+            "names": self.names or [f"sample {k}" for k in range(self.size)],
+        }
+
     def state(self) -> dict[str, Any]:
-        """Everything that a page shows, in plain values."""
+        """Everything else that a page shows, in plain values."""
         with self.lock:
             rows = self.places if self.fitted is None else self._learned()
             certificate = None if self.fitted is None else str(self.fitted.certificate_)
@@ -226,7 +247,25 @@ class Session:
             f"those of the graph alone have {plain} right."
         )
 
-    def question(self) -> tuple[int, int]:
+    def download(self, name: str) -> bytes | None:
+        """A table to keep; None for the model, which is saved by `save`."""
+        if name == "links.csv":
+            return table(["i", "j", "kind"], [[k.i, k.j, k.kind] for k in self.links])
+        if name == "clusters.csv":
+            names = self.names or [str(k) for k in range(self.size)]
+            return table(["sample", "cluster"], list(zip(names, self.called(), strict=True)))
+        return None
+
+    def save(self, path: Path, before: Any = None) -> None:
+        """Save the kernel, after the steps of a pipeline where there are any."""
+        if self.fitted is None:
+            raise ValueError("there is no model yet: link two points that belong apart")
+        if before is None:
+            self.fitted.save(path)
+        else:
+            save(Pipeline([*before.steps, ("kernel", self.fitted)]), path)
+
+    def question(self) -> dict[str, int]:
         """The least certain pair of a sample: whose kernel is nearest to one half."""
         with self.lock:
             rows = normalize(self._waves if self.fitted is None else self.fitted.kernel_factor_)
@@ -239,7 +278,7 @@ class Session:
                 raise ValueError("every pair is linked already")
             sure = np.abs(np.einsum("er,er->e", rows[i], rows[j]) - 0.5)
             best = int(sure.argmin())
-            return int(i[best]), int(j[best])
+            return {"i": int(i[best]), "j": int(j[best])}
 
     def called(self) -> list[str]:
         """The cluster of each sample, by the name that most of its marked samples have."""
@@ -255,13 +294,4 @@ class Session:
         return bool(same == (link.kind == MUST))
 
     def _learned(self) -> Array:
-        return _unit(two_directions(normalize(self.fitted.kernel_factor_)))
-
-
-def _unit(places: Array) -> Array:
-    """Places in a square of side 2 about 0, both directions alike."""
-    places = flat(np.asarray(places, dtype=float))
-    middle = (places.max(axis=0) + places.min(axis=0)) / 2
-    half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
-    unit: Array = (places - middle) / half
-    return unit
+        return unit_square(two_directions(normalize(self.fitted.kernel_factor_)))

@@ -9,16 +9,24 @@ from gramian.files._errors import FileError, TextColumnsError
 from gramian.files._header import Header, read_header
 from gramian.files._pairs import read_pairs
 from gramian.files._ratings import read_ratings
-from gramian.files._tables import DATE, Table, read_column, read_matrix, read_table
+from gramian.files._tables import (
+    Table,
+    looks_like,
+    place_of,
+    read_column,
+    read_matrix,
+    read_table,
+)
 from gramian.files._write import write_table
 
 __all__ = [
-    "DATE",
     "FileError",
     "Header",
     "Table",
     "TextColumnsError",
     "describe",
+    "looks_like",
+    "place_of",
     "read_column",
     "read_header",
     "read_matrix",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,24 +48,44 @@ class CellFrame:
 
 
 def excel_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
-    """The first sheet that has any cells, after a title where there is one."""
+    """The largest sheet, told where there are others, after a title where there is one."""
     claim(source.path, 20.0 * source.stored, f"{source.stored:,} bytes of cells", "write it as CSV")
     library = _frames.excel("reading Excel files")
     with parsing(source.path, "excel"):
         book = library.load_workbook(source.path, read_only=True, data_only=True)
         try:
-            sheets = (
-                [(n, list(row)) for n, row in enumerate(sheet.iter_rows(values_only=True), 1)]
+            sheets = {
+                sheet.title: _filled(
+                    [(n, list(row)) for n, row in enumerate(sheet.iter_rows(values_only=True), 1)]
+                )
                 for sheet in book.worksheets
-            )
-            found = next((rows for rows in map(_filled, sheets) if rows), [])
+            }
         finally:
             book.close()
+    found = _largest(source.path, {name: rows for name, rows in sheets.items() if rows})
     if not found:
         raise FileError(f"{source.path} has no cells in any sheet: is it the right file?")
     width = max(len(row) for _, row in found)
     table = [(n, [*row, *[None] * (width - len(row))]) for n, row in found]
     return _framed(source.path, table, expected, "row")
+
+
+def _largest(
+    path: NameOfFile, sheets: dict[str, list[tuple[int, list[Any]]]]
+) -> list[tuple[int, list[Any]]]:
+    """The sheet with the most cells: the first of them where several have as many."""
+    if not sheets:
+        return []
+    name = max(sheets, key=lambda name: len(sheets[name]) * len(sheets[name][0][1]))
+    others = [other for other in sheets if other != name]
+    if others:
+        told = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
+        warnings.warn(
+            f"{path}: the sheet {name!r} is read, the largest; {told} "
+            f"{'is' if len(others) == 1 else 'are'} not",
+            stacklevel=2,
+        )
+    return sheets[name]
 
 
 def _filled(rows: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:

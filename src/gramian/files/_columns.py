@@ -64,7 +64,9 @@ def _instead(frame: Frame, name: str) -> str:
     if not frame.headed:
         return f": it has no header, so give a number from 0 to {len(frame.names) - 1}"
     close = get_close_matches(name, frame.names, n=3)
-    meant = f"; did you mean {' or '.join(map(shown, close))}?" if close else ""
+    if not close:
+        close = [other for other in frame.names if other.lower() == name.lower()]
+    meant = f" (did you mean {' or '.join(map(shown, close))}?)" if close else ""
     return f"{meant}: it has {listed(frame.names)}"
 
 

@@ -30,7 +30,8 @@ class TextColumn:
     place: str
     """Where that is."""
     kind: str
-    """What it looks like: "names" (no two alike), "dates", "categories" or "text"."""
+    """What it looks like: "names" (no two alike), "dates", "categories", "numbers" (few of its
+    cells are none), "amounts" (each a number with a sign or a unit) or "text"."""
 
 
 class TextColumnsError(FileError):

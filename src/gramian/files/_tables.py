@@ -21,6 +21,7 @@ from gramian.files._columns import (
     find,
     joined,
     missing,
+    number_of,
     numbers,
     settled,
     strings,
@@ -39,7 +40,12 @@ from gramian.files._source import Source, locate
 FEW = 20
 """Distinct texts up to which they are categories; so many rows tell a column of names."""
 
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}[./]\d{1,2}[./]\d{4}")
+DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./])\d{1,2}\2\d{4}([T ]+\d.*)?")
+AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?")
+"""A number with a sign, a unit or marks of thousands."""
+
+FEW_TEXTS = 0.2
+"""The share of texts up to which a column is one of numbers."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,14 @@ def read_column(path: NameOfFile, column: str, format: str | None = None) -> NDA
         return _labels(columns, columns.names[place], joined(cells), unknown=True)
 
 
+def place_of(path: NameOfFile, row: int, format: str | None = None) -> str:
+    """Where a row of samples is in its file, for people: "line 12"."""
+    source = locate(path, format)
+    with reading(path):
+        columns = frame(source)
+        return f"row {row}" if columns is None else columns.place(row)
+
+
 def read_matrix(path: NameOfFile, format: str | None = None) -> Numbers:
     """Read a numeric matrix from a file; a sparse one stays sparse, as CSR."""
     source = locate(path, format)
@@ -188,15 +202,21 @@ def refuse_text(columns: Frame, names: list[str], chunk: list[Values], start: in
         text = numbers(values)[1] if values.dtype == object else None
         if text is not None:
             place = columns.place(start + text)
-            found.append(TextColumn(name, str(values[text]), place, _looks_like(values)))
+            found.append(TextColumn(name, str(values[text]), place, looks_like(values)))
     if found:
         raise TextColumnsError(columns.path, found)
 
 
-def _looks_like(values: Values) -> str:
-    cells = [str(cell).strip() for cell in values if cell is not None]
-    if all(map(DATE.fullmatch, cells)):
+def looks_like(values: Values) -> str:
+    """What a column of text is: see `TextColumn.kind`."""
+    cells = [text for cell in values if cell is not None and (text := str(cell).strip())]
+    if cells and all(map(DATE.fullmatch, cells)):
         return "dates"
+    texts = [cell for cell in cells if number_of(cell) is None]
+    if texts and len(texts) <= FEW_TEXTS * len(cells):
+        return "numbers"
+    if texts and all(map(AMOUNT.fullmatch, cells)) and not all(map(str.isalnum, texts)):
+        return "amounts"
     distinct = len(set(cells))
     if distinct == len(cells) and len(cells) > FEW:
         return "names"

@@ -137,6 +137,8 @@ class _Reader:
     def entries(self) -> Array:
         """Rows (matrix, block, i, j, value)."""
         rest = self.lines[self.at :]
+        if not any(line.strip() for line in rest):
+            return np.zeros((0, 5))
         try:
             with np.errstate(all="ignore"):
                 table = np.loadtxt(

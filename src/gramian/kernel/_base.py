@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_symmetr
 
 from gramian import plotting
 from gramian._random import for_sklearn
-from gramian._samples import ready, refuse_masked
+from gramian._samples import naming_text, ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
-from gramian.kernel._links import UNKNOWN, Links, gather, known_labels
+from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
 from gramian.persistence import Kept
@@ -84,6 +84,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             Or the affinities or the Laplacian of the samples, as `affinity` says.
         y : labels of shape (n_samples,), −1 where unknown, optional
         must_link, cannot_link : index pairs of shape (p, 2), optional
+            Whole numbers count the samples from 0; strings are labels of the index of the frame X.
         links : sparse matrix of shape (n_samples, n_samples), optional
             A positive entry is a must-link, a negative one a cannot-link, its size the weight. Or
             index pairs of shape (p, 2) with these two:
@@ -92,6 +93,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         weights : positive numbers of shape (p,), optional
         """
         self._check_parameters()
+        self._row_names = row_names(X)
         X = self._samples(X)
         given = (y, must_link, cannot_link, links)
         if all(part is None for part in given):
@@ -99,7 +101,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 f"{type(self).__name__} requires y to be passed, but the target y is None; labels "
                 "(-1 where unknown), must_link, cannot_link or links say what the kernel is to keep"
             )
-        self.links_ = gather(X.shape[0], y, must_link, cannot_link, links, targets, weights)
+        self.links_ = gather(
+            X.shape[0], y, must_link, cannot_link, links, targets, weights, names=self._row_names
+        )
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
         self._fit_to(X)
         return self
@@ -128,7 +132,8 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         """Go on from the fitted kernel with more links between the same samples."""
         check_is_fitted(self)
         old = self.links_
-        new = gather(old.n, None, must_link, cannot_link, links, targets, weights)
+        names = getattr(self, "_row_names", None)
+        new = gather(old.n, None, must_link, cannot_link, links, targets, weights, names=names)
         self.links_ = gather(
             old.n,
             links=np.vstack([old.pairs, new.pairs]),
@@ -317,11 +322,11 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _samples(self, X: Any) -> Any:
         refuse_masked(X, "X")
-        X = ready(
-            validate_data(
+        with naming_text(X):
+            X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
             )
-        )
+        X = ready(X)
         if self.affinity == "nearest_neighbors":
             return X
         if X.shape[0] != X.shape[1]:

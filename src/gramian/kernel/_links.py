@@ -77,12 +77,17 @@ def gather(
     links: Any = None,
     targets: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    *,
+    names: NDArray[Any] | None = None,
 ) -> Links:
-    """All that is known of the pairs of n samples, refused where it contradicts itself."""
+    """All that is known of the pairs of n samples, refused where it contradicts itself.
+
+    Pairs are numbers of samples, or strings that are among their `names`.
+    """
     parts = [
-        _hard(must_link, n, 1.0, "must_link"),
-        _hard(cannot_link, n, 0.0, "cannot_link"),
-        _given(links, targets, weights, n),
+        _hard(_numbered(must_link, names, "must_link"), n, 1.0, "must_link"),
+        _hard(_numbered(cannot_link, names, "cannot_link"), n, 0.0, "cannot_link"),
+        _given(_numbered(links, names, "links"), targets, weights, n),
         _from_labels(y, n),
     ]
     pairs, wanted, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
@@ -94,6 +99,36 @@ def gather(
     found = _once(n, pairs, wanted, counts)
     _refuse_contradictions(found)
     return found
+
+
+def row_names(X: Any) -> NDArray[Any] | None:
+    """The labels of the index of a frame, where they are strings; None where there are none."""
+    if not (hasattr(X, "index") and hasattr(X, "columns")):
+        return None
+    labels = list(X.index)
+    return np.array(labels) if labels and all(isinstance(k, str) for k in labels) else None
+
+
+def _numbered(pairs: Any, names: NDArray[Any] | None, name: str) -> Any:
+    """Pairs of labels by the numbers of their samples; pairs of numbers as they are."""
+    if pairs is None or sp.issparse(pairs) or isinstance(pairs, np.ma.MaskedArray):
+        return pairs
+    table = np.asarray(pairs)
+    words = table.dtype.kind not in "iufb" and table.size > 0
+    if not (words and all(isinstance(label, str) for label in table.ravel().tolist())):
+        return pairs
+    if names is None:
+        raise ValueError(
+            f"{name} has labels like {table.ravel()[0]!r}, and X is no frame with such an index: "
+            "pass a frame, or the numbers of its rows"
+        )
+    place = {label: row for row, label in enumerate(names.tolist())}
+    if len(place) < names.size:
+        raise ValueError(f"{name} has labels, and the index of X has some twice: make it unique")
+    unknown = next((label for label in table.ravel().tolist() if label not in place), None)
+    if unknown is not None:
+        raise ValueError(f"{name} has {unknown!r}, which is not in the index of X")
+    return np.array([place[label] for label in table.ravel().tolist()]).reshape(table.shape)
 
 
 def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pairs, Array, Array]:

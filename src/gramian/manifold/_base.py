@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gramian import plotting
-from gramian._samples import ready, refuse_masked
+from gramian._samples import naming_text, ready, refuse_masked
 from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
+from gramian.manifold._copies import Copies
 from gramian.manifold._parts import fit_parts, transform_parts, widened
 from gramian.neighbours import nearest
 from gramian.persistence import Kept
@@ -27,6 +28,13 @@ STRETCH = 0.05
 
 RIDGE = 1e-3
 """Added to a local Gram matrix, in units of its trace."""
+
+
+ENOUGH = 0.95
+"""The part of the variance that n_components="auto" keeps."""
+
+MOST_NEIGHBORS = 100
+"""Edges of a sample that are worth keeping, at most."""
 
 
 class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -60,72 +68,151 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _fit(self, X: Any, side: Any) -> Any:
         """Unfold the samples, or each part of their graph by itself."""
+        self._copies = Copies.of(X)
         graph = self._graph(X)
         self.__dict__.pop("parts_", None)  # those of another fit
-        if graph.n_parts == 1:
-            self._fit_connected(X, side, graph)
-        else:
+        if graph.n_parts > 1:
             fit_parts(self, X, side)
+        elif self._copies.any:
+            once = None if side is None else self._copies.summed(side)
+            self._fit_connected(X[self._copies.first], once, graph)
+            self._describe(X)
+        else:
+            self._fit_connected(X, side, graph)
         return self
 
     def _graph(self, X: Any) -> Graph:
-        """The graph of the samples with edges of mean square 1; sets `graph_` as they are."""
-        n = X.shape[0]
-        components = whole_number(self.n_components, "n_components")
+        """The graph of the distinct samples with edges of mean square 1.
+
+        Sets `graph_`, that of all samples with edges as they are.
+        """
+        copies = self._copies
+        n = copies.first.size
+        if n == 1:
+            raise ValueError("all neighbouring samples are identical: nothing to unfold")
+        components = 1
+        if isinstance(self.n_components, str):
+            if self.n_components != "auto":
+                raise ValueError(
+                    f'n_components must be a number or "auto", got {self.n_components!r}'
+                )
+        else:
+            components = whole_number(self.n_components, "n_components")
         if components >= n:
-            raise ValueError(f"{n} samples unfold to at most {n - 1} dimensions, got {components}")
+            distinct = "distinct " if copies.any else ""
+            raise ValueError(
+                f"{n} {distinct}samples unfold to at most {n - 1} dimensions, got {components}"
+            )
         k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
-        self.graph_ = neighbor_graph(
-            X, k, approximate=self.approximate, connect=self.connect, device=self.device
+        if k > MOST_NEIGHBORS:
+            raise ValueError(
+                f"n_neighbors={k} would hold each sample by more than {MOST_NEIGHBORS} edges, "
+                "which cut across the folds and leave nothing to unfold: pass 4 to 30"
+            )
+        graph = neighbor_graph(
+            X[copies.first] if copies.any else X,
+            k,
+            approximate=self.approximate,
+            connect=self.connect,
+            device=self.device,
         )
-        self._unit = float(self.graph_.sq_distances.mean())
+        self.graph_ = copies.joined(graph) if copies.any else graph
+        self._unit = float(graph.sq_distances.mean())
         if self._unit == 0:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")
-        return Graph(n, self.graph_.edges, self.graph_.sq_distances / self._unit)
+        return Graph(n, graph.edges, graph.sq_distances / self._unit)
 
     def _samples(self, X: Any) -> Any:
         refuse_masked(X, "X")
-        return ready(
-            validate_data(
+        with naming_text(X):
+            X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
             )
-        )
+        return ready(X)
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
         return solve(self, problem, init, rank=self.rank)
 
     def _finish(self, result: Result, factor: Array, X: Any) -> None:
-        """Set what a fitted unfolding has, in the units of the samples."""
+        """Set what a fitted unfolding has, in the units of the samples, copies at one place."""
         settle(self, result)
-        self.kernel_factor_ = np.sqrt(self._unit) * principal(factor - factor.mean(axis=0))
+        copies = self._copies
+        placed = factor[copies.kind] if copies.any else factor
+        turned = np.sqrt(self._unit) * principal(placed - placed.mean(axis=0))
+        self.kernel_factor_ = turned[copies.first][copies.kind] if copies.any else turned
         self._describe(X)
 
     def _describe(self, X: Any) -> None:
         """Set what follows from the factor."""
         variances = np.sum(self.kernel_factor_**2, axis=0)
         self.explained_variance_ratio_ = variances / max(float(variances.sum()), 1e-300)
-        self.embedding_ = widened(self.kernel_factor_, self.n_components)
+        columns = self.n_components
+        if columns == "auto":
+            missing = np.cumsum(self.explained_variance_ratio_) < ENOUGH
+            columns = min(1 + int(missing.sum()), missing.size)
+        self.embedding_ = widened(self.kernel_factor_, columns)
         self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
-        self._n_features_out = self.n_components
+        self._n_features_out = columns
         self.X_fit_ = X
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any, *, return_error: bool = False) -> Any:
         """Place new samples among the embedded ones, as they lie among their neighbours.
 
         The weights that best combine the nearest samples of the fit to a new one (as in locally
         linear embedding) combine their places.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        return_error : bool
+            Give a second array, of shape (n_samples,): the largest error of a squared distance
+            between the place, in all dimensions of the kernel, and those of the neighbours, in
+            units of the mean of the true ones. It is 0 for a sample of the fit whose nearest
+            neighbour is itself, and near 1 or above where the place says little.
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         X = ready(X)
-        return self._place(X) if self.graph_.n_parts == 1 else transform_parts(self, X)
+        single = self.graph_.n_parts == 1
+        rank = self.kernel_factor_.shape[1]
+        placed, error = self._place(X, rank) if single else transform_parts(self, X)
+        places = widened(placed, self.embedding_.shape[1])
+        return (places, error) if return_error else places
 
-    def _place(self, X: Any) -> Array:
+    def inverse_transform(self, X: Any) -> Array:
+        """Samples at given places of the embedding: what combines the places combines the samples.
+
+        Parameters
+        ----------
+        X : array of shape (n_places, n_components)
+        """
+        check_is_fitted(self)
+        places = check_array(X, dtype=np.float64)
+        if places.shape[1] != self.embedding_.shape[1]:
+            raise ValueError(
+                f"places have {self.embedding_.shape[1]} coordinates here, got {places.shape[1]}"
+            )
         k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-        near = nearest(self.X_fit_, k, queries=X).indices
-        weights = barycentric(_dense(X), self.X_fit_, near)
-        return np.einsum("ik,ikc->ic", weights, self.embedding_[near])
+        near = nearest(self.embedding_, k, queries=places).indices
+        weights = barycentric(places, self.embedding_, near)
+        samples = np.empty((len(places), self.X_fit_.shape[1]))
+        for row, (around, weight) in enumerate(zip(near, weights, strict=True)):
+            samples[row] = weight @ _dense(self.X_fit_[around])
+        return samples
+
+    def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
+        """Places in so many dimensions of the kernel, and how far off their distances are."""
+        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+        found = nearest(self.X_fit_, k, queries=X)
+        weights = barycentric(_dense(X), self.X_fit_, found.indices)
+        around = widened(self.kernel_factor_, columns)[found.indices]
+        placed = np.einsum("ik,ikc->ic", weights, around)
+        squares = np.sum((around - placed[:, None]) ** 2, axis=2)
+        true = found.sq_distances
+        usual = np.maximum(true.mean(axis=1), np.finfo(float).tiny)
+        error = np.max(np.abs(squares - true), axis=1) / usual
+        return placed, np.where(true.min(axis=1) == 0, 0.0, error)
 
 
 def largest_edge_error(graph: Graph, factor: Array) -> float:

@@ -39,14 +39,15 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
     whole._describe(X)
 
 
-def transform_parts(whole: Any, X: Any) -> Array:
-    """Place each new sample in the part of its nearest one."""
+def transform_parts(whole: Any, X: Any) -> tuple[Array, Array]:
+    """Place each new sample in the part of its nearest one, and say how far off it is."""
     parts = whole.graph_.labels[nearest(whole.X_fit_, 1, queries=X).indices[:, 0]]
-    placed = np.zeros((X.shape[0], whole.n_components))
+    rank = whole.kernel_factor_.shape[1]
+    placed, error = np.zeros((X.shape[0], rank)), np.zeros(X.shape[0])
     for part in np.unique(parts):
         of = parts == part
-        placed[of] = widened(whole.parts_[part]._place(X[of]), whole.n_components)
-    return placed
+        placed[of], error[of] = whole.parts_[part]._place(X[of], rank)
+    return placed, error
 
 
 def widened(factor: Array, columns: int) -> Array:
@@ -89,8 +90,12 @@ def _part(whole: Any, size: int, spent: float) -> Any:
     """A copy for one part, with what is left of the time."""
     limit = whole.time_limit
     return clone(whole).set_params(
-        n_components=min(whole.n_components, size - 1),
+        n_components=_columns(whole.n_components, size),
         n_neighbors=min(whole.n_neighbors, size - 1),
         connect="error",
         time_limit=None if limit is None else max(limit - spent, LEAST),
     )
+
+
+def _columns(asked: Any, size: int) -> Any:
+    return asked if isinstance(asked, str) else min(asked, size - 1)

@@ -16,6 +16,7 @@ from gramian.fitting import solve
 from gramian.graph import Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
+from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, positive, reg_mvu
 from gramian.result import Result, Status
 from gramian.solvers import minimize
@@ -38,14 +39,16 @@ class MVU(Unfolding):
     Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), D_e the squared lengths of
     the edges in units of their mean and H = I − 11ᵀ/n, without which there is no minimum. The
     smaller ν, the nearer the edges keep to their lengths, and the harder the problem. With
-    `max_edge_error` they are kept: max tr(HM) subject to d_M(e) = D_e, M ⪰ 0.
+    `max_edge_error` they are kept: max tr(HM) subject to d_M(e) = D_e, M ⪰ 0. Samples that are
+    equal are one point, which counts as often in the variance (once where edges are kept).
 
     Parameters
     ----------
-    n_components : int
-        Columns of the embedding: the leading principal axes of the learned kernel.
+    n_components : int or "auto"
+        Columns of the embedding: the leading principal axes of the learned kernel. "auto" takes as
+        many as hold 95 % of its variance.
     n_neighbors : int
-        Neighbours of each sample in the graph; all others where they are fewer.
+        Neighbours of each sample in the graph, 100 at most; all others where they are fewer.
     nu : float or "auto"
         The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
         graph's Laplacian, which stretches the edges by some percent whatever the scale and the
@@ -75,6 +78,7 @@ class MVU(Unfolding):
     edge_error_ : float
         The largest relative error of a squared edge length.
     graph_ : Graph
+        Edges of the distinct samples, and one of length 0 from the first to each copy of it.
     nu_ : float
         The ν used, for edges in units of their mean square, 0 where they are constraints; an array
         over several parts.
@@ -100,7 +104,7 @@ class MVU(Unfolding):
     def __init__(
         self,
         *,
-        n_components: int = 2,
+        n_components: int | str = 2,
         n_neighbors: int = 6,
         nu: float | str = "auto",
         max_edge_error: float | None = None,
@@ -166,14 +170,19 @@ class MVU(Unfolding):
         self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
         if side is None and waves is not None and graph.n > MANY:
             start = self._coarse(graph, waves)
-        target = None if side is None else LowRankPlusIdentity(graph.n, 0.0, side)
-        problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_, target)
-        return self._minimize(problem, start)
+        return self._minimize(self._problem(graph, side), start)
+
+    def _problem(self, graph: Graph, side: Array | None) -> Problem:
+        """The penalised problem of the distinct samples."""
+        edges, D, n, nu = graph.edges, graph.sq_distances, graph.n, self.nu_
+        if side is not None:
+            return mvu(edges, D, n, nu, LowRankPlusIdentity(n, 0.0, side))
+        return mvu(edges, D, n, nu, mass=self._copies.mass if self._copies.any else None)
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples as they are, where the time was up before anything better was found."""
         flat = flat_start(X) / np.sqrt(self._unit)
-        problem = mvu(graph.edges, graph.sq_distances, graph.n, self.nu_)
+        problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
             return result
         with clock.budget(LEAST):
@@ -183,6 +192,9 @@ class MVU(Unfolding):
         """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
         try:
             values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
+            if self._copies.any:  # the wave of the largest variance, each copy counted
+                scale = sp.diags_array(self._copies.mass**-0.5)
+                values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
         except KeyboardInterrupt:
             clock.interrupt()
         except clock.TimeUpError:

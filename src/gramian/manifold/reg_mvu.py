@@ -20,12 +20,14 @@ class RegMVU(Unfolding):
 
     Solves min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0 (thesis eq. 3.11), D_e the squared
     lengths of the edges in units of their mean. Of order m whatever the number of samples: the
-    quick way to a smooth embedding, and certified among the smooth ones.
+    quick way to a smooth embedding, and certified among the smooth ones. Samples that are equal
+    are one point.
 
     Parameters
     ----------
-    n_components : int
-        Columns of the embedding: the leading principal axes of the learned kernel.
+    n_components : int or "auto"
+        Columns of the embedding: the leading principal axes of the learned kernel. "auto" takes as
+        many as hold 95 % of its variance.
     n_neighbors : int
         Neighbours of each sample in the graph; all others where they are fewer.
     n_basis : int
@@ -53,7 +55,7 @@ class RegMVU(Unfolding):
     def __init__(
         self,
         *,
-        n_components: int = 2,
+        n_components: int | str = 2,
         n_neighbors: int = 6,
         n_basis: int = 30,
         nu: float | str = "auto",
@@ -107,3 +109,5 @@ class RegMVU(Unfolding):
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
         result = self._minimize(problem)
         self._finish(result, self.basis_ @ result.factor, X)
+        if self._copies.any:
+            self.basis_ = self.basis_[self._copies.kind]

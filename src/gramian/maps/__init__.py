@@ -6,7 +6,7 @@ from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
 from gramian.maps.matrices import inner_products
-from gramian.maps.mix import Mix, triplet_margins
+from gramian.maps.mix import Mix, anchored_margins, triplet_margins
 from gramian.maps.rows import Rows, rows_of
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
@@ -24,6 +24,7 @@ __all__ = [
     "Squares",
     "Stack",
     "WhitenedDistances",
+    "anchored_margins",
     "inner_products",
     "rows_of",
     "sparse_root",

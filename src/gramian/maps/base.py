@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends import cpu
-from gramian.backends.arrays import Placed, eye, namespace, precision
+from gramian.backends.arrays import Placed, backend, eye, namespace, precision
 from gramian.maps.triangle import triangle
 
 Floats = NDArray[np.floating[Any]]
@@ -67,6 +67,10 @@ class LinearMap(Placed, ABC):
         """A w with 𝒜*(w) = I, None where there is none or none is known."""
         return None
 
+    def reach(self, w: Floats) -> tuple[Floats, float] | None:
+        """The row sums of |𝒜*(w)| at most, and the most terms of an entry; None where not told."""
+        return None
+
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """What z = 𝒜(LLᵀ) can be off by in floating point, entry by entry."""
         return 8 * precision(z) * namespace(z).abs(z)
@@ -83,6 +87,15 @@ class LinearMap(Placed, ABC):
 def row_norms(L: Floats) -> Floats:
     """‖l_i‖ of every row."""
     return namespace(L).linalg.vector_norm(L, axis=1)
+
+
+def sizes_of_ends(map: Any, w: Floats) -> tuple[Floats, float]:
+    """Σ |w_e| over the pairs of each row, for a map of pairs, and the most pairs of a row."""
+    sizes, library = namespace(w).abs(w), backend(w)
+    sums = library.group_sums(map.rows, sizes, map.order)
+    sums = sums + library.group_sums(map.cols, sizes, map.order)
+    starts = map.pattern.indptr
+    return sums, float((starts[1:] - starts[:-1]).max()) + 1.0
 
 
 def check_factors(order: int, *factors: Floats) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -10,11 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import as_double, at_home, norm, precision
-from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
+from gramian.backends.arrays import (
+    as_double,
+    at_home,
+    eye,
+    host,
+    largest,
+    norm,
+    precision,
+    size,
+)
+from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, row_norms
 
 WIDEST, ORTHONORMAL = 2000, 1e-11
 """Columns whose inner products are worth a look, and what they may differ from 0 and 1."""
+
+DOUBLE = np.finfo(np.float64).eps
 
 
 class Congruence(LinearMap):
@@ -25,14 +37,14 @@ class Congruence(LinearMap):
     """
 
     def __init__(self, base: LinearMap, X: Any) -> None:
-        X = _as_data(X)
+        X = _as_data(X) if base.place.is_host else X
         if X.shape[0] != base.order:
             raise ValueError(f"X has {X.shape[0]} rows, but the map is over {base.order} points")
-        self.base = base
+        self.base, self.place = base, base.place
         self.X = X
         self.order = X.shape[1]
         self.size = base.size
-        self.dense_numbers = 0 if sparse.issparse(X) else X.size
+        self.dense_numbers = 0 if sparse.issparse(X) else size(X)
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """ℬ(½ (XU (XV)ᵀ + XV (XU)ᵀ))."""
@@ -72,32 +84,46 @@ class Congruence(LinearMap):
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel."""
         sizes = self._row_sizes
-        eps = precision(self.X.data if hasattr(self.X, "nnz") else self.X)
-        off = 4 * eps * self.order**0.5 * norm(L) * sizes
+        off = 4 * self._precision * self.order**0.5 * norm(L) * sizes
         return self.base.error_of_rows(off, self.X @ L, z)
+
+    def spread(self, reach: Floats) -> NDArray[np.float64]:
+        """Σ_i reach_i x_ij² for every column j, on the host."""
+        if sparse.issparse(self.X):
+            squares = self.X.multiply(self.X)
+        elif hasattr(self.X, "nnz"):
+            squares = replace(self.X, data=self.X.data**2)
+        else:
+            squares = as_double(self.X) ** 2
+        return np.ravel(np.asarray(host(squares.T @ reach), dtype=float))
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         """Those of ℬ where the columns of X are orthonormal, a little more than I to be safe."""
         weights = self.base.identity_weights() if self._orthonormal else None
         return None if weights is None else weights / (1.0 - ORTHONORMAL * self.order)
 
+    @property
+    def _precision(self) -> float:
+        return precision(self.X.data if hasattr(self.X, "nnz") else self.X)
+
     @cached_property
     def _row_sizes(self) -> NDArray[np.float64]:
         """‖x_i‖ of every row."""
+        if not hasattr(self.X, "nnz"):
+            return as_double(row_norms(self.X))
         X = at_home(self).X
-        squares = X.multiply(X) if sparse.issparse(X) else np.square(X)
-        sizes = np.sqrt(np.ravel(np.asarray(squares.sum(axis=1), dtype=float)))
+        sizes = np.sqrt(np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float)))
         return self.place.put(sizes)
 
     @cached_property
     def _orthonormal(self) -> bool:
-        if not self.place.is_host:
+        if hasattr(self.X, "nnz") and not self.place.is_host:
             return at_home(self)._orthonormal
-        if self.order > min(self.X.shape[0], WIDEST) or self.X.dtype != np.float64:
+        if self.order > min(self.X.shape[0], WIDEST) or self._precision > DOUBLE:
             return False
         gram = self.X.T @ self.X
         dense = gram.toarray() if sparse.issparse(gram) else gram
-        return bool(np.abs(dense - np.eye(self.order)).max() <= ORTHONORMAL)
+        return largest(dense - eye(self.order, self.place)) <= ORTHONORMAL
 
 
 def _as_data(X: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, backend, beside, columns_at, host, moved, namespace
+from gramian.backends.arrays import as_double, backend, beside, columns_at, namespace, place_of
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -19,6 +20,7 @@ from gramian.maps.base import (
     check_weights,
     index_columns,
     refuse_rows,
+    sizes_of_ends,
 )
 from gramian.maps.triangle import triangle
 
@@ -37,11 +39,19 @@ class PairDistances(LinearMap):
         loops = self.rows == self.cols
         refuse_rows(np.asarray(pairs), loops, "pairs", "joins a point to itself, at distance zero")
 
+    @classmethod
+    def of(cls, rows: Any, cols: Any, order: int) -> PairDistances:
+        """Of pairs that are known to be sound, wherever their indices live."""
+        made = cls.__new__(cls)
+        made.rows, made.cols, made.order, made.size = rows, cols, order, int(rows.shape[0])
+        made.place = place_of(rows)
+        return made
+
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w) off its diagonal, built at the first adjoint."""
-        pattern = cpu.Pattern.from_pairs(host(self.rows), host(self.cols), self.order)
-        return moved(pattern, self.place)
+        found: cpu.Pattern = backend(self.rows).pattern(self.rows, self.cols, self.order)
+        return found
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """(u_i − u_j)·(v_i − v_j) for every pair."""
@@ -66,6 +76,11 @@ class PairDistances(LinearMap):
         check_weights(self.size, w)
         check_factors(self.order, V)
         return backend(V).scatter_distances(w, V, self.pattern)
+
+    def reach(self, w: Floats) -> tuple[Floats, float]:
+        """2 Σ |w_e| over the pairs of a point."""
+        sums, longest = sizes_of_ends(self, w)
+        return 2.0 * sums, longest
 
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
         """𝒜*(w), a Laplacian, as a sparse matrix."""

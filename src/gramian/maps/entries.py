@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at, host, moved
+from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -19,6 +19,7 @@ from gramian.maps.base import (
     check_weights,
     index_columns,
     row_norms,
+    sizes_of_ends,
 )
 from gramian.maps.triangle import triangle
 
@@ -38,8 +39,8 @@ class Entries(LinearMap):
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w), built at the first adjoint."""
-        pattern = cpu.Pattern.from_pairs(host(self.rows), host(self.cols), self.order)
-        return moved(pattern, self.place)
+        found: cpu.Pattern = backend(self.rows).pattern(self.rows, self.cols, self.order)
+        return found
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """½ (u_i·v_j + u_j·v_i) for every pair."""
@@ -66,6 +67,11 @@ class Entries(LinearMap):
         check_weights(self.size, w)
         check_factors(self.order, V)
         return backend(V).scatter_entries(w, V, self.pattern)
+
+    def reach(self, w: Floats) -> tuple[Floats, float]:
+        """½ Σ |w_e| over the ends of a row."""
+        sums, longest = sizes_of_ends(self, w)
+        return 0.5 * sums, longest
 
     def adjoint_sparse(self, w: Floats) -> sparse.csr_array:
         """𝒜*(w) as a sparse matrix."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.backends.arrays import backend, namespace
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -41,6 +43,14 @@ class Mix(LinearMap):
         self.order = base.order
         self.size = self.weights.shape[0]
 
+    @classmethod
+    def of(cls, base: LinearMap, weights: Any) -> Mix:
+        """Of weights that are known to be sound, wherever they live."""
+        made = cls.__new__(cls)
+        made.base, made.weights, made.place = base, weights, base.place
+        made.order, made.size = base.order, int(weights.shape[0])
+        return made
+
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """W ℬ(½ (U Vᵀ + V Uᵀ))."""
         return self._mixed(self.base.bilinear(U, V))
@@ -64,6 +74,18 @@ class Mix(LinearMap):
         """ℬ*(Wᵀ w) V."""
         check_weights(self.size, w)
         return self.base.adjoint(self.weights.T @ w, V)
+
+    def reach(self, w: Floats) -> tuple[Floats, float] | None:
+        """That of ℬ for |W|ᵀ|w|, of as many terms more as a column of W has."""
+        columns, longest = self._absolute
+        inner = self.base.reach(columns @ namespace(w).abs(w))
+        return None if inner is None else (inner[0], inner[1] + longest)
+
+    @cached_property
+    def _absolute(self) -> tuple[Any, float]:
+        """|W|ᵀ, and the most entries of a column of W."""
+        columns = abs(self.weights).T.tocsr()
+        return columns, float((columns.indptr[1:] - columns.indptr[:-1]).max())
 
     def adjoint_matrix(self, w: Floats) -> Floats:
         """ℬ*(Wᵀ w) as a dense matrix."""
@@ -96,6 +118,36 @@ def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
     triplet = np.tile(np.arange(count), 2)
     weights = sparse.coo_array((signs, (triplet, pair_of)), shape=(count, keys.size))
     return Mix(distances, weights)
+
+
+def anchored_margins(near: Any, keys: Any) -> Mix:
+    """d(i, l) − d(i, j) of triplets by ascending keys (i n + l) k + t, j = near[i, t].
+
+    `near` (n × k) and the keys are sound, and live at one place. Triplets that share i and l follow
+    one another: nothing has to be sorted, wherever it is.
+    """
+    xp, library, (n, k) = namespace(keys), backend(keys), near.shape
+    pair = keys // k
+    anchor = pair // n
+    fresh = xp.concat([xp.ones_like(pair[:1], dtype=xp.bool), pair[1:] != pair[:-1]])
+    far = pair[fresh]
+    count, triplets = int(far.shape[0]), int(keys.shape[0])
+    anchors = xp.repeat(xp.arange(n, device=keys.device), k)
+    rows, cols = (
+        xp.astype(xp.concat(parts), xp.int32)
+        for parts in ((far // n, anchors), (far % n, xp.reshape(near, (-1,))))
+    )
+    far_place = xp.cumulative_sum(xp.astype(fresh, xp.int64)) - 1
+    places = xp.stack([far_place, count + anchor * k + keys % k], axis=1)
+    signs = xp.ones_like(places, dtype=xp.float64)
+    signs[:, 1] = -1.0
+    weights = library.csr(
+        xp.reshape(signs, (-1,)),
+        xp.astype(xp.reshape(places, (-1,)), xp.int32),
+        2 * xp.arange(triplets + 1, device=keys.device),
+        (triplets, count + n * k),
+    )
+    return Mix.of(PairDistances.of(rows, cols, n), weights)
 
 
 def _pair_keys(first: cpu.Indices, second: cpu.Indices, n: int) -> NDArray[np.int64]:

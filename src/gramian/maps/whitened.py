@@ -12,7 +12,16 @@ from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
 from gramian import clock
-from gramian.backends.arrays import Place, Placed, at_home, backend, namespace
+from gramian.backends.arrays import (
+    Place,
+    Placed,
+    at_home,
+    backend,
+    eye,
+    namespace,
+    norm,
+    precision,
+)
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -93,7 +102,9 @@ class GroundedRoot(Placed):
 class DenseRoot(Placed):
     """The same root of the Laplacian of all edges on a device, where it is dense.
 
-    P without its first row and column is CCᵀ by Cholesky, and R = [0; C⁻ᵀ] one product.
+    P without its first row and column is CCᵀ by Cholesky, and R = [0; C⁻ᵀ] one product. What RᵀPR
+    is off from I is measured, with the rounding of that, and R made longer by it: RᵀPR ⪰ I, so that
+    a shift along the edges pays in full.
     """
 
     def __init__(self, laplacian: Any, place: Place) -> None:
@@ -101,8 +112,20 @@ class DenseRoot(Placed):
         self.n = laplacian.shape[0]
         self.order = self.n - 1
         grounded = place.sparse(sp.csr_array(laplacian)[1:, 1:]).toarray()
-        self.C = xp.linalg.cholesky(grounded)
-        self.inverse = backend(self.C).triangular_inverse(self.C)
+        C = xp.linalg.cholesky(grounded)
+        inverse = backend(C).triangular_inverse(C)
+        off = self._off(grounded, inverse)
+        if not off < 0.5:
+            raise ValueError("the graph is too uneven for a dense root of its Laplacian")
+        self.C, self.inverse = C * (1 - off) ** 0.5, inverse / (1 - off) ** 0.5
+
+    def _off(self, grounded: Floats, inverse: Floats) -> float:
+        """‖C⁻¹PC⁻ᵀ − I‖ at most: as it is computed, and γ tr(C⁻¹ diag(|P|1) C⁻ᵀ) for rounding."""
+        xp = namespace(inverse)
+        reach = xp.sum(xp.abs(grounded), axis=1)
+        rounding = (2 * self.order + 8) * precision(inverse) * float(xp.sum(inverse**2 @ reach))
+        computed = inverse @ (grounded @ inverse.T)
+        return norm(computed - eye(self.order, self.place)) + rounding
 
     def __matmul__(self, Y: Floats) -> Floats:
         """RY."""

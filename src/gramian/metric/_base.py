@@ -6,14 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.decomposition import PCA
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._samples import ready, refuse_masked, refuse_odd_labels
+from gramian import plotting
+from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
 from gramian.constraints import plainly
-from gramian.fitting import settle
+from gramian.fitting import settle, sweeps_for
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import NAMES, check_triplets, split_pairs, touched, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
@@ -51,15 +54,17 @@ class MetricLearner(
         refuse_masked(X, "X")
         if y is not None:
             refuse_odd_labels(y)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-        )
-        check_classification_targets(y)
+        with naming_text(X):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+            )
+        _refuse_continuous(y)
+        self._sweeps = sweeps_for(X)
         X = ready(X)
         self._forget("threshold_", "same_values_")
         self.classes_, classes = np.unique(y, return_inverse=True)
@@ -88,8 +93,10 @@ class MetricLearner(
         if X is not None:
             refuse_masked(X, "X")
             X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32])
+            self._sweeps = sweeps_for(X)
             return tuples(given, ready(X), width)
         samples, indices = tuples(given, None, width)
+        self._sweeps = sweeps_for(samples)
         samples = ready(samples, NAMES[width])
         self._forget("feature_names_in_")
         self.n_features_in_ = samples.shape[1]
@@ -130,6 +137,7 @@ class MetricLearner(
             "random_state": self.random_state,
             "progress": self.progress,
             "device": self.device,
+            "dtype": getattr(self, "_sweeps", None),
         }
         options |= changes
         if options["rank"] is not None:
@@ -220,10 +228,65 @@ class MetricLearner(
 
         return mapped
 
+    @property
+    def feature_importances_(self) -> Array:
+        """The share of each feature in the metric: M_jj / tr M.
+
+        It compares features of one unit: standardise them first. A metric in the feature space of
+        a kernel has none.
+        """
+        check_is_fitted(self)
+        if getattr(self, "kernel", None) is not None:
+            raise AttributeError(
+                f"{type(self).__name__} has no importances of features in a kernel's feature space"
+            )
+        squares = np.sum(self.components_**2, axis=0)
+        shares: Array = squares / max(float(squares.sum()), 1e-300)
+        return shares
+
+    def plot(self, X: Any, y: Any = None) -> Any:
+        """Draw samples before and after, in two directions each, and the share of each feature.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels, optional
+            What samples are coloured by.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        mapped = self.transform(X)
+        shares = self.feature_importances_
+        names = [str(name) for name in getattr(self, "feature_names_in_", range(shares.size))]
+        plain = X if sp.issparse(X) else np.asarray(X)
+        views = _two_directions(plain), _two_directions(mapped)
+        return plotting.metric_views(views, y, shares, names)
+
     def get_mahalanobis_matrix(self) -> Array:
         """M = LLᵀ as a dense (n_features, n_features) array."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
+
+
+def _two_directions(X: Any) -> Array:
+    """Samples by their two leading principal directions."""
+    dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    if dense.shape[1] <= 2:
+        return dense
+    return np.asarray(PCA(2, random_state=0).fit_transform(dense))
+
+
+def _refuse_continuous(y: NDArray[Any]) -> None:
+    """Refuse what is measured where classes belong."""
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(
+            f"Unknown label type: {kind}. A metric is learned from classes, and y has "
+            f"{np.unique(y).size} different values that are not whole numbers or names: cut them "
+            "into groups first (pandas.qcut, numpy.digitize)"
+        )
 
 
 def principal_columns(factor: Array, scatter_factor: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,12 +72,18 @@ def sample_keys(samples: Array) -> Array:
 
 
 def of_neighbours(
-    samples: Array, classes: Indices, split: Split, factors: Sequence[Array]
+    samples: Array,
+    classes: Indices,
+    split: Split,
+    factors: Sequence[Array],
+    *,
+    device: Any = None,
 ) -> list[Array]:
     """For each factor and held-out sample 1 where its neighbours vote wrong."""
     rows, count = np.concatenate([split.reference, split.held]), split.reference.size
     points, named = samples[rows], classes[rows]
-    return [np.array([wrong_votes(points @ L, named, count) for L in factors])]
+    wrong = [wrong_votes(points @ L, named, count, device=device) for L in factors]
+    return [np.array(wrong)]
 
 
 def of_pairs(

@@ -1,91 +1,150 @@
-"""All triplets that a metric violates, found in blocks."""
+"""All triplets that a metric violates, found in blocks, wherever the samples live."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gramian.backends.arrays import backend, largest, namespace, place_of, precision, row_squares
+from gramian.backends.threads import blas_threads_for, in_parts
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 ROWS, COLUMNS = 1024, 2048
-"""Anchors and others whose distances are computed at a time: 8 MB."""
+"""Anchors and others whose distances the host computes at a time: 8 MB."""
 
-BLOCK = 4_000_000
-"""Numbers that a block of differences may hold."""
+BLOCK = 2**27
+"""Distances that a device computes at a time: 1 GB."""
 
 
-def violated_triplets(
-    Z: Array, classes: Indices, near: Indices, anchors: Indices, *, margin: float = 1.0
-) -> Iterator[tuple[Indices, Array]]:
-    """(i, j, l) with 1 + d(i, j) − d(i, l) > 0 and those numbers, block after block.
+@dataclass(frozen=True)
+class Found:
+    """The violated triplets of some anchors."""
 
-    With a larger `margin` than 1 in its place also those that are nearly violated.
+    keys: Any
+    """(i n + l) k + t of (i, near[i, t], l), the strongest where they are too many."""
+    push: float
+    """Σ max(0, 1 + d(i, j) − d(i, l))² over all of them."""
+    count: int
 
-    i runs over the anchors, j over its targets `near[i]`, l over all samples of other classes; d
-    is the squared distance of the rows of Z. Candidates come from products in float32, with room
-    for their rounding, and are then computed again in full.
+
+@dataclass(frozen=True)
+class Impostors:
+    """Triplets (i, j, l) with 1 + d(i, j) − d(i, l) > 0: i an anchor, j one of its targets, l of
+    another class, d the squared distance of rows of Z.
+
+    Candidates come from one product, on the host in float32, with room for its rounding, and are
+    computed again in full. With a larger `margin` than 1 the keys are also those of triplets that
+    are nearly violated.
     """
-    reach = margin + _distances(Z, anchors[:, None], near[anchors]).max(axis=1)
-    for c in np.unique(classes[anchors]):
-        mine = np.flatnonzero(classes[anchors] == c)
-        rest = np.flatnonzero(classes != c)
-        left, right = _halves(Z, anchors[mine], reach[mine], rest)
-        for start in range(0, mine.size, ROWS):
-            i = anchors[mine[start : start + ROWS]]
-            row, column = _negative(left[start : start + ROWS], right)
-            if row.size:
-                yield _margins(Z, i[row], near[i[row]], rest[column], 1.0 - margin)
+
+    Z: Any
+    classes: Indices
+    near: Any
+    anchors: Indices
+    margin: float = 1.0
+    most: float = np.inf
+    """Keys of an anchor, on the average of a block, at most."""
+
+    def blocks(self) -> list[Found]:
+        """Those of one block of anchors after the other."""
+        tasks = [(group, start) for group in self._groups for start in range(0, *group.steps)]
+        found: list[Any] = [None] * len(tasks)
+
+        def take(first: int, last: int) -> None:
+            for place in range(first, last):
+                found[place] = self._of(*tasks[place])
+
+        if not place_of(self.Z).is_host:
+            take(0, len(tasks))
+            return found
+        with blas_threads_for(0):
+            in_parts(take, len(tasks), self.anchors.size * self.Z.shape[0])
+        return found
+
+    @cached_property
+    def _close(self) -> Any:
+        """d(i, j) of the anchors and their targets."""
+        Z, k = self.Z, self.near.shape[1]
+        there = place_of(Z)
+        i = there.put(np.repeat(self.anchors, k).astype(np.int32))
+        j = namespace(Z).reshape(self.near[there.put(self.anchors), :], (-1,))
+        found = backend(Z).gather_distances(Z, Z, i, namespace(Z).astype(j, i.dtype))
+        return namespace(Z).reshape(found, (-1, k))
+
+    @cached_property
+    def _groups(self) -> list[_Group]:
+        reach = self.margin + namespace(self.Z).max(self._close, axis=1)
+        own = self.classes[self.anchors]
+        return [
+            _Group.of(self, np.flatnonzero(own == c), np.flatnonzero(self.classes != c), reach)
+            for c in np.unique(own)
+        ]
+
+    def _of(self, group: _Group, start: int) -> Found:
+        """The triplets of some anchors of one class."""
+        Z, (n, k), xp = self.Z, self.near.shape, namespace(self.Z)
+        row, column = group.candidates(start)
+        place = group.mine[row + start]
+        i, l = group.anchors[row + start], group.rest[column]
+        far = backend(Z).gather_distances(Z, Z, *(xp.astype(end, xp.int32) for end in (i, l)))
+        margins = 1.0 + self._close[place] - far[:, None]
+        broken = margins > 0
+        push = float(xp.sum(xp.where(broken, margins, xp.zeros_like(margins)) ** 2))
+        kept, t = xp.nonzero(margins > 1.0 - self.margin)
+        keys = (i[kept] * n + l[kept]) * k + t
+        most = self.most * min(group.steps[1], int(group.mine.shape[0]) - start)
+        if keys.shape[0] > max(k, most):
+            strongest = xp.argsort(-margins[kept, t], stable=True)
+            keys = keys[strongest[: max(k, int(most))]]
+        return Found(keys, push, int(xp.sum(xp.astype(broken, xp.int64))))
 
 
-def _halves(Z: Array, anchors: Indices, reach: Array, rest: Indices) -> tuple[Array, Array]:
-    """A and B with (AB)_il = d(i, l) − reach_i − room, so that one product finds candidates."""
-    squares = np.sum(Z * Z, axis=1)
-    largest = float(squares.max(initial=0.0)) + float(reach.max(initial=0.0))
-    room = 4 * (Z.shape[1] + 2) * np.finfo(np.float32).eps * largest
-    ones = np.ones((anchors.size, 1))
-    left = np.hstack([-2 * Z[anchors], (squares[anchors] - reach - room)[:, None], ones])
-    right = np.vstack([Z[rest].T, np.ones((1, rest.size)), squares[rest]])
-    return left.astype(np.float32), np.ascontiguousarray(right, dtype=np.float32)
+@dataclass(frozen=True)
+class _Group:
+    """The anchors of one class: their places among the anchors, and the samples of other classes.
 
+    (left @ right)_il = d(i, l) − reach_i − room: candidates are below 0.
+    """
 
-def _negative(left: Array, right: Array) -> tuple[Indices, Indices]:
-    """Where the product of the two is below 0."""
-    found = []
-    for start in range(0, right.shape[1], COLUMNS):
-        part = right[:, start : start + COLUMNS]
-        flat = np.flatnonzero(left @ part < 0)
-        row, column = np.divmod(flat, part.shape[1])
-        found.append((row, column + start))
-    rows, columns = zip(*found, strict=True)
-    return np.concatenate(rows), np.concatenate(columns)
+    mine: Any
+    anchors: Any
+    rest: Any
+    left: Any
+    right: Any
 
+    @classmethod
+    def of(cls, task: Impostors, mine: Indices, rest: Indices, reach: Any) -> _Group:
+        Z, there, xp = task.Z, place_of(task.Z), namespace(task.Z)
+        mine, rest, anchors = (there.put(part) for part in (mine, rest, task.anchors[mine]))
+        kind = xp.float32 if there.is_host else xp.float64
+        squares, reach = row_squares(Z), reach[mine]
+        room = 4 * (Z.shape[1] + 2) * precision(xp.zeros(1, dtype=kind))
+        room *= largest(squares) + largest(reach)
+        below = (squares[anchors] - reach - room)[:, None]
+        left = xp.concat([-2 * Z[anchors, :], below, xp.ones_like(below)], axis=1)
+        others = squares[rest][None, :]
+        right = xp.concat([Z[rest, :].T, xp.ones_like(others), others], axis=0)
+        return cls(mine, anchors, rest, xp.astype(left, kind), xp.astype(right, kind))
 
-def _margins(
-    Z: Array, i: Indices, targets: Indices, l: Indices, least: float
-) -> tuple[Indices, Array]:
-    """(i, j, l) for every target j where 1 + d(i, j) − d(i, l) is above `least`, and those."""
-    far = _distances(Z, i, l)
-    unique, where = np.unique(i, return_inverse=True)
-    first = np.zeros(unique.size, dtype=np.intp)
-    first[where] = np.arange(i.size)
-    close = _distances(Z, unique[:, None], targets[first])[where]
-    margins = 1.0 + close - far[:, None]
-    row, column = np.nonzero(margins > least)
-    triplets = np.column_stack([i[row], targets[row, column], l[row]])
-    return triplets, margins[row, column]
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The anchors, and how many of them are taken at a time."""
+        host, others = isinstance(self.left, np.ndarray), int(self.rest.shape[0])
+        return int(self.mine.shape[0]), ROWS if host else max(1, BLOCK // max(1, others))
 
-
-def _distances(Z: Array, i: Indices, j: Indices) -> Array:
-    """‖z_i − z_j‖² for arrays of indices that broadcast, in blocks of pairs."""
-    i, j = np.broadcast_arrays(i, j)
-    flat_i, flat_j = i.ravel(), j.ravel()
-    found = np.empty(flat_i.size)
-    step = max(1, BLOCK // max(1, Z.shape[1]))
-    for start in range(0, found.size, step):
-        part = slice(start, start + step)
-        difference = Z[flat_i[part]] - Z[flat_j[part]]
-        found[part] = np.einsum("pr,pr->p", difference, difference)
-    return found.reshape(i.shape)
+    def candidates(self, start: int) -> tuple[Any, Any]:
+        """Rows and columns of the product that are below 0, those of some anchors."""
+        xp, width = namespace(self.left), int(self.right.shape[1])
+        left, found = self.left[start : start + self.steps[1]], []
+        step = COLUMNS if isinstance(left, np.ndarray) else width
+        for first in range(0, width, step):
+            row, column = xp.nonzero(left @ self.right[:, first : first + step] < 0)
+            found.append((row, column + first))
+        rows, columns = (xp.concat(part) for part in zip(*found, strict=True))
+        return rows, columns

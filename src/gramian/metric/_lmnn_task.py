@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.constraints import as_pairs, as_triplets, other_class_neighbors
-from gramian.metric._impostors import violated_triplets
-from gramian.problems.local_metric import lmnn_of_triplets
+from gramian.backends.arrays import Place, host, namespace, place_of
+from gramian.constraints import other_class_neighbors
+from gramian.metric._impostors import Impostors
+from gramian.problems.local_metric import lmnn_of_keys
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -18,12 +19,15 @@ Indices = NDArray[np.integer]
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
+FEW, OTHERS = 200, 5000
+"""Anchors, and samples beside them, that a first scale is chosen by."""
+
 
 @dataclass(frozen=True)
 class Violated:
-    """The triplets that a factor violates, as keys, and what they come to."""
+    """The triplets that a factor violates, as ascending keys, and what they come to."""
 
-    keys: NDArray[np.int64]
+    keys: Any
     count: int
     value: float
     """F, with all triplets of the anchors."""
@@ -31,18 +35,29 @@ class Violated:
 
 @dataclass(frozen=True)
 class LMNNTask:
-    """LMNN in coordinates where the pull is tr M."""
+    """LMNN in coordinates where the pull is tr M; keys and samples live at one place."""
 
-    X: Array
+    X: Any
     classes: Indices
-    near: Indices
+    near: Any
+    """Targets (n × k)."""
     lam: float
     quick: Array
     """A factor of the metric that the targets are nearest in."""
 
+    @classmethod
+    def at(
+        cls, place: Place, X: Array, classes: Indices, near: Indices, lam: float, quick: Array
+    ) -> LMNNTask:
+        return cls(place.put(X), classes, place.put(near.astype(np.int64)), lam, quick)
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.X)
+
     @property
     def n(self) -> int:
-        return self.X.shape[0]
+        return int(self.X.shape[0])
 
     @property
     def most(self) -> float:
@@ -54,21 +69,30 @@ class LMNNTask:
     def anchors(self) -> Indices:
         return np.arange(self.n)
 
+    @property
+    def none(self) -> Any:
+        """No triplets."""
+        return self.place.put(np.empty(0, dtype=np.int64))
+
     def start(self) -> Array:
         """The better of the whitening and the quick metric, each at its best scale."""
-        few = np.linspace(0, self.n - 1, min(self.n, 200)).astype(np.intp)
-        trials = [self._scaled(L, few) for L in (np.eye(self.X.shape[1]), self.quick)]
+        trials = [self._scaled(L) for L in (np.eye(self.X.shape[1]), self.quick)]
         return min(trials, key=lambda trial: trial[1])[0]
 
-    def _scaled(self, factor: Array, few: Indices) -> tuple[Array, float]:
+    def _scaled(self, factor: Array) -> tuple[Array, float]:
         """The best multiple of a factor for the triplets of a few anchors, and its F."""
-        Z = self.X @ factor
-        squares = np.sum(Z * Z, axis=1)
-        far = squares[few][:, None] + squares - 2 * Z[few] @ Z.T
-        close = np.sum((Z[few][:, None] - Z[self.near[few]]) ** 2, axis=2)
-        across = self.classes[few][:, None] != self.classes
+        few, some = (
+            np.linspace(0, self.n - 1, min(self.n, count)).astype(np.intp)
+            for count in (FEW, OTHERS)
+        )
+        Z = host(self.X @ self.place.put(factor))
+        near, beside = host(self.near)[few], Z[some]
+        squares = np.sum(beside * beside, axis=1)
+        far = np.sum(Z[few] ** 2, axis=1)[:, None] + squares - 2 * Z[few] @ beside.T
+        close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
+        across = self.classes[few][:, None] != self.classes[some]
         margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
-        pull = float(np.sum(factor * factor)) * few.size / self.n
+        pull = float(np.sum(factor * factor)) * few.size * some.size / self.n**2
         typical = 1.0 / max(float(np.median(np.abs(margins))), 1e-300)
         scales = typical * np.logspace(-3, 3, 31)
         costs = [
@@ -83,30 +107,37 @@ class LMNNTask:
 
         With a larger margin the keys are also those of triplets that are nearly violated.
         """
-        Z, n, k = self.X @ factor, self.n, self.near.shape[1]
-        keys, push, count = [np.empty(0, dtype=np.int64)], 0.0, 0
-        blocks = violated_triplets(Z, self.classes, self.near, anchors, margin=margin)
-        for triplets, margins in blocks:
-            push += float(np.sum(np.square(np.maximum(margins, 0.0))))
-            count += int(np.sum(margins > 0))
-            most = max(k, MOST * np.unique(triplets[:, 0]).size // anchors.size)
-            if margins.size > most:
-                triplets = triplets[np.argpartition(-margins, most)[:most]]
-            i, j, l = triplets.T.astype(np.int64)
-            keys.append((i * n + j) * n + l)
+        Z = self.X @ self.place.put(factor)
+        blocks = Impostors(
+            Z, self.classes, self.near, anchors, margin, MOST / anchors.size
+        ).blocks()
+        xp = namespace(Z)
+        keys = xp.sort(xp.concat([self.none, *(found.keys for found in blocks)]))
+        push = sum(found.push for found in blocks)
         pull = float(np.sum(factor * factor))
-        return Violated(np.concatenate(keys), count, pull + self.lam * push)
+        return Violated(keys, sum(found.count for found in blocks), pull + self.lam * push)
 
-    def some(self, keys: NDArray[np.int64], factor: Array) -> NDArray[np.int64]:
+    def joined(self, keys: Any, others: Any) -> Any:
+        """The keys of both, each once."""
+        xp = namespace(keys)
+        both = xp.sort(xp.concat([keys, others]))
+        fresh = xp.concat([xp.ones_like(both[:1], dtype=xp.bool), both[1:] != both[:-1]])
+        return both[fresh]
+
+    def some(self, keys: Any, factor: Array) -> Any:
         """The keys, with those of the nearest impostors where they are few."""
-        if keys.size >= self.n:
+        if keys.shape[0] >= self.n:
             return keys
-        far = other_class_neighbors(self.X @ factor, self.classes, 1)
-        i, j, l = as_triplets(self.near, far).T.astype(np.int64)
-        return np.union1d(keys, (i * self.n + j) * self.n + l)
+        k, there = self.near.shape[1], self.place
+        mapped = host(self.X @ there.put(factor))
+        far = other_class_neighbors(mapped, self.classes, 1, device=there.device).ravel()
+        nearest = ((self.anchors * self.n + far)[:, None] * k + np.arange(k)).ravel()
+        return self.joined(keys, there.put(nearest))
 
-    def problem(self, keys: NDArray[np.int64], *, share: float = 1.0) -> Any:
+    def problem(self, keys: Any, *, share: float = 1.0) -> Any:
         """LMNN with the triplets of the keys alone; `share` of the pull."""
-        n = self.n
-        triplets = np.column_stack([keys // n // n, keys // n % n, keys % n])
-        return lmnn_of_triplets(self.X, as_pairs(self.near), triplets, self.lam, pull=share)
+        return lmnn_of_keys(self.X, self.near, keys, self.lam, share)
+
+    def unmet(self, problem: Any, factor: Array, slack: float) -> Any:
+        """Which triplets of a problem are not met by more than the slack."""
+        return problem.objective.image(self.place.put(factor)).z < 1.0 + slack

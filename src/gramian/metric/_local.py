@@ -20,24 +20,29 @@ RIDGE, CROWDED = 1e-3, 1.0
 with more than half as many directions as samples, where that scatter says little of most."""
 
 
-def neighbor_metric(X: Array, classes: Indices, metric: str) -> Array:
+def neighbor_metric(X: Array, classes: Indices, metric: str, *, device: Any = None) -> Array:
     """A factor L of the metric to seek neighbours in: KTA's, or Euclid's.
 
     Neighbours by Euclid's distance follow whatever features are largest; alignment with the
     labels, which costs one product XᵀX, makes better targets of them. It takes the samples at
-    unit size, so that their scale changes nothing.
+    unit size, so that their scale changes nothing. It is found on the host, but for held-out
+    neighbours, which are the same anywhere: targets must not depend on the device.
     """
     size = float(np.sqrt(np.mean(X * X)))
     if metric == "euclidean" or size == 0:
         return np.eye(X.shape[1])
-    return KTA(tol=1e-2).fit(X / size, classes).components_.T / size
+    learner = KTA(tol=1e-2)
+    learner.votes_on = device
+    return learner.fit(X / size, classes).components_.T / size
 
 
-def neighbor_space(X: Any, samples: Array, classes: Indices, metric: str) -> Any:
+def neighbor_space(
+    X: Any, samples: Array, classes: Indices, metric: str, *, device: Any = None
+) -> Any:
     """Where to seek neighbours: X as it came, or the samples as KTA maps them."""
     if metric == "euclidean":
         return X
-    return samples @ neighbor_metric(samples, classes, metric)
+    return samples @ neighbor_metric(samples, classes, metric, device=device)
 
 
 def check_neighbor_metric(metric: str) -> None:

@@ -54,6 +54,7 @@ def choose_weight(
     regularizer: str,
     n_components: int | None,
     rank: int | None,
+    device: Any = None,
 ) -> EvidencePath:
     """The λ that the 3 nearest neighbours of held-out samples speak for.
 
@@ -71,6 +72,7 @@ def choose_weight(
         regularizer=regularizer,
         n_components=n_components,
         rank=rank,
+        device=device,
     )
 
 
@@ -83,6 +85,7 @@ def weigh(
     regularizer: str,
     n_components: int | None,
     rank: int | None,
+    device: Any = None,
 ) -> EvidencePath:
     """`choose_weight` by the keys of the samples and a way to some of them, less their mean."""
     plain = regularizer == "identity" and rank is None
@@ -100,7 +103,7 @@ def weigh(
             L = _factor(_unconstrained(np.maximum(g, 0.0), sums, lam, regularizer), rank)
             if n_components is not None:
                 L = principal_columns(L, g[:, None] * L)[:, :n_components]
-            wrong.append(wrong_votes(rotated @ L, classes[rows], count))
+            wrong.append(wrong_votes(rotated @ L, classes[rows], count, device=device))
         losses.append(np.array(wrong))
     return chosen_by(
         [np.concatenate(losses, axis=1)],

@@ -88,9 +88,8 @@ class ShrunkLearner(MetricLearner):
             least = int(np.bincount(named[split.kept]).min())
             near = {"n_neighbors": min(self.n_neighbors, least - 1)}
             part = points[split.kept], named[split.kept]
-            return of_neighbours(
-                points, named, split, metrics(lambda inner: inner.set_params(**near).fit(*part))
-            )
+            factors = metrics(lambda inner: inner.set_params(**near).fit(*part))
+            return of_neighbours(points, named, split, factors, device=self.device)
 
         folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
         return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed)

@@ -187,11 +187,9 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = self._dense_view(X)
-        space = neighbor_space(
-            X if self.kernel is None else samples, samples, classes, self.neighbor_metric
-        )
+        k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
+        space = neighbor_space(given, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
-        k, device = self.n_neighbors, self.device
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(samples, similar, dissimilar, basis, rough, started)

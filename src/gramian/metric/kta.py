@@ -87,6 +87,9 @@ class KTA(KernelMetricLearner):
     True
     """
 
+    votes_on: Any = None
+    """Where held-out neighbours are sought, if not on `device`."""
+
     def __init__(
         self,
         *,
@@ -139,7 +142,7 @@ class KTA(KernelMetricLearner):
             )
         view = self._view(X, center=self.center)
         center = self.center and not view.centered
-        data = moments(view.X, classes, center=center)
+        data = moments(view.X, classes, center=center, near=self.center)
         self.lam_ = self._weight(view, data, classes, center)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         large = not view.exact and self.solver == "auto" and self.lam_ > 0
@@ -160,6 +163,7 @@ class KTA(KernelMetricLearner):
             regularizer=self.regularizer,
             n_components=self.n_components,
             rank=self.rank,
+            device=self.device if self.votes_on is None else self.votes_on,
         )
         return self.path_.value
 

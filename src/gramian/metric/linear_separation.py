@@ -170,7 +170,8 @@ class LinearSeparation(MetricLearner):
         for split in splits(sample_keys(X), classes, FOLDS, X.shape[1]):
             part = np.unique(classes[split.kept], return_inverse=True)[1]
             scatter = signed_scatter(X[split.kept], part).dense()
-            losses.append(of_neighbours(X, classes, split, self._factors(scatter, X))[0])
+            factors = self._factors(scatter, X)
+            losses += of_neighbours(X, classes, split, factors, device=self.device)
         return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
 
     def _steps_by_pairs(

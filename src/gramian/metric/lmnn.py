@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.arrays import place
 from gramian.certificate import Certificate
 from gramian.constraints import (
     as_pairs,
@@ -181,14 +182,18 @@ class LMNN(ShrunkLearner):
         samples, basis = dense_coordinates(X, "LMNN")
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
-        quick = neighbor_metric(samples, classes, self.neighbor_metric)
-        near = same_class_neighbors(samples @ quick, classes, self.n_neighbors)
+        quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
+        there, mapped = place(self.device), samples @ quick
+        near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
         R = whitening(samples, as_pairs(near), ridge=self.ridge_)
-        task = LMNNTask(whitened(samples, R), classes, near, lam, np.linalg.solve(R, quick))
+        Z = whitened(samples, R)
+        aligned = np.linalg.solve(R, quick)
         basis = joined(basis, R)
         plain = np.linalg.inv(R)
-        result = self._rounds(task, self._begin(basis, rough, plain), started)
-        gram = Dense(task.X.T @ task.X, lower=0.0)
+        with there.room():
+            task = LMNNTask.at(there, Z, classes, near, lam, aligned)
+            result = self._rounds(task, self._begin(basis, rough, plain), started)
+        gram = Dense(Z.T @ Z, lower=0.0)
         factor = blended(result.factor, plain, gram, self.shrinkage_)
         self._finish(result, factor, gram, basis)
         return self
@@ -233,23 +238,23 @@ class LMNN(ShrunkLearner):
         """Solve for the active triplets, find those that are violated now, and so on."""
         factor, gap = self._first(task, start, started)
         found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
-        if gap == 1.0 and found.keys.size > CROWD * task.n:
+        if gap == 1.0 and found.keys.shape[0] > CROWD * task.n:
             factor, gap = self._coarse(task, max(1, task.n // PART), started), WARM
             found = task.violated(factor, task.anchors)
-        active = np.empty(0, dtype=np.int64)
+        active = task.none
         # A start of higher rank than is asked for does not count.
         seen = [(found, factor)] if self.rank is None else []
         lower, finest = -np.inf, 0.3 * self.tol
         certificate: Certificate | None = None
         try:
             for _ in range(ROUNDS):
-                active = task.some(np.union1d(active, found.keys), factor)
+                active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
                 tol, left = max(finest, min(1e-2, 0.03 * gap)), self._remaining(started)
                 result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
                 factor = result.factor
                 lower = max(lower, result.certificate.lower_bound)
-                active = active[problem.objective.image(factor).z < 1.0 + SLACK]
+                active = active[task.unmet(problem, factor, SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
                 seen, certificate = [best], whole(result, best[0].value, lower, task.most)
@@ -295,16 +300,16 @@ class LMNN(ShrunkLearner):
     def _coarse(self, task: LMNNTask, count: int, started: float) -> Array:
         """A first metric from so many of the anchors, of any rank."""
         few = np.linspace(0, task.n - 1, count).astype(np.intp)
-        factor, active = task.start(), np.empty(0, dtype=np.int64)
+        factor, active = task.start(), task.none
         for margin in (WIDE, 1.0):
             found = task.violated(factor, few, margin=margin)
-            active = task.some(np.union1d(active, found.keys), factor)
+            active = task.some(task.joined(active, found.keys), factor)
             problem = task.problem(active, share=count / task.n)
             left = self._remaining(started)
             factor = self._minimize(
                 problem, init=factor, tol=ROUGH, time_limit=left, rank=None
             ).factor
-            active = active[problem.objective.image(factor).z < 1.0 + SLACK]
+            active = active[task.unmet(problem, factor, SLACK)]
         return factor
 
     def _late(self, started: float) -> bool:

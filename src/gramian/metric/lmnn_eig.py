@@ -162,9 +162,9 @@ class LMNNEig(ShrunkLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         samples, basis = dense_coordinates(X, "LMNNEig")
-        space = neighbor_space(X, samples, classes, self.neighbor_metric)
-        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         k, device = self.n_neighbors, self.device
+        space = neighbor_space(X, samples, classes, self.neighbor_metric, device=device)
+        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(samples, triplets, basis, rough, started)

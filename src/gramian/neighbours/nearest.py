@@ -94,7 +94,7 @@ def _on_device(
     """By brute force there, sparse rows as dense ones."""
     need = 8.0 * (X.shape[0] + (0 if queries is X else queries.shape[0])) * X.shape[1]
     check_memory(
-        2 * need,
+        4 * need,
         f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",
         "search on the processor (device=None), or project the features first",
         there.free_memory(),

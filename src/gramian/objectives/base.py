@@ -164,6 +164,8 @@ class Objective(Placed, ABC):
     """Of how many linear functions of M it is made, beside one linear term, where it is."""
     dense_numbers: int = 0
     """The numbers of the largest dense matrix that it multiplies factors by."""
+    spans: bool = True
+    """Whether its gradient may be a multiple of I and a matrix of low rank."""
     wide: bool = False
     """Whether its optimum is of high rank as a rule, though the order is far higher."""
 
@@ -176,6 +178,10 @@ class Objective(Placed, ABC):
     def unit(self) -> float:
         """How far F can fall from F(0), about, where F(0) does not tell the size of F."""
         return 0.0
+
+    def single(self) -> Objective | None:
+        """The same with data in float32, to sweep with; None where there is nothing to gain."""
+        return None
 
     @abstractmethod
     def image(self, L: Array) -> Any:
@@ -240,6 +246,10 @@ class Objective(Placed, ABC):
     def dual(self, image: Any) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
         return None
+
+    def toward(self, image: Any, other: Any, share: float) -> Any:
+        """The image of (1 − share) M + share N, without a factor, where there are dual vectors."""
+        raise NotImplementedError
 
     def beside(self, image: Any, V: Array) -> Beside | None:
         """F near M along a few columns V, where the objective has dual vectors."""

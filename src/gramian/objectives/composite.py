@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,7 @@ from gramian.backends.arrays import (
     at_home,
     beside,
     host,
+    in_single,
     inner,
     largest,
     moved,
@@ -27,6 +29,7 @@ from gramian.losses import Loss
 from gramian.losses.base import error_of, least_squares_of, recession_of
 from gramian.maps import (
     BlockEntries,
+    Congruence,
     Entries,
     LinearMap,
     Mix,
@@ -60,6 +63,7 @@ from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
+from gramian.objectives.whitened import WhitenedImage
 from gramian.proofs import lowest, rounded_sum
 
 Array = NDArray[np.floating]
@@ -102,7 +106,11 @@ class Composite(Objective):
         self.quadratic = loss.quadratic
         self.C = as_symmetric(C, "C", self.order)
         self.wide = isinstance(map, BlockEntries)
+        self.spans = not isinstance(map, Entries | PairDistances | BlockEntries | WhitenedDistances)
         self.dense_numbers = max(map.dense_numbers, dense_numbers(self.C))
+        if not map.place.is_host:
+            self.place = map.place
+            self.loss, self.C = moved(loss, self.place), moved(self.C, self.place)
 
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
@@ -111,7 +119,22 @@ class Composite(Objective):
             return relocated(self, changed, C=moved(changed.C, self.place))
         return Composite(self.map, self.loss, C, constant=self.constant)
 
-    def image(self, L: Array) -> CompositeImage:
+    def single(self) -> Composite | None:
+        """With X and C in float32; what the loss sees of M is summed in float64 all the same."""
+        base = self.map.base if isinstance(self.map, Congruence) else self.map
+        base = base.base if isinstance(base, Mix) else base
+        plain = isinstance(base, Entries | PairDistances | BlockEntries)
+        return self._single if plain else None
+
+    @cached_property
+    def _single(self) -> Composite:
+        found = copy(self)
+        found.map, found.C = in_single(self.map), in_single(self.C)
+        return found
+
+    def image(self, L: Array) -> Any:
+        if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
+            return WhitenedImage(self.map, self.C, L)
         CL = self.C @ L
         return CompositeImage(L, self.map.bilinear(L, L), inner(L, CL), CL)
 
@@ -127,6 +150,12 @@ class Composite(Objective):
     def dual(self, image: CompositeImage) -> Array:
         """w = ∇g(z)."""
         return self.loss.gradient(image.z)
+
+    def toward(self, image: CompositeImage, other: CompositeImage, share: float) -> CompositeImage:
+        """(1 − share) M + share N."""
+        none = other.factor[:, :0]
+        z = image.z + share * (other.z - image.z)
+        return CompositeImage(none, z, image.linear + share * (other.linear - image.linear), none)
 
     def beside(self, image: CompositeImage, V: Array) -> Beside:
         """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map."""
@@ -166,7 +195,7 @@ class Composite(Objective):
         """e² for the dense 𝒜*(w) + C."""
         if isinstance(self.map, WhitenedDistances) and isinstance(self.map.root, DenseRoot):
             return whitened_errors(self.map, host(w), self.C)
-        return composite_errors(at_home(self.map), host(w), at_home(self.C))
+        return composite_errors(self.map, w)
 
     def _form(self, w: Array) -> Any:
         """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""
@@ -198,6 +227,8 @@ class Composite(Objective):
 
     def gradient_factor(self, image: CompositeImage) -> Array:
         """2(𝒜*(w)L + CL) with the CL at hand."""
+        if isinstance(image, WhitenedImage) and isinstance(self.map, WhitenedDistances):
+            return image.slope(self.map, self.loss.gradient(image.z))
         return 2.0 * (self.map.adjoint(self.loss.gradient(image.z), image.factor) + image.CL)
 
     def recession(self, image: CompositeImage) -> tuple[float, float]:
@@ -295,7 +326,7 @@ class Composite(Objective):
 
     def metric(self) -> Array | None:
         """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
-        root = at_home(self)._image_root
+        root = self._image_root
         if root is None or root[1].shape[1]:
             return None
         return self.map.adjoint_matrix(self.place.put(np.ones(self.map.size)))
@@ -334,7 +365,10 @@ class Composite(Objective):
         if 24.0 * self.order**2 > self.place.free_memory() / 2 or not home.can_whiten():
             return None
         assert isinstance(self.map, PairDistances)
-        map = WhitenedDistances.on(self.map, self.place)
+        try:
+            map = WhitenedDistances.on(self.map, self.place)
+        except ValueError:
+            return None
         objective = relocated(self, home, map=map, C=Rooted(self.C, map.root))
         objective.order = map.order
         return Whitening(objective, map.root.__matmul__, map.root.coordinates)
@@ -408,8 +442,7 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
-        home = at_home(self)
-        shift = None if home._image_root is None else home._pencil_shift(host(w))
+        shift = None if self._image_root is None else self._pencil_shift(w)
         if shift is not None:
             yield self._dual_point(w + shift)
 
@@ -434,21 +467,22 @@ class Composite(Objective):
         """
         assert self._image_root is not None
         root, null = self._image_root
-        C, image = self.C.dense(), self.map.adjoint_matrix(w)
+        C, image = host(self.C.dense()), host(self.map.adjoint_matrix(w))
         for part in (C, image):  # each by its own size: a large one would hide a small one
             if np.linalg.norm(part @ null) > 1e-12 * np.linalg.norm(part):
                 return None
         G = image + C
         lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
         # Rounding can leave the shifted matrix a little below the cone.
-        return max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * float(np.abs(w).max())
+        return max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * largest(w)
 
     @cached_property
     def _image_root(self) -> tuple[Array, Array] | None:
         """R with RᵀPR = I on the range of P = 𝒜*(1) ⪰ 0, and a basis of its null space."""
         if self.order > PENCIL_ORDER:
             return None
-        values, vectors = np.linalg.eigh(self.map.adjoint_matrix(np.ones(self.map.size)))
+        ones = self.place.put(np.ones(self.map.size))
+        values, vectors = np.linalg.eigh(host(self.map.adjoint_matrix(ones)))
         live = values > 1e-10 * values[-1]
         if not np.any(live) or values[0] < -1e-10 * values[-1]:
             return None

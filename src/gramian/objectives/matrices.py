@@ -239,6 +239,10 @@ class Rooted(Placed):
         return product[:, 0] if V.ndim == 1 else product
 
     def dense(self) -> Array:
+        return self._dense
+
+    @cached_property
+    def _dense(self) -> Array:
         return self @ eye(self.order, self.place)
 
 
@@ -415,24 +419,22 @@ def size_of(matrix: Any) -> float:
 
 def absolute_product(matrix: Any, V: Array) -> Array:
     """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
-    if at_home(matrix) is not matrix:
-        there: Array = place_of(V).put(absolute_product(at_home(matrix), host(V)))
-        return there
+    xp = namespace(V)
     if isinstance(matrix, Dense):
-        return np.abs(matrix.array) @ V
+        return xp.abs(matrix.array) @ V
     if isinstance(matrix, Sparse):
-        return np.asarray(abs(matrix.matrix) @ V)
+        return abs(matrix.matrix) @ V
     if isinstance(matrix, LowRankPlusIdentity):
-        U = np.abs(matrix.factor)
-        return abs(matrix.scale) * V + (U * np.abs(matrix.weights)) @ (U.T @ V)
+        U = xp.abs(matrix.factor)
+        return abs(matrix.scale) * V + (U * xp.abs(matrix.weights)) @ (U.T @ V)
     if isinstance(matrix, Scaled):
         return abs(matrix.scale) * absolute_product(matrix.matrix, V)
     if isinstance(matrix, MatrixSum):
-        return np.sum([absolute_product(part, V) for part in matrix.parts], axis=0)
+        return sum((absolute_product(part, V) for part in matrix.parts), 0.0 * V)
     if isinstance(matrix, GramOperator):
         X = abs(matrix.X)
-        weights = 1.0 if matrix.weights is None else np.abs(matrix.weights)[:, None]
-        return abs(matrix.scale) * np.asarray(X.T @ (weights * (X @ V)))
-    xp = namespace(V)
+        image = X @ V
+        image = image if matrix.weights is None else xp.abs(matrix.weights)[:, None] * image
+        return abs(matrix.scale) * (X.T @ image)
     lengths: Array = xp.linalg.vector_norm(V, axis=0) * xp.ones_like(V[:, :1])
     return size_of(matrix) * lengths

@@ -107,19 +107,24 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
     return SparseForm(sparse, factor, total.weights, unit=unit)
 
 
-def composite_errors(map: LinearMap, w: Array, C: SymmetricMatrix) -> Array:
+def composite_errors(map: LinearMap, w: Array) -> Array:
     """e² for the dense 𝒜*(w) + C: |E| ≤ γ|X|ᵀ|A||X| ≤ γ √(h_i h_j), h = diag(Xᵀ diag(|A|1) X)."""
-    base = map.base if isinstance(map, Congruence) else map
-    parts = adjoint_parts(base, w)
+    if not isinstance(map, Congruence):
+        parts = adjoint_parts(at_home(map), host(w))
+        return np.zeros(map.order) if parts is None else rounding_of_parts(parts)
+    known = map.base.reach(w)
+    if known is None:
+        return _errors_by_parts(at_home(map), host(w))
+    return (rounded_sum(known[1]) + rounded_sum(map.X.shape[0])) * map.spread(known[0])
+
+
+def _errors_by_parts(map: Congruence, w: Array) -> Array:
+    """The same by the parts of 𝒜*(w), where the map does not tell its row sums."""
+    parts = adjoint_parts(map.base, w)
     if parts is None:
         return np.zeros(map.order)
-    if not isinstance(map, Congruence):
-        return rounding_of_parts(parts)
     reach, longest = parts.reach()
-    rows = map.X.shape[0]
-    squares = map.X.multiply(map.X) if sp.issparse(map.X) else np.square(map.X, dtype=float)
-    sizes: Array = np.ravel(np.asarray(squares.T @ reach, dtype=float))
-    return (rounded_sum(longest) + rounded_sum(rows)) * sizes
+    return (rounded_sum(longest) + rounded_sum(map.X.shape[0])) * map.spread(reach)
 
 
 def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Array:

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.outer.judge import Candidate, Guide
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings
 from gramian.solvers.conic_call import call
 

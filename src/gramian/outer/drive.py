@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.callbacks import State
-from gramian.outer.judge import Candidate, Judge
+from gramian.outer.judge import Judge
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate
 from gramian.outer.registry import Method
 from gramian.result import History, Status
 from gramian.solvers.base import Settings, Step
@@ -60,8 +61,7 @@ class Drive:
         self.looks = self.judge.looks
         told = best.relative_gap if self.judge.promised is None else self.judge.promised
         gap = 1.0 if told is None else told
-        below = max(0.0, best.lower_bound - best.value) / max(abs(best.value), 1e-300)
-        measure = max(gap, best.violation, below if np.isfinite(below) else 0.0)
+        measure = max(gap, best.violation, self.judge.below)
         self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
         self.least = min(self.least, measure)
         return self.stale >= PATIENCE

@@ -23,6 +23,7 @@ from scipy.sparse.linalg import lsqr
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.outer.bottoms import Bottoms, bottoms
+from gramian.outer.corner_dual import corner_point
 from gramian.outer.model import Model
 from gramian.proofs import PATIENCE, gershgorin
 
@@ -75,6 +76,8 @@ class Repair:
     ) -> DualPoint | None:
         """The best of the dual points near y, None where there is none."""
         model = self.model
+        if model.corner is not None:
+            return self._at_corner(image)
         y = self._clipped(self._raised(image, model.bounds.signed(y)))
         found = bottoms(model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove)
         self.least, self.vector = found.least, found.vector
@@ -88,6 +91,16 @@ class Repair:
         ]
         points = [point for point in points if np.isfinite(point.value)]
         return max(points, key=lambda point: point.value, default=None)
+
+    def _at_corner(self, image: Any) -> DualPoint | None:
+        """By multipliers of the loss that are moved too: those of the corner lift nothing else."""
+        model = self.model
+        assert model.corner is not None
+        found = corner_point(model.corner, model.bounds, image, model.objective.constant)
+        self.least, self.vector = found.least, found.vector
+        if not np.isfinite(found.value):
+            return None
+        return DualPoint(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
 
     def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:

@@ -13,6 +13,7 @@ from gramian.certificate import Certificate, relative
 from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate, Guide
 from gramian.outer.polish import polished
 from gramian.outer.rays import proves_infeasible, proves_unbounded
 from gramian.proofs import EXACT_ORDER, SparseForm
@@ -35,32 +36,6 @@ NEARLY = 2.0
 
 MARGIN = 0.2
 """The part of the gap allowed that a margin of the dual may take."""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A factor and multipliers, as a loop has found them."""
-
-    factor: Array
-    y: Array
-    trace: dict[str, float] = field(default_factory=dict)
-    """What the loop tells of itself."""
-    primal_ray: Array | None = None
-    """A direction that may show that F has no minimum."""
-    dual_ray: Array | None = None
-    """Multipliers that may show that there is no feasible M."""
-
-
-@dataclass
-class Guide:
-    """What a loop is told between its rounds."""
-
-    margin: float = 0.0
-    """ε: the loop is to find a dual point with a slack of at least εI."""
-    vector: Array | None = None
-    """An eigenvector of the slack with a negative eigenvalue."""
-    least: float = 0.0
-    """That eigenvalue."""
 
 
 @dataclass
@@ -110,10 +85,27 @@ class Judge:
             return False
         if best.relative_gap is None:
             return self.residuals >= RESIDUALS
-        below = best.lower_bound - best.value  # by what the constraints do not hold
-        if below > tol * max(abs(best.value), abs(best.lower_bound)):
+        if self.below > tol:
             return False
         return best.relative_gap <= tol and (best.proved or self.proof != "proved")
+
+    @property
+    def below(self) -> float:
+        """How far the best value lies below the bound, relatively: it is not quite feasible.
+
+        0 where it is far from feasible: there the violation tells, and the bound may be endless.
+        """
+        best = self.best
+        if best is None or self.point is None or best.violation > self.settings.tol:
+            return 0.0
+        if self.point.value <= best.value:
+            return 0.0
+        return self._apart(best.value)
+
+    def _apart(self, value: float) -> float:
+        """How far a value is from the bound, relatively."""
+        assert self.point is not None
+        return relative(abs(value - self.point.value), value, self.model.problem.scale)
 
     def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
         if self.model.order <= 100:
@@ -145,6 +137,7 @@ class Judge:
                 model, image, self.point, self.y, self.best.lambda_min
             )
         held = self.best
+        self.guide.gap = 0.0 if held is None or held.gap is None else held.gap
         if held is not None and held.gap is None and is_optimal(held, tol):
             self.residuals += 1
 
@@ -152,8 +145,7 @@ class Judge:
         """Whether value and bound are near enough for the constraints to be worth moving for."""
         if self.point is None or self.best is None or self.best.violation > NEAR:
             return True
-        value = self.model.objective.value(image)
-        off = relative(abs(value - self.point.value), value, self.model.problem.scale)
+        off = self._apart(self.model.objective.value(image))
         return off <= max(CLOSE, 10 * self.settings.tol)
 
     def _bound(self, image: Any, y: Array, prove: bool) -> DualPoint | None:
@@ -197,13 +189,15 @@ class Judge:
         return factor
 
     def _better(self, found: Certificate) -> bool:
-        """A feasible point comes before one that is not, then the lower value."""
+        """A feasible point comes before one that is not, then the value nearer to the bound."""
         best, tol = self.best, self.settings.tol
         if best is None or not np.isfinite(best.value):
             return True
         if found.violation > tol or best.violation > tol:
             return found.violation < best.violation
-        return found.value < best.value
+        if self.point is None:
+            return found.value < best.value
+        return self._apart(found.value) < self._apart(best.value)
 
     def _steer(self) -> None:
         """Ask for a margin where no way leads from multipliers back to a dual point."""

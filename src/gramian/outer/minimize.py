@@ -21,7 +21,7 @@ from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
 from gramian.solvers.base import Settings
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
-from gramian.solvers.minimize import PROOFS, settings_for
+from gramian.solvers.minimize import PROOFS, is_single, settings_for
 
 Array = NDArray[np.floating]
 
@@ -42,6 +42,7 @@ def minimize(
     every: float = EVERY,
     proof: str = "auto",
     device: Any = None,
+    dtype: Any = None,
     **options: Any,
 ) -> Result:
     limits: dict[str, Any] = {
@@ -58,7 +59,8 @@ def minimize(
         "proof": proof,
     }
     if not isinstance(problem, Problem) or not problem.constraints:
-        return solvers.minimize(problem, solver, **limits, device=device, **options)
+        return solvers.minimize(problem, solver, **limits, device=device, dtype=dtype, **options)
+    is_single(dtype)  # loops around constraints have steps of their own, in float64
     if device is not None and device != "cpu":
         raise ValueError(
             f"{problem.name!r} has linear constraints, which are met on the processor: "

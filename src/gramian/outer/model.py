@@ -21,6 +21,7 @@ from gramian.objectives.base import SymmetricOperator
 from gramian.objectives.matrices import MatrixSum, size_of
 from gramian.objectives.parts import Parts, adjoint_parts, parts_of
 from gramian.objectives.total import together
+from gramian.outer.corner import Corner, corner_of
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
@@ -187,6 +188,11 @@ class Model:
         if not vectors:
             return None
         return np.linalg.qr(np.column_stack(vectors))[0], u
+
+    @cached_property
+    def corner(self) -> Corner | None:
+        """The corner of M that the constraints give, where that is all they do."""
+        return corner_of(self.objective, self.bounds)
 
     @cached_property
     def single(self) -> Indices:

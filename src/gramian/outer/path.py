@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -141,11 +142,13 @@ def least(losses: Sequence[Array]) -> int:
     return int(np.flatnonzero(errors <= errors.min())[-1])
 
 
-def wrong_votes(mapped: Array, classes: Indices, kept: int) -> Array:
+def wrong_votes(mapped: Array, classes: Indices, kept: int, *, device: Any = None) -> Array:
     """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
-    near = nearest(mapped[:kept], min(NEIGHBOURS, kept), queries=mapped[kept:]).indices
+    count = min(NEIGHBOURS, kept)
+    near = nearest(mapped[:kept], count, queries=mapped[kept:], device=device).indices
     votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
-    np.add.at(votes, (np.arange(near.shape[0])[:, None], classes[near]), 1)
+    for column in near.T:
+        votes[np.arange(near.shape[0]), classes[column]] += 1
     return (votes.argmax(axis=1) != classes[kept:]).astype(float)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
+from gramian import clock
 from gramian.outer.model import Model
 
 Array = NDArray[np.floating]
@@ -18,20 +21,27 @@ DIRECT, RIDGE = 1500, 1e-15
 """Rows up to which a step is solved for directly, and the part of the largest eigenvalue of its
 normal equations, for each row, below which one is 0."""
 
+FULL, NUMBERS = 0.02, 20_000_000
+"""The share of entries of a derivative from which it is multiplied as a dense matrix, and their
+number up to which it is."""
+
 
 def polished(model: Model, factor: Array, *, goal: float) -> Array:
     """L + D with 2𝒜(sym(LDᵀ)) = −(what 𝒜(LLᵀ) lies outside its bounds), again until `goal`.
 
-    The best factor found, which is the given one where no step helps.
+    The best factor found, which is the given one where no step helps, or no time is left for one.
     """
     bounds, norms = model.bounds, model.norms
     best, L = factor, factor
     least = bounds.violation(bounds.map.bilinear(L, L))
+    taken = 0.0
     for _ in range(STEPS):
         off = bounds.off(bounds.map.bilinear(L, L))
-        if least <= goal or not np.any(off):
+        if least <= goal or not np.any(off) or clock.left() <= taken:
             break
+        started = time.perf_counter()
         L = L - _least_change(model, L, off / norms)
+        taken = time.perf_counter() - started
         violation = bounds.violation(bounds.map.bilinear(L, L))
         if not violation < 0.5 * least:
             return L if violation < least else best
@@ -74,7 +84,9 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
     J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(off.size, n * r))
     kept = np.flatnonzero(off)
     J = J[kept]
-    normal = (J @ J.T).toarray()
+    full = J.nnz > FULL * J.shape[0] * J.shape[1] and J.shape[0] * J.shape[1] <= NUMBERS
+    dense = J.toarray() if full else None
+    normal = (J @ J.T).toarray() if dense is None else dense @ dense.T
     scale = float(np.max(np.diagonal(normal), initial=0.0))
     if scale == 0:
         return np.zeros_like(L)

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gramian.maps import PairDistances
-from gramian.outer import conic, unit_diagonal
+from gramian.outer import anchored_newton, conic, unit_diagonal
 from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
-from gramian.outer.judge import Candidate
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate
 from gramian.outer.splitting import splitting
 from gramian.solvers.base import Settings
 
@@ -70,6 +70,12 @@ METHODS = {
             "coordinate descent on rows of given length",
             unit_diagonal.refusal,
         ),
+        Method(
+            "anchored-newton",
+            anchored_newton.anchored_newton,
+            "Newton's method on a factor whose corner is given",
+            anchored_newton.refusal,
+        ),
         Method("splitting", splitting, "the boundary point method", _dense_and_linear),
     )
 }
@@ -79,6 +85,9 @@ def choose(model: Model, settings: Settings) -> list[Method]:
     """The loops that `auto` takes, each where the one before it does not come to an end."""
     if model.order > SMALL and unit_diagonal.refusal(model) is None:
         return [METHODS["unit-diagonal"], METHODS["augmented-lagrangian"]]
+    if anchored_newton.refusal(model) is None:
+        more = [METHODS["augmented-lagrangian"]] if model.order <= SMALL else []
+        return [METHODS["anchored-newton"], *more]
     if settings.rank is not None:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["clarabel"] if conic.refusal(model) is None else []

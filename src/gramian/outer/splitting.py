@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from gramian import clock
-from gramian.outer.judge import Candidate, Guide
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]

@@ -18,8 +18,8 @@ from gramian import clock
 from gramian.backends.unit_rows import sweep_rows
 from gramian.objectives.matrices import Sparse
 from gramian.outer.augmented_lagrangian import rank_for
-from gramian.outer.judge import Candidate, Guide
 from gramian.outer.model import Model
+from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]

@@ -14,7 +14,7 @@ from gramian._samples import checked_samples, class_indices, near_origin, refuse
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
-from gramian.maps import Congruence, Mix, PairDistances, triplet_margins
+from gramian.maps import Congruence, Mix, PairDistances, anchored_margins, triplet_margins
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense
@@ -71,8 +71,16 @@ def lmnn_of_triplets(
     """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
     # A sum of squares, whatever sign rounding gives to an eigenvalue that is 0.
     C = Dense(pair_scatter(X, similar), floor=0.0) if pull is None else pull
+    return _lmnn(Congruence(triplet_margins(triplets, X.shape[0]), X), lam, C)
+
+
+def lmnn_of_keys(X: Any, near: Any, keys: Any, lam: float, pull: float) -> Problem:
+    """`lmnn` with triplets by their keys (see `anchored_margins`), and pull·tr M; at any place."""
+    return _lmnn(Congruence(anchored_margins(near, keys), X), lam, pull)
+
+
+def _lmnn(margins: Congruence, lam: float, C: Any) -> Problem:
     loss = SquaredHinge(margin=1.0, weight=positive(lam, "lam"))
-    margins = Congruence(triplet_margins(triplets, X.shape[0]), X)
     return Problem(
         Composite(margins, loss, C=C),
         name="lmnn",

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
@@ -15,7 +16,7 @@ from gramian.losses import Squared
 from gramian.maps import Congruence, PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
-from gramian.objectives.matrices import SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
@@ -25,7 +26,13 @@ SAME_DISTANCE = 1e-6
 
 
 def mvu(
-    edges: ArrayLike, sq_distances: ArrayLike, n: int, nu: float, target: Any = None
+    edges: ArrayLike,
+    sq_distances: ArrayLike,
+    n: int,
+    nu: float,
+    target: Any = None,
+    *,
+    mass: ArrayLike | None = None,
 ) -> Problem:
     """min Σ_e (d_M(e) − D_e)² − ν tr(WM) over M ⪰ 0, BILGO eq. (11) with each edge once.
 
@@ -39,10 +46,20 @@ def mvu(
     sq_distances : the squared lengths D_e of the edges.
     target : K of the colored variant, n × n: an array, a sparse matrix, a LinearOperator, or
         ``LowRankPlusIdentity(n, 0.0, Y)`` for the label kernel K = YYᵀ, which is not formed.
+    mass : how many samples each point stands for, m of shape (n,): W = diag(m) − mmᵀ/Σm, their
+        variance. Without a target.
     """
     n = check_order(n)
     nu = positive(nu, "nu")
     pairs, D = _edges_once(edges, sq_distances, n)
+    if mass is not None:
+        if target is not None:
+            raise ValueError("mass goes without a target: sum the rows of Y of K = YYᵀ instead")
+        return Problem(
+            Composite(PairDistances(pairs, n), Squared(D), _negative_spread(masses(mass, n), nu)),
+            name="mvu",
+            formula="Σ_e (d_M(e) − D_e)² − ν tr((diag(m) − mmᵀ/Σm)M)",
+        )
     check_matrix(target, "target")
     K = as_symmetric(1.0 if target is None else target, "target", n)
     return Problem(
@@ -94,6 +111,15 @@ def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) ->
     )
 
 
+def masses(mass: ArrayLike, n: int) -> Array:
+    """How many samples each point stands for, checked."""
+    m = real_numbers(mass, "mass")
+    if m.shape != (n,):
+        raise ValueError(f"mass must hold one number for each of {n} points, got shape {m.shape}")
+    refuse_rows(m, ~(np.isfinite(m) & (m > 0)), "mass", "is not a number above 0")
+    return m
+
+
 def positive(value: float, name: str) -> float:
     """A weight above 0, checked."""
     if not (isinstance(value, Real) and np.isfinite(value) and value > 0):
@@ -139,6 +165,13 @@ def _negative_centred(K: SymmetricMatrix, nu: float) -> Any:
     factor = np.hstack([_centred(K.factor), ones])
     weights = nu * np.append(-K.weights, K.scale)
     return LowRankPlusIdentity(K.order, -nu * K.scale, factor, weights)
+
+
+def _negative_spread(m: Array, nu: float) -> MatrixSum:
+    """−ν(diag(m) − mmᵀ/Σm)."""
+    whole = (m / np.sqrt(m.sum()))[:, None]
+    shared = LowRankPlusIdentity(m.size, 0.0, whole, np.array([nu]))
+    return MatrixSum(Sparse(sp.diags_array(-nu * m)), shared, lower=-np.inf)
 
 
 class _NegativeCentred:

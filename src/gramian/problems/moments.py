@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian._samples import near_origin
+from gramian._samples import column_sums, near_origin
+from gramian.backends.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 
@@ -41,9 +42,14 @@ class Moments:
         return np.maximum(values, 0.0), vectors
 
 
-def moments(X: Any, classes: NDArray[np.integer], *, center: bool = False) -> Moments:
-    """The moments of X, dense or CSR, or of X less its mean, which is never formed."""
-    X = near_origin(X) if center else X
+def moments(
+    X: Any, classes: NDArray[np.integer], *, center: bool = False, near: bool = False
+) -> Moments:
+    """The moments of X, dense or CSR, or of X less its mean, which is never formed.
+
+    `near` where X is known to be near the origin (`near_origin`).
+    """
+    X = near_origin(X) if center and not near else X
     mean = column_means(X) if center else None
     sums, counts = class_sums(X, classes)
     if mean is not None:
@@ -69,13 +75,14 @@ def class_sums(X: Any, classes: NDArray[np.integer]) -> tuple[Array, Array]:
 
 def column_means(X: Any) -> Array:
     """The mean of each feature."""
-    return np.ravel(np.asarray(X.mean(axis=0, dtype=float)))
+    return column_sums(X, squares=False)[0] / X.shape[0]
 
 
 def weighted_gram(X: Any, weights: Array | None = None) -> Array:
     """Xᵀ diag(w) X in double precision, without a second copy of X."""
     if weights is None and X.dtype == np.float64:
-        return _toarray(X.T @ X)
+        with blas_threads_for(X.shape[0] * X.shape[1]):
+            return _toarray(X.T @ X)
     gram = np.zeros((X.shape[1], X.shape[1]))
     for rows, weight in _blocks(X, np.ones(X.shape[0]) if weights is None else weights):
         scaled = sp.diags_array(weight) @ rows if sp.issparse(rows) else rows * weight[:, None]

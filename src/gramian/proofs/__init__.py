@@ -7,7 +7,7 @@ every way but Lanczos.
 
 from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum
 from gramian.proofs.bipartite import Bipartite
-from gramian.proofs.dense import DenseForm, eigen_seconds
+from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
 from gramian.proofs.estimate import estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.search import PATIENCE, lowest
@@ -27,6 +27,7 @@ __all__ = [
     "eigen_seconds",
     "estimated",
     "gershgorin",
+    "lost_by",
     "lowest",
     "rounded_sum",
 ]

@@ -10,9 +10,27 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.backends.arrays import HOST, Place, backend, host, namespace, norm, place_of
+from gramian.backends.arrays import (
+    HOST,
+    Place,
+    backend,
+    eye,
+    host,
+    largest,
+    namespace,
+    norm,
+    place_of,
+)
 from gramian.backends.threads import blas_threads_for, dense_threads
-from gramian.proofs.base import UNIT, Bottom, Factor, Solve, inverse_lanczos, place_of_matrix
+from gramian.proofs.base import (
+    UNIT,
+    Bottom,
+    Factor,
+    Solve,
+    inverse_lanczos,
+    place_of_matrix,
+    rounded_sum,
+)
 
 Array = NDArray[np.floating]
 
@@ -103,8 +121,29 @@ def all_eigenvalues(matrix: Any) -> Bottom:
         with blas_threads_for(G.size):
             lowest = scipy.linalg.eigvalsh(G, subset_by_index=[0, 0], check_finite=False)[0]
     else:
-        lowest = xp.linalg.eigvalsh(G)[0]
+        values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
+        lost = lost_by(G, values, vectors) + float(np.sum(matrix.slack()))
+        return Bottom(float(values[0]) - lost, "eigenvalues")
     return Bottom(float(lowest) - rounding_of(G, matrix.slack()), "eigenvalues")
+
+
+def lost_by(G: Array, values: Array, vectors: Array) -> float:
+    """How far λ_min(G) can lie below the lowest of all computed eigenvalues, by what they leave.
+
+    With R = GV − VΛ and D = VᵀV − I, VᵀGV ⪰ (λ₁ − ‖D‖‖Λ‖ − ‖V‖‖R‖)I = μI, and x = Vy has
+    ‖x‖² within (1 ± ‖D‖)‖y‖²: so λ_min ≥ μ/(1 + ‖D‖), or μ/(1 − ‖D‖) below 0. R and D are measured,
+    with the rounding of that: nothing is assumed of how a device found Λ and V.
+    """
+    G = 0.5 * (G + G.T)
+    n, unit, size = G.shape[0], rounded_sum(G.shape[0]), norm(G)
+    gram = vectors.T @ vectors
+    skew = norm(gram - eye(n, place_of(G))) + unit * n
+    if not skew < 1:
+        return np.inf
+    rest = norm(G @ vectors - vectors * values) + (unit * n**0.5 + 4 * UNIT) * size * (1 + skew)
+    first, reach = float(values[0]), largest(values)
+    below = first - skew * reach - (1 + skew) * rest
+    return first - (below / (1 + skew) if below > 0 else below / (1 - skew))
 
 
 def rounding_of(G: Array, slack: Array) -> float:

@@ -25,8 +25,9 @@ PATIENCE = 60.0
 TRIALS = 6
 """Factorisations of one proof, three of them as a rule."""
 
-GUESS = 120
-"""Products of the estimate that says where to try first."""
+GUESS, DEVICE_GUESS = 120, 480
+"""Products of the estimate that says where to try first; on a device they cost little beside a
+factorisation, and a good guess saves one."""
 
 DENSE = 5000
 """Orders up to which a dense factor takes less time than a sparse one that fills in, whatever the
@@ -78,8 +79,9 @@ def lowest(
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start)
+    most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
     guess = estimated(
-        matrix, wanted, deadline=deadline, start=start, starts=1, most=GUESS, chance=False
+        matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False
     )
     return _proved(matrix, form, guess, wanted, deadline)
 

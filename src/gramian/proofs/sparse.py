@@ -110,12 +110,8 @@ class SparseForm:
         if not np.isfinite(t):
             return Factor(False)
         clock.check()
-        bordered = self._bordered(sp.csr_array(self.S - t * self.unit), -1.0)
-        size = np.abs(bordered.diagonal())
-        size = np.where(size > 0, size, np.max(size, initial=1.0))
-        power = np.exp2(-np.round(0.5 * np.log2(size)))
+        scaled, power = self._scaled(t)
         scale = sp.diags_array(power)
-        scaled = sp.csc_array(scale @ bordered @ scale)
         # The rounding of the entries themselves, that of S − tP above all.
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
@@ -130,6 +126,26 @@ class SparseForm:
             lost = 4 * error
         else:
             return Factor(False)
+        return self._solved(lu, power)
+
+    def tried(self, t: float) -> Factor:
+        """The same without its errors: what is found is most likely so, and no proof."""
+        clock.check()
+        scaled, power = self._scaled(t)
+        lu = _factorised(scaled)
+        return Factor(False) if lu is None else self._solved(lu, power)
+
+    def _scaled(self, t: float) -> tuple[Any, Array]:
+        """The bordered G − tP with rows and columns scaled by powers of 2, and these."""
+        bordered = self._bordered(sp.csr_array(self.S - t * self.unit), -1.0)
+        size = np.abs(bordered.diagonal())
+        size = np.where(size > 0, size, np.max(size, initial=1.0))
+        power = np.exp2(-np.round(0.5 * np.log2(size)))
+        scale = sp.diags_array(power)
+        return sp.csc_array(scale @ bordered @ scale), power
+
+    def _solved(self, lu: Any, power: Array) -> Factor:
+        """What the signs of the pivots say, and the solves."""
         if np.sum(lu.U.diagonal() <= 0) > np.sum(self.weights > 0):
             return Factor(False)
         n = self.order

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gramian.completion._base import Completion
+from gramian.kernel._base import LinkedKernel
+from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
 from gramian.report.families import family_sections
 from gramian.report.page import Section, write_page
@@ -20,12 +23,21 @@ from gramian.report.parts import (
 )
 from gramian.result import Result
 from gramian.spectral import TopEigen
-from gramian.verdict import Verdict, verdict_of_metric
+from gramian.verdict import (
+    QUICK,
+    Verdict,
+    verdict_of_completion,
+    verdict_of_embedding,
+    verdict_of_kernel,
+    verdict_of_metric,
+)
 
 __all__ = ["report_eigen", "report_estimator", "report_results"]
 
 
-def report_results(results: Result | Sequence[Result], path: str | Path) -> Path:
+def report_results(
+    results: Result | Sequence[Result], path: str | Path, *, source: str | None = None
+) -> Path:
     """Write the page of one result, or of several of the same problem, to compare solvers."""
     runs = [results] if isinstance(results, Result) else list(results)
     if not runs or not all(isinstance(run, Result) for run in runs):
@@ -34,7 +46,7 @@ def report_results(results: Result | Sequence[Result], path: str | Path) -> Path
         raise ValueError("results of different problems have no axis in common: report them apart")
     first = opening(runs[0]) if len(runs) == 1 else comparison(runs)
     sections = [first, convergence(runs), spectrum(runs)]
-    return write_page(Path(path), f"gramian: {runs[0].problem}", sections)
+    return write_page(Path(path), f"gramian: {runs[0].problem}", sections, source=source)
 
 
 def report_estimator(
@@ -45,6 +57,7 @@ def report_estimator(
     more: Sequence[Section] = (),
     *,
     verdict: Verdict | None = None,
+    source: str | None = None,
 ) -> Path:
     """Write the page of a fitted estimator.
 
@@ -57,12 +70,13 @@ def report_estimator(
     more : sections, optional
         What else there is to show.
     verdict : Verdict, optional
-        Whether it helped on what was held out, which the page begins with; that of a metric is
-        found from X and y where it is not given.
+        Whether it helped on what was held out, which the page begins with; where it is not given
+        it is found by other fits, of a metric from X and y, if they are quick.
+    source : str, optional
+        The file that it was learned from, for the head of the page.
     """
     sections: list[Section] = []
-    if verdict is None and isinstance(estimator, MetricLearner) and X is not None and y is not None:
-        verdict = verdict_of_metric(estimator, X, y, seconds=estimator.result_.seconds)
+    verdict = verdict or _found(estimator, X, y)
     if verdict is not None:
         sections.append(judgement(verdict))
     if hasattr(estimator, "result_"):
@@ -71,9 +85,30 @@ def report_estimator(
     if hasattr(estimator, "result_"):
         sections += [convergence([estimator.result_]), spectrum([estimator.result_])]
     sections.append(settings(estimator))
-    return write_page(Path(path), f"gramian: {type(estimator).__name__}", sections)
+    title = f"gramian: {type(estimator).__name__}"
+    return write_page(Path(path), title, sections, source=source)
+
+
+def _found(estimator: Any, X: Any, y: Any) -> Verdict | None:
+    """The verdict on an estimator, where it can be found without much work."""
+    if isinstance(estimator, MetricLearner):
+        if X is None or y is None:
+            return None
+        return verdict_of_metric(estimator, X, y, seconds=estimator.result_.seconds)
+    if isinstance(estimator, Unfolding):
+        return verdict_of_embedding(estimator, estimator.X_fit_)
+    if not hasattr(estimator, "result_") or estimator.result_.seconds > QUICK:
+        return None
+    if isinstance(estimator, LinkedKernel) and hasattr(estimator, "labels_"):
+        return verdict_of_kernel(estimator, estimator.X_fit_)
+    if isinstance(estimator, Completion):
+        known = estimator._known.tocoo()
+        rows, cols = estimator.row_ids_[known.row], estimator.col_ids_[known.col]
+        return verdict_of_completion(estimator, rows, cols, known.data)
+    return None
 
 
 def report_eigen(found: TopEigen, path: str | Path, name: str = "a symmetric matrix") -> Path:
     """Write the page of the leading eigenvalues of a matrix."""
-    return write_page(Path(path), f"gramian: eigenvalues of {name}", [eigenpairs(found, name)])
+    title = f"gramian: eigenvalues of {name}"
+    return write_page(Path(path), title, [eigenpairs(found, name)], source=name)

@@ -116,7 +116,7 @@ def _unfolding(fitted: Unfolding, y: Any) -> list[Section]:
         "samples": fitted.graph_.n,
         "edges": len(fitted.graph_.edges),
         "parts of the graph": fitted.graph_.n_parts,
-        "largest error of a squared edge": fitted.edge_error_,
+        "largest relative error of a squared edge": fitted.edge_error_,
         "ν": fitted.nu_,
     }
     drawn = figures.points(flat(fitted.embedding_), color=y, edges=fitted.graph_.edges)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramian.certificate import Certificate
 from gramian.report import figures
+from gramian.report.formula import mathml
 from gramian.report.page import Section, beside, facts, figure, table
 from gramian.result import Result
 from gramian.spectral import TopEigen
@@ -41,7 +42,7 @@ def opening(result: Result, certificate: Certificate | None = None) -> Section:
         "seconds": result.seconds,
     }
     kind = "verdict" if proof.gap is not None and result.status.converged else "verdict open"
-    formula = f'<p class="formula">{escape(result.formula)}</p>' if result.formula else ""
+    formula = f'<div class="formula">{mathml(result.formula)}</div>' if result.formula else ""
     verdict = f'<p class="{kind}">{escape(in_words(proof))}</p>'
     return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(told))
 
@@ -57,7 +58,7 @@ def comparison(runs: Sequence[Result]) -> Section:
         for run in runs
     ]  # fmt: skip
     best = min(runs, key=lambda run: run.value)
-    formula = f'<p class="formula">{escape(best.formula)}</p>' if best.formula else ""
+    formula = f'<div class="formula">{mathml(best.formula)}</div>' if best.formula else ""
     verdict = f'<p class="verdict">{escape(in_words(best.certificate))}</p>'
     return Section(f"{best.problem}: {len(runs)} runs", formula + verdict + table(columns, rows))
 
@@ -73,7 +74,16 @@ def in_words(certificate: Certificate) -> str:
     return (
         f"The value is {certificate.value:.6g}, and no matrix that the problem allows has a value "
         f"below {certificate.lower_bound:.6g}: whatever one tries, at most "
-        f"{percent(share)} can be gained. This is proved, not estimated, by {certificate.method}."
+        f"{percent(share)} can be gained. {_how_sure(certificate)}"
+    )
+
+
+def _how_sure(certificate: Certificate) -> str:
+    if certificate.proof != "Lanczos":
+        return f"This is proved, not estimated, by {certificate.method}."
+    return (
+        f"This is so by {certificate.method} if an estimate of the least eigenvalue missed none: "
+        f"it does with a probability of at most {certificate.miss:.1g}."
     )
 
 
@@ -150,6 +160,18 @@ def eigenpairs(found: TopEigen, name: str) -> Section:
 
 
 def settings(estimator: Any) -> Section:
-    """The parameters as they were set."""
-    given = {name: repr(value) for name, value in estimator.get_params(deep=False).items()}
-    return Section(f"Settings of {type(estimator).__name__}", facts(given))
+    """The parameters as they were set, and as the fit chose them where it did."""
+    rows = []
+    for name, value in estimator.get_params(deep=False).items():
+        rows.append([name, repr(value), _chosen(estimator, name, value)])
+    body = table(["parameter", "set", "chosen by the fit"], rows)
+    return Section(f"Settings of {type(estimator).__name__}", body)
+
+
+def _chosen(estimator: Any, name: str, value: Any) -> Any:
+    """What stands in the place of a parameter such as "auto" after a fit."""
+    chosen = getattr(estimator, f"{name}_", None)
+    if isinstance(chosen, np.generic):
+        chosen = chosen.item()
+    told = isinstance(chosen, (int, float, str)) and repr(chosen) != repr(value)
+    return chosen if told else ""

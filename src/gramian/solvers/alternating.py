@@ -60,13 +60,14 @@ def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: i
         factor = with_falling(problem, factor, settings, settings.rank or FIRST)
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
-    sweeps, value, quiet = Sweeps(problem, factor, settings), np.inf, 0
+    sweeps, value, gap, quiet = Sweeps(problem, factor, settings), np.inf, np.inf, 0
     while quiet < PATIENCE:
         factor = sweeps.take(chunk)
         image = problem.objective.image(factor)
         certificate = certify_image(problem, image)
-        quiet = quiet + 1 if value - certificate.value <= 1e-3 * settings.tol * abs(value) else 0
-        value = certificate.value
+        falls = value - certificate.value > 1e-3 * settings.tol * abs(value)
+        quiet = 0 if falls or certificate.gap < 0.9 * gap else quiet + 1
+        value, gap = certificate.value, min(gap, certificate.gap)
         yield Step(factor, value, certificate)
     return at_rest(problem, settings)
 

@@ -70,6 +70,13 @@ class Step:
 Run = Generator[Step, None, Status]
 
 
+@dataclass
+class Sweeps:
+    """Whether first-order steps are taken in float32, until its digits do no longer do."""
+
+    single: bool = False
+
+
 @dataclass(frozen=True)
 class Settings:
     """What every solver is told."""
@@ -82,6 +89,8 @@ class Settings:
     hint: Hint = field(default_factory=Hint)
     route: list[str] = field(default_factory=list)
     """The methods that the run has gone through, in their order."""
+
+    sweeps: Sweeps = field(default_factory=lambda: Sweeps())
 
     def enters(self, method: str) -> None:
         """Tell which method goes on from here."""

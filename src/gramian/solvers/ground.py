@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import host, namespace, norm
 from gramian.eigen import ritz_pairs
-from gramian.proofs import LowRank
+from gramian.proofs import LowRank, lost_by
 from gramian.solvers.newton import Below
 
 Array = NDArray[np.floating]
@@ -58,14 +58,15 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
     if xp is np:
         values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+        rounding = float(8 * np.finfo(float).eps) * norm(G)
     else:
-        values, vectors = xp.linalg.eigh(G)
+        values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
+        rounding = lost_by(G, values, vectors)
         values, vectors = host(values)[: last + 1], vectors[:, : last + 1]
     above = values - level
     negative = int(np.sum(above < 0))
     rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
     below = Below(above[:negative], vectors[:, :negative], rest)
-    rounding = 8 * np.finfo(float).eps * norm(G)
     bound = float(values[0]) - rounding
     return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
 

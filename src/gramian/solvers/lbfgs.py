@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import contiguous, inner, namespace, norm
+from gramian.backends.arrays import as_double, contiguous, inner, largest, namespace, norm
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -44,26 +44,55 @@ def descend(
 
     Stops where the gradient is `tol` of its first size. With a `trace` τ the factor is
     L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
-    iterate.
+    iterate. Where the run sweeps in float32, its steps come first, and those in float64 when they
+    have no digits left; from then on there are no others.
     """
     if factor.shape[1] == 0:
         return factor
+    rules: dict[str, Any] = {"tol": tol, "trace": trace, "memory": memory, "watch": watch}
+    rough = objective.single() if settings.sweeps.single else None
+    if rough is not None:
+        single = namespace(factor).astype(factor, namespace(factor).float32)
+        found, steps, met = _descended(rough, single, settings, iterations, **rules)
+        factor, iterations = as_double(found), iterations - steps
+        if met or iterations == 0 or settings.expired():
+            return factor
+        settings.sweeps.single = False
+    return _descended(objective, factor, settings, iterations, **rules)[0]
 
-    xp = namespace(factor)
+
+def _descended(
+    objective: Objective,
+    factor: Array,
+    settings: Settings,
+    iterations: int,
+    *,
+    tol: float,
+    trace: float | None,
+    memory: int,
+    watch: Callable[[Any], None] | None,
+) -> tuple[Array, int, bool]:
+    """Where L-BFGS comes to, after how many steps, and whether the gradient is small enough."""
+    xp, steps = namespace(factor), 0
+    first: float | None = None
 
     def placed(x: Array) -> tuple[Array, float]:
         scale = 1.0 if trace is None else float(np.sqrt(trace)) / norm(x)
         return scale * xp.reshape(x, factor.shape), scale
 
     def evaluate(x: Array) -> Point:
+        nonlocal first
         L, scale = placed(x)
         image = objective.image(L)
         slope = objective.gradient_factor(image)
         if trace is not None:
             slope = scale * (slope - (inner(slope, L) / trace) * L)
+        first = largest(slope) if first is None else first
         return Point(x, objective.value(image), xp.reshape(slope, (-1,)), image)
 
     def after(point: Point) -> bool:
+        nonlocal steps
+        steps += 1
         if watch is not None:
             watch(point.image)
         return settings.expired()
@@ -72,7 +101,8 @@ def descend(
     found = quasi_newton(
         evaluate, start, iterations=iterations, memory=memory, tol=tol, after=after
     )
-    return contiguous(placed(found.x)[0])
+    met = first is not None and largest(found.gradient) <= tol * first
+    return contiguous(placed(found.x)[0]), steps, met
 
 
 def lbfgs(

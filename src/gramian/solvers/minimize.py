@@ -37,8 +37,8 @@ Array = NDArray[np.floating]
 PROOFS = ("auto", "proved", "estimated")
 
 COPIES, FACTORS = 6, 320
-"""Memory that a run on a device needs at least: of the data, and columns as long as a factor has
-rows (sixteen columns and twenty factors of them)."""
+"""What has to be free on a device before a run begins: of the data (both orders of a pattern,
+images, dual vectors), and columns as long as a factor has rows (twenty factors of sixteen)."""
 
 
 def minimize(
@@ -57,6 +57,7 @@ def minimize(
     every: float = EVERY,
     proof: str = "auto",
     device: Any = None,
+    dtype: Any = None,
     **options: Any,
 ) -> Result:
     """Minimise F(M) over the domain of the problem, in factored form M = LLᵀ.
@@ -98,6 +99,10 @@ def minimize(
     device : None, "cpu", "cuda", "cuda:1" or the like
         Where to compute: on the processor unless told. The problem is copied there at the start,
         and the result comes back as arrays of NumPy (needs `gramian[gpu]`).
+    dtype : None, "float64" or "float32"
+        The precision of first-order steps, whose passes over data and factor are half as long in
+        float32. Certificates are in float64 always, at the float64 copy of the factor, and a run
+        that needs more digits than float32 has ends in float64 by itself.
     **options
         Options of the solver itself.
 
@@ -119,6 +124,7 @@ def minimize(
     chosen = find(solver)
     started = time.perf_counter()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
+    settings.sweeps.single = is_single(dtype)
     limit = _iteration_limit(max_iter, chosen)
     if proof not in PROOFS:
         raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
@@ -163,6 +169,19 @@ def minimize(
     )
 
 
+def is_single(dtype: Any) -> bool:
+    """Whether first-order steps are to be taken in float32."""
+    if dtype is None:
+        return False
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        known = None
+    if known not in (np.float32, np.float64):
+        raise ValueError(f'dtype must be None, "float32" or "float64", got {dtype!r}')
+    return bool(known == np.float32)
+
+
 def _check_room(problem: Problem, there: Place) -> None:
     """Refuse a problem that a device has no memory for: its data, what is made of them, a factor.
 
@@ -172,7 +191,7 @@ def _check_room(problem: Problem, there: Place) -> None:
         return
     data, row = bytes_of(problem), 8.0 * problem.order
     check_memory(
-        (COPIES * data + FACTORS * row) / 2,
+        COPIES * data + FACTORS * row,
         f"{problem.name!r} has {data / 1e9:.2f} GB of data and {problem.order:,} rows",
         "compute on the processor (device=None), or with fewer data",
         there.free_memory(),

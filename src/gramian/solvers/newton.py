@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, host, inner, namespace
+from gramian.backends.arrays import beside, host, inner, namespace, recorded
 from gramian.objectives import Objective
 from gramian.search import quartic
 
@@ -71,7 +71,7 @@ def newton_direction(
     λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
     """
     L = image.factor
-    hessian = objective.hessian_factor(image)
+    hessian = recorded(objective.hessian_factor(image), objective.place)
     if below is not None:
         hessian = below.lifted(hessian)
     precondition = _preconditioner(objective.metric(), L)

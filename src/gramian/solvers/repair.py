@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import contiguous, size
+from gramian.backends.arrays import contiguous, host, size
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
+from gramian.objectives.quadratic_form import svec
 from gramian.search.cone_quadratic import cone_quadratic
 
 Array = NDArray[np.floating]
@@ -44,8 +45,36 @@ def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
     operator = objective.dual_operator(w)
     count = min(COLUMNS, operator.order)
     V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
-    model = objective.beside(image, contiguous(V))
+    return repaired_along(objective, image, contiguous(V))
+
+
+def repaired_along(objective: Objective, image: Any, V: Array, spare: Array | None = None) -> Any:
+    """The image of the best M + V S Vᵀ, None where F has no curvature along V.
+
+    S ⪰ 0, or S ⪰ −T with what `spare` says that M can do without along V: then the dual vector is
+    not only mended where it is below the cone, but let down where it lies above it for nothing.
+    """
+    model = objective.beside(image, V)
     if model is None or not np.any(np.diag(model.hessian) > 0):
         return None
-    best = cone_quadratic(model.hessian, model.gradient, np.zeros(model.gradient.size), None)
-    return model.image(best.S)
+    least = np.zeros((V.shape[1],) * 2) if spare is None else spare
+    best = cone_quadratic(model.hessian, model.gradient, svec(least), None)
+    return model.image(best.S - least)
+
+
+def spare_along(L: Array, V: Array, unsure: float) -> Array:
+    """T ⪰ 0 with V T Vᵀ ⪯ LLᵀ + εI, about the largest, for orthonormal columns V.
+
+    (Vᵀ(LLᵀ + εI)⁻¹V)⁻¹ − εI, ε the part `unsure` of the mean square of the columns of L.
+    """
+    gram, cross = host(L.T @ L), host(V.T @ L)
+    epsilon = unsure * float(np.trace(gram)) / max(gram.shape[0], 1)
+    if not epsilon > 0:
+        return np.zeros((V.shape[1],) * 2)
+    inner = np.linalg.solve(gram + epsilon * np.eye(len(gram)), cross.T)
+    schur = (np.eye(V.shape[1]) - cross @ inner) / epsilon
+    values, turn = np.linalg.eigh(0.5 * (schur + schur.T))
+    kept = 1.0 / np.maximum(values, 1e-300) - epsilon
+    kept = np.where(values > 1e-14 * values[-1], np.maximum(kept, 0.0), 0.0)
+    spare: Array = (turn * kept) @ turn.T
+    return spare

@@ -60,7 +60,7 @@ class Below:
         level = 0.0 if trace is None else inner(L, gradient @ L) / trace
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)
-        form = gradient.form()
+        form = gradient.form() if self.problem.objective.spans else None
         if isinstance(form, LowRank) and 0 < form.U.shape[1] <= SPAN:
             return span_ground(form, level, count)
         place = self.problem.objective.place

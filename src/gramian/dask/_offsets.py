@@ -1,0 +1,135 @@
+"""Offsets of users and items, eliminated: F = min over b and c of what is left beside them.
+
+A block of users has all ratings of its rows, so that their offsets b are eliminated there; those
+of the items solve (D_c − Σ_k N_kᵀ D_k⁻¹ N_k) c = g on the driver, by Cholesky's factor where they
+are few and by conjugate gradients, a round a step, beyond.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+
+from gramian.dask._ratings import Block
+from gramian.dask._rounds import Rounds
+from gramian.dask._scene import Model, columns, dense_product, images, scene_of
+
+Array = NDArray[np.floating]
+
+DIRECT = 5000
+"""Items up to which their offsets are found by Cholesky's factor: 0.2 GB on the driver."""
+
+ACCURACY, MOST_STEPS = 1e-13, 500
+"""The residual that conjugate gradients end at beyond that, relatively, and their steps."""
+
+
+class Offsets:
+    """b and c of a completion with a ridge κ on them."""
+
+    def __init__(self, rounds: Rounds, ridge: float) -> None:
+        self.rounds, self.ridge = rounds, ridge
+
+    def of(self, X: Array, Y: Array, *, targets: bool) -> Array:
+        """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
+        return self.solve(self.rounds.sum("offsets", _right, X, Y, targets)[:, 0])
+
+    def of_columns(self, X: Array, Y: Array, widths: tuple[int, ...]) -> Array:
+        """c of the targets and of the entries of each ½(XYᵀ + YXᵀ), a column each."""
+        return self.solve(self.rounds.sum("offsets", _rights, X, Y, widths))
+
+    def of_rows(self, X: Array, Y: Array, c: Array) -> Array:
+        """b that belongs to c."""
+        nodes = self.rounds.tasks("offsets", _row_offsets, X, Y, c)
+        return np.concatenate(self.rounds.cluster.gather(nodes))
+
+    def solve(self, right: Array) -> Array:
+        """c of the equations with this right side, or with several."""
+        if self.rounds.rated.shape[1] <= DIRECT:
+            found: Array = scipy.linalg.cho_solve(self._factor, right)
+            return found
+        if right.ndim == 2:
+            return np.column_stack([self.solve(column) for column in right.T])
+        mass = self._mass
+        system = LinearOperator((right.size,) * 2, matvec=self._product, dtype=float)
+        jacobi = LinearOperator((right.size,) * 2, matvec=lambda c: c / mass, dtype=float)
+        found, _ = cg(system, right, rtol=ACCURACY, maxiter=MOST_STEPS, M=jacobi)
+        return found
+
+    def _product(self, c: Array) -> Array:
+        below = np.zeros((self.rounds.order, 1))
+        below[self.rounds.rated.shape[0] :, 0] = np.ravel(c)
+        lost = self.rounds.sum("offsets", _schur_times, below, below)
+        return np.asarray(self._mass * np.ravel(c) - lost)
+
+    @cached_property
+    def _mass(self) -> Array:
+        """D_c: the ratings of each item, weighted, and κ."""
+        return np.asarray(self.rounds.sum_plain("offsets", _column_mass) + self.ridge)
+
+    @cached_property
+    def _factor(self) -> Any:
+        size = 8.0 * self.rounds.rated.shape[1] ** 2
+        schur = np.diag(self._mass) - self.rounds.sum_plain("offsets", _schur, size=size)
+        return scipy.linalg.cho_factor(schur, lower=True, overwrite_a=True, check_finite=False)
+
+
+# --- what tasks do -----------------------------------------------------------------------
+
+
+def _right(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
+    targets: bool,
+) -> Array:  # fmt: skip
+    scene = scene_of(block, model, ends, reached, top, low)
+    z = images(scene, top2, low2)
+    return scene.whole(scene.right(scene.targets - z if targets else z)[:, None])
+
+
+def _rights(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
+    widths: tuple[int, ...],
+) -> Array:  # fmt: skip
+    scene = scene_of(block, model, ends, reached, top, low)
+    E = columns(scene, top2, low2, widths)
+    return scene.whole(np.column_stack([scene.right(e) for e in E.T]))
+
+
+def _schur_times(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
+) -> Array:
+    scene = scene_of(block, model, ends, reached, top, low)
+    N = scene.links()
+    return scene.whole(N.T @ ((N @ scene.low[:, 0]) / scene.mass))
+
+
+def _column_mass(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
+) -> Array:
+    scene = scene_of(block, model, ends, reached, top, low)
+    return scene.whole(scene.by_col(np.ones(scene.rows.size)))
+
+
+def _schur(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
+) -> Array:
+    """Nᵀ D⁻¹ N among all items."""
+    scene = scene_of(block, model, ends, reached, top, low)
+    N = scene.links()
+    weighted = sp.csr_array(sp.diags_array(1.0 / scene.mass) @ N)
+    found, items = np.zeros((model.cols.size,) * 2), scene.own(np.arange(model.cols.size))
+    found[np.ix_(items, items)] = dense_product(N, weighted)
+    return found
+
+
+def _row_offsets(
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
+    c: Array | None,
+) -> Array:  # fmt: skip
+    scene = scene_of(block, model, ends, reached, top, low)
+    return scene.fitted(scene.targets - images(scene, top2, low2), c)[0]

@@ -1,0 +1,68 @@
+"""The form in which the gradient of a completion is proved: its block stays on the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.proofs import Bipartite, rounded_sum
+from gramian.proofs.base import UNIT
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Blocks(Bipartite):
+    """[aI, B; Bᵀ, aI] whose block is on the workers: BᵀB, a sum over them, comes to the driver.
+
+    In the place of B stands the objective that knows where it is.
+    """
+
+    image: Any = None
+
+    @property
+    def order(self) -> int:
+        return int(self.B.rated.shape[1])
+
+    def smaller(self) -> Any:
+        return _Lifted(self.scale, self.B, self.image)
+
+
+@dataclass(frozen=True)
+class _Lifted:
+    """a²I − BᵀB, formed from the sum over blocks where its entries are asked for."""
+
+    a: float
+    objective: Any
+    image: Any
+
+    @property
+    def order(self) -> int:
+        return int(self.objective.rated.shape[1])
+
+    @property
+    def gram(self) -> Array:
+        found: Array = self.objective.gram(self.image)
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.order, self.order
+
+    def __matmul__(self, V: Array) -> Array:
+        return self.a**2 * V - self.gram @ V
+
+    def dense(self) -> Array:
+        return self.a**2 * np.eye(self.order) - self.gram
+
+    def form(self) -> None:
+        return None
+
+    def slack(self) -> Array:
+        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
+        k = np.diagonal(self.gram)
+        longest = float(np.max(self.objective.rated.items.counts, initial=1))
+        return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)

@@ -1,0 +1,65 @@
+"""Rounds of tasks over the blocks of users, each with the rows of the factors that it needs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.dask._ratings import Rated
+from gramian.dask._scene import Model
+
+Array = NDArray[np.floating]
+
+
+class Rounds:
+    """The ratings, the model that tasks need beside them, and what is asked of all blocks."""
+
+    def __init__(self, rated: Rated, model: Model) -> None:
+        self.rated, self.model, self.cluster = rated, model, rated.cluster
+
+    @property
+    def order(self) -> int:
+        return sum(self.rated.shape)
+
+    @cached_property
+    def model_there(self) -> Any:
+        """The model on the workers: made again from the graph where it is lost."""
+        return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
+
+    def tasks(self, name: str, function: Any, X: Array, Y: Array, *more: Any) -> list[Any]:
+        """A task for each block of users with its rows of X and Y, and of the items it reaches."""
+        tops, lows = self.pieces(X), self._reaching(X)
+        others = (None, None) if Y is X else (self.pieces(Y), self._reaching(Y))
+        users = self.rated.users
+        return self.cluster.each(
+            name, function, users.blocks, self.model_there, users.ends(),
+            users.ranges(self.rated.items), tops, lows, *others, *more,
+        )  # fmt: skip
+
+    def sum(
+        self, name: str, function: Any, X: Array, Y: Array, *more: Any, size: float = 0.0
+    ) -> Any:
+        """What the tasks come to together; `size` is the bytes that one gives, where many."""
+        nodes = self.tasks(name, function, X, Y, *more)
+        return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
+
+    def sum_plain(self, name: str, function: Any, *more: Any, size: float = 0.0) -> Any:
+        """The same of tasks that need no factor."""
+        nothing = np.zeros((self.order, 0))
+        return self.sum(name, function, nothing, nothing, *more, size=size)
+
+    def joined(self, name: str, nodes: list[Any]) -> tuple[Any, Array]:
+        """What blocks tell together, and the rows of the product, users above items."""
+        told, upper = self.cluster.beside(name, nodes)
+        return told, np.concatenate([upper, told.lower])
+
+    def pieces(self, X: Array) -> list[Any]:
+        """The rows of X of each block of users."""
+        return self.rated.users.pieces(X[: self.rated.shape[0]])
+
+    def _reaching(self, X: Array) -> list[Any]:
+        nodes = self.rated.taken(X[self.rated.shape[0] :], self.rated.items, "factor")
+        return [[nodes[b] for b in some] for some in self.rated.users.reached]

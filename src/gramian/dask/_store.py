@@ -1,0 +1,279 @@
+"""Ratings are read once, split by the block that they belong to, and gathered there.
+
+That is done twice, by blocks of users and by blocks of items, in the order of the partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from gramian.completion._checks import refuse_missing
+from gramian.completion._frames import names_of, rating_columns
+from gramian.completion._ratings import DUPLICATES, Ids, merged
+from gramian.dask._checked import refuse_mixed
+from gramian.dask._cluster import Cluster
+from gramian.dask._collections import is_triple, ratings
+from gramian.dask._files import files_of, is_files, open_file
+from gramian.dask._ratings import Block, Rated, Side
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+ENTRIES = 4_000_000
+"""Ratings of a block at most, about: 50 MB."""
+
+FEW, SMALL = (2, 8), 100_000
+"""Blocks at least, one for so many ratings, within these: tasks for several workers, no crowd of
+small ones."""
+
+MARK = 7
+"""The seed of the weights in the sum that ratings are known again by."""
+
+HELD_OUT = 0.1
+"""The share of the ratings held out to choose λ and the end of the sweeps."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which users and items some ratings have, and how many there are of each."""
+
+    names: NDArray[Any]
+    counts: Indices
+
+    def __add__(self, other: Names) -> Names:
+        if not (self.names.size and other.names.size):
+            return self if self.names.size else other
+        refuse_mixed(self.names, other.names, "ids")
+        names, place = np.unique(np.concatenate([self.names, other.names]), return_inverse=True)
+        counts = np.bincount(place.ravel(), np.concatenate([self.counts, other.counts]))
+        return Names(names, counts.astype(np.int64))
+
+
+def store(
+    cluster: Cluster, X: Any, *, duplicates: str = "error", weights: Any = None, seed: int = 0
+) -> Rated:
+    """Read the ratings, and store them by users and by items."""
+    if duplicates not in DUPLICATES:
+        raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+    columns, names = columns_of(X, weights)
+    shards = ratings(cluster, X, columns, weights)
+    found = cluster.sum("names", _names, shards, join=_both)
+    row_ids, col_ids = Ids(found[0].names), Ids(found[1].names)
+    if not found[0].counts.sum():
+        raise ValueError("there are no ratings")
+    cuts = [_cuts(side.counts) for side in found]
+    ids = [cluster.shared("names", side.names) for side in found]
+    split = cluster.keep(cluster.each("split", _split, shards, *ids, *cuts, seed))
+    shape = len(row_ids), len(col_ids)
+    sides = [_stored(cluster, split, side, cuts, shape[1], duplicates) for side in (0, 1)]
+    facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
+    if facts["repeated"] and duplicates == "error":
+        i, j = facts["example"]
+        raise ValueError(
+            f"row {row_ids.names[i]} and column {col_ids.names[j]} have several ratings, and "
+            f'{facts["repeated"]} are repetitions in all: pass duplicates="mean" or "last"'
+        )
+    if not facts["weight"] > 0:
+        raise ValueError("every sample_weight is zero: nothing is left to fit")
+    users, items = (_side(cluster, *made) for made in sides)
+    return Rated(
+        cluster, users, items, row_ids, col_ids, facts["size"], facts["total"], facts["weight"],
+        facts["span"], facts["mark"], seed, names,
+    )  # fmt: skip
+
+
+def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
+    """The columns of user, item and rating (and weight) in frames, and what the model keeps."""
+    if is_triple(X):
+        if isinstance(weights, str):
+            raise ValueError("the ratings are arrays: pass sample_weight as an array, as long")
+        return None, None
+    if weights is not None and not isinstance(weights, str):
+        raise ValueError(
+            "sample_weight of a frame or of files is the name of the column that has them"
+        )
+    if is_files(X):
+        first = files_of(X)[0]
+        if first.endswith(".npz"):
+            extra = () if weights is None else (weights,)
+            return ("rows", "cols", "values", *extra), None
+        try:
+            with open_file(first) as file:
+                empty = pq.read_schema(file).empty_table().to_pandas()
+        except (FileNotFoundError, ValueError) as reason:
+            raise ValueError(f"{first} cannot be read: {reason}") from reason
+    elif hasattr(X, "columns"):
+        empty = pd.DataFrame(columns=list(X.columns))
+    else:
+        return None, None
+    if weights is not None:
+        if weights not in empty.columns:
+            raise ValueError(f"there is no column {weights!r}, only {list(empty.columns)}")
+        empty = empty.drop(columns=weights)
+    places = rating_columns(empty)
+    if places is None:
+        raise ValueError("ratings need the columns user, item and rating")
+    chosen = tuple(empty.columns[k] for k in places)
+    return (*chosen, *(() if weights is None else (weights,))), names_of(empty)
+
+
+def _stored(
+    cluster: Cluster, split: list[Any], side: int, cuts: list[Indices], width: int, duplicates: str
+) -> tuple[list[Any], Indices, Any]:
+    """The blocks of one side, each gathered from its pieces in the order of the partitions."""
+    own, other = cuts[side], cuts[1 - side]
+    blocks = []
+    for k in range(own.size - 1):
+        pieces = cluster.each("piece", _piece, split, side, k)
+        blocks += cluster.each("store", _gathered, [pieces], own[k : k + 2], other, duplicates)
+    return cluster.keep(blocks), own, other
+
+
+def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> Side:
+    told = cluster.gather(cluster.each("count", _reached, blocks))
+    reached, counts = zip(*told, strict=True)
+    plain = cluster.keep(cluster.each("block", _plain_block, blocks))
+    return Side(plain, cuts, list(reached), np.concatenate(counts))
+
+
+def _cuts(counts: Indices) -> Indices:
+    """Where blocks of about as many ratings begin."""
+    size, rows = int(counts.sum()), counts.size
+    blocks = min(max(-(-size // ENTRIES), int(np.clip(size // SMALL, *FEW))), rows)
+    ends = np.searchsorted(np.cumsum(counts), np.linspace(0, size, blocks + 1)[1:-1]) + 1
+    inner = np.unique(np.clip(ends, 1, rows - 1)) if rows > 1 else np.zeros(0, dtype=int)
+    return np.concatenate([[0], inner, [rows]]).astype(np.int64)
+
+
+# --- what tasks do -----------------------------------------------------------------------
+
+
+def _names(block: Sequence[Any]) -> tuple[Names, Names]:
+    rows, cols = block[:2]
+    refuse_missing(rows, "row")
+    refuse_missing(cols, "column")
+    try:
+        return tuple(Names(*np.unique(side, return_counts=True)) for side in (rows, cols))  # type: ignore[return-value]
+    except TypeError:
+        raise ValueError("ids are text and numbers at once: make them of one kind") from None
+
+
+def _both(a: Any, b: Any) -> Any:
+    return a[0] + b[0], a[1] + b[1]
+
+
+def _split(
+    block: Sequence[Any], rows: Any, cols: Any, row_cuts: Indices, col_cuts: Indices, seed: int
+) -> list[list[Any]]:
+    """The ratings of a partition by the blocks they belong to, of users and of items."""
+    i, j = (np.searchsorted(names, side) for names, side in ((rows, block[0]), (cols, block[1])))
+    short_index = np.int32 if max(len(rows), len(cols)) < 2**31 else np.int64
+    values = block[2]
+    short = values.astype(np.float32)
+    values = short if np.array_equal(short, values) else values
+    weights = block[3] if len(block) > 3 else None
+    held = chance(i * len(cols) + j, seed) < HELD_OUT
+    sides = []
+    for own, other, cuts in ((i, j, row_cuts), (j, i, col_cuts)):
+        place = np.searchsorted(cuts, own, side="right") - 1
+        order = np.argsort(place, kind="stable")
+        ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
+        sides.append([
+            (own[k].astype(short_index), other[k].astype(short_index), values[k], held[k],
+             None if weights is None else weights[k])
+            for k in np.split(order, ends)
+        ])  # fmt: skip
+    return sides
+
+
+def _piece(split: list[list[Any]], side: int, k: int) -> Any:
+    return split[side][k]
+
+
+def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
+    """A block of its pieces, sorted by row and column, an entry that comes twice made one."""
+    own, across, values, held = (np.concatenate(part) for part in [*zip(*pieces, strict=True)][:4])
+    weights = None if pieces[0][4] is None else np.concatenate([piece[4] for piece in pieces])
+    if weights is not None:
+        live = weights > 0
+        own, across, values, held = own[live], across[live], values[live], held[live]
+        weights = weights[live]
+    width = int(other[-1])
+    key = (own.astype(np.int64) - cut[0]) * width + across
+    order = np.argsort(key, kind="stable")
+    key, values, held = key[order], values[order], held[order]
+    weights = None if weights is None else weights[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    repeated = key.size - first.size
+    example = None
+    if repeated:
+        twice = key[1:][np.diff(key) == 0][0]
+        example = int(twice // width + cut[0]), int(twice % width)
+        values, weights = merged(values, weights, first, "mean" if duplicates == "error" else
+                                 duplicates)  # fmt: skip
+        key, held = key[first], held[first]
+    rows, columns = np.divmod(key, width)
+    reached, neighbour = _among(columns, other)
+    starts = np.searchsorted(rows, np.arange(cut[1] - cut[0] + 1)).astype(np.int64)
+    block = Block(starts, neighbour.astype(np.int32), values, held, weights)
+    mark = float(values @ chance(key + cut[0] * width, MARK))
+    return {
+        "block": block, "reached": reached, "repeated": repeated, "example": example, "mark": mark,
+    }  # fmt: skip
+
+
+def _among(columns: Indices, cuts: Indices) -> tuple[Indices, Indices]:
+    """Which blocks of the other side columns lie in, the first where there are none, and their
+    places among the columns of those.
+    """
+    if not columns.size:
+        return np.zeros(1, dtype=np.int64), columns
+    reached, place = np.unique(
+        np.searchsorted(cuts, columns, side="right") - 1, return_inverse=True
+    )
+    shift = np.concatenate([[0], np.cumsum(np.diff(cuts)[reached])])[:-1] - cuts[reached]
+    return reached, columns + shift[place.ravel()]
+
+
+def _plain_block(made: dict[str, Any]) -> Block:
+    block: Block = made["block"]
+    return block
+
+
+def _reached(made: dict[str, Any]) -> tuple[Indices, Indices]:
+    return made["reached"], np.diff(made["block"].starts)
+
+
+def _facts(made: dict[str, Any]) -> dict[str, Any]:
+    block: Block = made["block"]
+    values = block.values.astype(float)
+    omega = np.ones(values.size) if block.weights is None else block.weights
+    ends = (float(values.min()), float(values.max())) if values.size else (np.inf, -np.inf)
+    return {
+        "size": values.size, "total": float(omega @ values), "weight": float(omega.sum()),
+        "span": ends, "repeated": made["repeated"], "example": made["example"],
+        "mark": made["mark"],
+    }  # fmt: skip
+
+
+def _join_facts(a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
+    summed = {name: a[name] + b[name] for name in ("size", "total", "weight", "repeated", "mark")}
+    span = min(a["span"][0], b["span"][0]), max(a["span"][1], b["span"][1])
+    return summed | {"span": span, "example": a["example"] or b["example"]}
+
+
+def chance(keys: Indices, seed: int) -> Array:
+    """A number in [0, 1) for each key, the same wherever it is asked for (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        x = keys.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        x ^= x >> np.uint64(31)
+    return (x >> np.uint64(11)).astype(float) * 2.0**-53

@@ -1,0 +1,38 @@
+"""What passes between an outer loop and its judge: a point there, advice back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A factor and multipliers, as a loop has found them."""
+
+    factor: Array
+    y: Array
+    trace: dict[str, float] = field(default_factory=dict)
+    """What the loop tells of itself."""
+    primal_ray: Array | None = None
+    """A direction that may show that F has no minimum."""
+    dual_ray: Array | None = None
+    """Multipliers that may show that there is no feasible M."""
+
+
+@dataclass
+class Guide:
+    """What a loop is told between its rounds."""
+
+    margin: float = 0.0
+    """ε: the loop is to find a dual point with a slack of at least εI."""
+    vector: Array | None = None
+    """An eigenvector of the slack with a negative eigenvalue."""
+    least: float = 0.0
+    """That eigenvalue."""
+    gap: float = 0.0
+    """What the best point is known to be above the optimum by, at most; 0 where nothing is."""

@@ -1,0 +1,62 @@
+"""The line of mathematics that a problem displays, as MathML: every current browser draws it."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+TOKEN = re.compile(
+    r"(?P<number>\d+(?:\.\d+)?|[½¼])"
+    r"|(?P<raised>⁻?[⁰¹²³⁴-⁹]+|ᵀ|\^(?:\{[^}]*\}|.))"
+    r"|(?P<letters>[^\W\d_ᵀ⁰¹²³⁴-⁹]+\u0303?)"
+    r"|(?P<lowered>_(?:\{[^}]*\}|[^\W\d_]+|.))"
+    r"|(?P<space>\s+)"
+    r"|(?P<sign>.)"
+)
+FUNCTIONS = ("tr", "ln", "exp", "max", "min", "diag", "rank")
+PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ᵀ", "0123456789−T")
+TILDE = "\u0303"
+
+
+def mathml(line: str) -> str:
+    """A formula of letters, signs, raised and lowered characters; the line itself goes with it."""
+    return (
+        f'<math display="block" alttext="{escape(line)}"><mrow>{"".join(_row(line))}</mrow></math>'
+    )
+
+
+def _row(line: str) -> list[str]:
+    parts: list[str] = []
+    for found in TOKEN.finditer(line):
+        kind, text = str(found.lastgroup), found[0]
+        if kind == "number":
+            parts.append(f"<mn>{text}</mn>")
+        elif kind == "letters":
+            parts += _letters(text)
+        elif kind in ("raised", "lowered") and parts:
+            tag = "msup" if kind == "raised" else "msub"
+            parts.append(f"<{tag}>{parts.pop()}<mrow>{''.join(_row(_bare(text)))}</mrow></{tag}>")
+        elif kind == "space":
+            parts += ['<mspace width="1em"/>'] if len(text) > 1 else []
+        else:
+            parts.append(f"<mo>{escape(text)}</mo>")
+    return parts
+
+
+def _letters(text: str) -> list[str]:
+    """Functions and words upright, all else letter by letter."""
+    if text in FUNCTIONS:
+        return [f'<mi>{text}</mi><mspace width=".17em"/>']
+    if text == "to" or (len(text) > 2 and text.islower() and text.isascii()):
+        return [f"<mtext>&nbsp;{text}&nbsp;</mtext>"]
+    marked = text.endswith(TILDE)
+    letters = [f"<mi>{escape(letter)}</mi>" for letter in text.removesuffix(TILDE)]
+    if marked:
+        letters.append(f'<mover accent="true">{letters.pop()}<mo>~</mo></mover>')
+    return letters
+
+
+def _bare(text: str) -> str:
+    """What stands in a raised or lowered place."""
+    inner = text.lstrip("^_") if len(text) > 1 else text
+    return inner.strip("{}").translate(PLAIN)

@@ -1,0 +1,124 @@
+"""The lowest eigenpairs of a sparse pencil by one factorisation, and the proof that comes with it.
+
+In whitened coordinates the operator of a dual vector w is RᵀGR, and λ_min of it that of the pencil
+(G, P), P the Laplacian that R whitens. A sparse factor of G − tP whose pivots are all positive
+proves λ_min ≥ t, and its solves lead to the eigenvalues next above t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian.backends.arrays import backend, beside, contiguous, eye, host
+from gramian.proofs import Bottom, DenseForm, Factor
+from gramian.proofs.base import Solve, place_of_matrix
+
+Array = NDArray[np.floating]
+
+COUNT, STEPS = 20, 100
+"""Eigenvectors that are looked for, and the solves that look for them."""
+
+FIRST, BELOW, FARTHER, TRIALS = 0.05, 1.5, 6.0, 12
+"""Where the first factorisation is tried, in units of w; how far below the last λ_min the others
+are, how much farther the next one, and how many there may be."""
+
+CLOSE = 0.03
+"""The part of λ_min that its proof is tried below it."""
+
+
+@dataclass(frozen=True)
+class Lowest:
+    """An estimate of λ_min with the lowest eigenvectors, those of all points but the first."""
+
+    value: float
+    vectors: Array
+    shift: float
+    """A number below λ_min, most likely: the factor that found it was one of G − shift·P."""
+
+
+@dataclass
+class Bottoms:
+    """λ_min of one pencil after the other, each looked for first where the last one was."""
+
+    rng: np.random.Generator
+    last: float = field(default=0.0)
+    """−λ_min of the last."""
+
+    def look(self, form: Any, size: float, least: float) -> Lowest | None:
+        """The lowest eigenpairs of a pencil, None where it seems to have no bottom.
+
+        `size` is that of w, and `least` the −λ_min that does not show in the gap.
+        """
+        shift = max(BELOW * self.last, least) if self.last > 0 else FIRST * size
+        for _ in range(TRIALS):
+            factor = form.tried(-shift)
+            if factor.definite:
+                break
+            shift *= FARTHER
+        else:
+            return None
+        assert factor.solve is not None
+        values, vectors = next_above(form, -shift, factor.solve, self.rng)
+        self.last = max(-float(values[0]), least)
+        return Lowest(float(values[0]), vectors, -shift)
+
+    def proved(self, form: Any, found: Lowest, least: float) -> Bottom:
+        """A bound that a factorisation proves, a little below what was found if it can be."""
+        sharp = (1 + CLOSE) * max(-found.value, 0.0) + least
+        for shift in (sharp, max(-found.shift, sharp), FARTHER * max(-found.shift, sharp)):
+            if form.above(-shift).definite:
+                return Bottom(-shift, form.how)
+        return Bottom(-np.inf, form.how)
+
+
+class DensePencil:
+    """The same on a device, where the matrix RᵀGR of whitened coordinates is dense, and P = I."""
+
+    how = DenseForm.how
+
+    def __init__(self, operator: Any) -> None:
+        self.operator, self.G = operator, operator.dense()
+        self.order, self.place = operator.order, operator.place
+        self.unit = None
+
+    def tried(self, t: float) -> Factor:
+        """What a factor of G − tI says without its errors, and products with the inverse."""
+        clock.check()
+        inverse = backend(self.G).definite_inverse(self.G - t * eye(self.order, self.place))
+        return Factor(False) if inverse is None else Factor(True, inverse.__matmul__)
+
+    def above(self, t: float) -> Factor:
+        return DenseForm(self.G, self.operator.slack()).above(t)
+
+
+def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> tuple[Array, Array]:
+    """The eigenvalues of the pencil (G, P) next above t, the lowest first, and their vectors.
+
+    By Lanczos with (G − tP)⁻¹P in the inner product of P, every vector made orthogonal to all
+    others.
+    """
+    order, place = form.order, place_of_matrix(form)
+    steps = min(STEPS, order - 1)
+    basis = place.zeros((steps, order))
+    images = basis if form.unit is None else place.zeros((steps, order))
+    small = np.zeros((steps, steps))
+    v = place.normal(rng, (order,))
+    for k in range(steps):
+        clock.check()
+        for _ in range(2):
+            v = v - (images[:k] @ v) @ basis[:k]
+        image = v if form.unit is None else form.unit @ v
+        length = float(np.sqrt(max(float(v @ image), 1e-300)))
+        basis[k], images[k] = v / length, image / length
+        v = solve(images[k])
+        small[: k + 1, k] = host(images[: k + 1] @ v)
+    whole = np.triu(small) + np.triu(small, 1).T
+    values, turn = np.linalg.eigh(whole)
+    chosen = np.argsort(-values)[: min(COUNT, steps)]
+    found = t + 1.0 / np.maximum(values[chosen], 1e-300)
+    return found, contiguous((beside(basis, turn[:, chosen].T) @ basis).T)

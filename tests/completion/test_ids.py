@@ -1,0 +1,71 @@
+"""Names of rows and columns: a table for whole numbers says what sorting says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gramian.completion._ratings import Ids, gather
+
+KINDS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), kind=st.sampled_from(KINDS))
+def test_whole_numbers_of_any_kind_have_the_places_of_their_order(data, kind):
+    info = np.iinfo(kind)
+    near = data.draw(st.integers(info.min, info.max))
+    low, high = max(info.min, near - 40), min(info.max, near + 40)
+    given = np.array(data.draw(st.lists(st.integers(low, high), min_size=1, max_size=60)), kind)
+    ids, place = Ids.of(given)
+    names, expected = np.unique(given, return_inverse=True)
+    np.testing.assert_array_equal(ids.names, names)
+    np.testing.assert_array_equal(place, expected)
+    assert ids.names.dtype == given.dtype
+
+
+@pytest.mark.parametrize("ends", [[-128, 127], [-(2**63), 2**63 - 1], [0, 10**9]])
+def test_numbers_far_apart(ends):
+    given = np.array([ends[1], ends[0], ends[1]])
+    ids, place = Ids.of(given)
+    assert ids.names.tolist() == sorted(ends)
+    assert place.tolist() == [1, 0, 1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), duplicates=st.sampled_from(["mean", "last"]))
+def test_entries_are_put_in_the_order_of_rows_and_columns(seed, duplicates):
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(0, 7, 40), rng.integers(-3, 4, 40)
+    values = rng.standard_normal(40)
+    found = gather((i, j, values), duplicates=duplicates)
+    known = {}
+    for row, col, value in zip(i, j, values, strict=True):
+        known.setdefault((row, col), []).append(value)
+    expected = [
+        (row, col, np.mean(given) if duplicates == "mean" else given[-1])
+        for (row, col), given in sorted(known.items())
+    ]
+    rows, cols = found.row_ids.names[found.rows], found.col_ids.names[found.cols]
+    np.testing.assert_array_equal(rows, [row for row, _, _ in expected])
+    np.testing.assert_array_equal(cols, [col for _, col, _ in expected])
+    np.testing.assert_allclose(found.values, [value for _, _, value in expected])
+
+
+def test_ratings_of_float32_are_swept_in_float32(monkeypatch):
+    from gramian import fitting
+    from gramian.completion import NuclearCompletion
+
+    asked, minimize = [], fitting.minimize
+
+    def spied(*given, **named):
+        asked.append(named["dtype"])
+        return minimize(*given, **named)
+
+    monkeypatch.setattr(fitting, "minimize", spied)
+    rng = np.random.default_rng(0)
+    i, j = np.nonzero(rng.random((20, 10)) < 0.7)
+    values = rng.random(i.size) + 3.0
+    for kind in (np.float32, np.float64):
+        NuclearCompletion(lam=1.0, tol=1e-4).fit((i, j, values.astype(kind)))
+    assert asked == ["float32", None]

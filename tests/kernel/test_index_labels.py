@@ -1,0 +1,56 @@
+"""Links by the labels of a frame's index, and frames with text."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_moons
+
+import gramian as gm
+from gramian.kernel import NPKL
+from gramian.manifold import MVU
+from gramian.metric import KTA
+
+X, MOON = make_moons(80, noise=0.05, random_state=0)
+FRAME = pd.DataFrame(X, columns=["x", "y"], index=[f"p{k}" for k in range(80)])
+SAME = np.flatnonzero(MOON == 0)[:4].reshape(2, 2)
+APART = np.array([[np.flatnonzero(MOON == 0)[0], np.flatnonzero(MOON == 1)[0]]])
+
+
+def called(pairs):
+    return pd.DataFrame(FRAME.index.to_numpy()[pairs], columns=["a", "b"])
+
+
+def test_labels_of_the_index_are_its_rows(tmp_path):
+    by_name = NPKL(n_clusters=2).fit(FRAME, must_link=called(SAME), cannot_link=called(APART))
+    by_place = NPKL(n_clusters=2).fit(FRAME, must_link=SAME, cannot_link=APART)
+    np.testing.assert_array_equal(by_name.links_.pairs, by_place.links_.pairs)
+    by_name.save(tmp_path / "m.gramian")
+    again = gm.load(tmp_path / "m.gramian")
+    more = called(np.flatnonzero(MOON == 1)[2:4].reshape(1, 2))
+    assert len(again.add_links(must_link=more).links_.pairs) == len(by_place.links_.pairs) + 1
+
+
+def test_labels_that_are_not_there_are_refused():
+    with pytest.raises(ValueError, match="must_link has 'q', which is not in the index of X"):
+        NPKL(n_clusters=2).fit(FRAME, must_link=[("p0", "q")], cannot_link=APART)
+    with pytest.raises(ValueError, match="pass a frame, or the numbers of its rows"):
+        NPKL(n_clusters=2).fit(X, cannot_link=[("p0", "p1")])
+    twice = FRAME.set_axis(["p"] * 80)
+    with pytest.raises(ValueError, match="make it unique"):
+        NPKL(n_clusters=2).fit(twice, cannot_link=[("p", "p")])
+
+
+def test_columns_of_text_are_named():
+    frame = FRAME.assign(site="Gent", when="soon", number="3")
+    for fit in (
+        lambda: KTA().fit(frame, MOON),
+        lambda: NPKL().fit(frame, MOON),
+        lambda: MVU().fit(frame),
+    ):
+        with pytest.raises(ValueError, match=r"in 'site', 'when': leave columns out"):
+            fit()
+
+
+def test_what_is_measured_is_no_class():
+    with pytest.raises(ValueError, match=r"Unknown label type: continuous\. A metric is learned"):
+        KTA().fit(X, X[:, 0])

@@ -1,0 +1,89 @@
+"""Samples that come more than once are one point, which weighs as many as they are."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gramian as gm
+from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.manifold._copies import Copies
+
+
+def rows(seed=0, kinds=60, n=150):
+    """Samples of few distinct rows, as words in short texts give."""
+    rng = np.random.default_rng(seed)
+    once = rng.standard_normal((kinds, 3))
+    return once[np.concatenate([np.arange(kinds), rng.integers(0, kinds // 4, n - kinds)])]
+
+
+def test_copies_are_counted_by_their_bytes_and_zeros_have_no_sign():
+    X = np.array([[1.0, 0.0], [2.0, 1.0], [1.0, -0.0], [2.0, 1.0], [0.0, 0.0]])
+    stored = sp.csr_array(X)
+    stored.data[:] = stored.data
+    written = sp.csr_array((np.array([0.0]), np.array([1]), np.array([0, 0, 0, 0, 0, 1])), (5, 2))
+    for samples in (X, X.astype(np.float32), stored, stored + written):
+        copies = Copies.of(samples)
+        assert copies.first.tolist() == [0, 1, 4]
+        assert copies.kind.tolist() == [0, 1, 0, 1, 2]
+        assert copies.mass.tolist() == [2.0, 2.0, 1.0]
+    assert not Copies.of(X[:2]).any
+
+
+@pytest.mark.parametrize("learner", [MVU, RegMVU, ColoredMVU])
+def test_copies_come_to_lie_at_one_place(learner):
+    X = rows()
+    y = X[:, 0] + 0.1 * X[:, 1]
+    fitted = learner(n_neighbors=5).fit(X, y)
+    assert fitted.certificate_.relative_gap <= fitted.tol
+    copies = Copies.of(X)
+    L = fitted.kernel_factor_
+    np.testing.assert_array_equal(L, L[copies.first][copies.kind])
+    np.testing.assert_allclose(L.mean(axis=0), 0.0, atol=1e-9)
+    assert fitted.embedding_.shape == (len(X), 2)
+    assert fitted.graph_.n == len(X) and fitted.graph_.n_parts == 1
+    assert np.sum(fitted.graph_.sq_distances == 0) == len(X) - copies.first.size
+    assert fitted.X_fit_.shape == X.shape
+
+
+def test_a_copy_counts_in_the_variance_and_its_certificate_is_that_of_the_masses():
+    X = rows(kinds=30, n=60)
+    fitted = MVU(n_neighbors=5, tol=1e-4).fit(X)
+    copies = Copies.of(X)
+    graph = gm.graph.neighbor_graph(X[copies.first], 5, connect="mst")
+    unit = graph.sq_distances.mean()
+    D = graph.sq_distances / unit
+    problem = gm.problems.mvu(graph.edges, D, graph.n, fitted.nu_, mass=copies.mass)
+    L = fitted.kernel_factor_ / np.sqrt(unit)
+    once = L[copies.first]
+    i, j = graph.edges.T
+    kept = np.sum((np.sum((once[i] - once[j]) ** 2, axis=1) - D) ** 2)
+    assert problem.value(once) == pytest.approx(kept - fitted.nu_ * np.sum(L**2))
+    assert problem.value(once) == pytest.approx(fitted.certificate_.value)
+    assert problem.value(once) - fitted.certificate_.gap <= problem.value(once[:, :2])
+
+
+def test_masses_of_one_are_none():
+    X = np.unique(rows(), axis=0)
+    graph = gm.graph.neighbor_graph(X, 5, connect="mst")
+    plain = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, 0.1)
+    weighed = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, 0.1, mass=np.ones(graph.n))
+    L = np.random.default_rng(0).standard_normal((graph.n, 3))
+    assert weighed.value(L) == pytest.approx(plain.value(L))
+
+
+@pytest.mark.parametrize(
+    ("mass", "message"),
+    [([1.0, 2.0], "one number for each of 3 points"), ([1.0, 0.0, 1.0], "not a number above 0")],
+)
+def test_masses_that_are_none_are_refused(mass, message):
+    with pytest.raises(ValueError, match=message):
+        gm.problems.mvu([[0, 1], [1, 2]], [1.0, 1.0], 3, 0.1, mass=mass)
+
+
+def test_few_distinct_samples_and_too_many_neighbours_are_refused_in_a_sentence():
+    with pytest.raises(ValueError, match="nothing to unfold"):
+        MVU().fit(np.ones((20, 3)))
+    with pytest.raises(ValueError, match="2 distinct samples unfold to at most 1"):
+        MVU().fit(np.repeat([[0.0, 1.0], [2.0, 3.0]], 10, axis=0))
+    with pytest.raises(ValueError, match="more than 100 edges"):
+        MVU(n_neighbors=150).fit(np.random.default_rng(0).standard_normal((200, 3)))
