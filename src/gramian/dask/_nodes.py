@@ -1,4 +1,4 @@
-"""Tasks of a round as plain nodes of a graph: `dask.delayed` takes milliseconds for each of them."""
+"""Tasks of a round as plain nodes of a graph: `dask.delayed` takes milliseconds for each."""
 
 from __future__ import annotations
 
