@@ -184,7 +184,8 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = self._dense_view(X)
+        span = self._dense_view(X)
+        samples, basis = span.X, span.matrix
         k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
         space = neighbor_space(given, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
@@ -204,7 +205,8 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         started = time.perf_counter()
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        dense, basis = self._dense_view(samples)
+        span = self._dense_view(samples)
+        dense, basis = span.X, span.matrix
         rough = self._shrink_by_pairs(dense, similar, dissimilar, **self._amounts(dense))
         given = np.flatnonzero(~marks(same, len(pairs)))
         self._fit_to(dense, similar, dissimilar, basis, rough, started, given)

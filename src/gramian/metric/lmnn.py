@@ -17,7 +17,6 @@ from gramian.constraints import (
     check_class_sizes,
     same_class_neighbors,
 )
-from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
     check_neighbor_metric,
@@ -29,6 +28,7 @@ from gramian.metric._local import (
 from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
+from gramian.reductions.span import dense_span
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
 
@@ -179,7 +179,8 @@ class LMNN(ShrunkLearner):
         X, classes = self._labelled(X, y)
         lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = dense_coordinates(X, "LMNN")
+        span = dense_span(X, "LMNN")
+        samples, basis = span.X, span.matrix
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
@@ -207,7 +208,8 @@ class LMNN(ShrunkLearner):
         started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         lam = self._check(X.shape[0])
-        samples, basis = dense_coordinates(X, "LMNN")
+        span = dense_span(X, "LMNN")
+        samples, basis = span.X, span.matrix
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)

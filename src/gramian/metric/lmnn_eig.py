@@ -17,7 +17,6 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
-from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._local import (
     check_neighbor_metric,
     joined,
@@ -37,6 +36,7 @@ from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
+from gramian.reductions.span import dense_span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -160,7 +160,8 @@ class LMNNEig(ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = dense_coordinates(X, "LMNNEig")
+        span = dense_span(X, "LMNNEig")
+        samples, basis = span.X, span.matrix
         k, device = self.n_neighbors, self.device
         space = neighbor_space(X, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
@@ -179,7 +180,8 @@ class LMNNEig(ShrunkLearner):
         started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
-        samples, basis = dense_coordinates(X, "LMNNEig")
+        span = dense_span(X, "LMNNEig")
+        samples, basis = span.X, span.matrix
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
         return self._fit_to(samples, indices, basis, rough, started)
 
