@@ -37,10 +37,11 @@ def carried(
 ) -> Certificate:
     """The certificate of a point whose F is `scale`·F̃ + `constant`, at the same optimum.
 
-    Eigenvalues and slopes are those of other coordinates, and so are not told.
+    Eigenvalues and slopes are those of other coordinates, and so are not told. With a constant
+    F̃(0) is at least 0.
     """
     value = scale * found.value + constant
-    size = abs(scale * found.scale + constant) if constant else scale * found.scale
+    size = abs(scale * found.scale + constant)
     told = replace(
         found,
         value=value,
