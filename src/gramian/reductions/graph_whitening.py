@@ -52,7 +52,7 @@ def graph_whitening(problem: Problem) -> GraphWhitening | None:
     They are for distances along the edges of a connected graph, over M ⪰ 0, and an objective that
     a shift of all points does not change.
     """
-    white = None if problem.domain.trace is not None else problem.objective.whitened()
+    white = None if problem.domain.bounded else problem.objective.whitened()
     if white is None:
         return None
     return GraphWhitening(Problem(white.objective, problem.domain, name=problem.name), white)

@@ -163,12 +163,10 @@ def _run(
     if not np.all(np.isfinite(answer.x)):
         return Status.UNBOUNDED if answer.unbounded else Status.STALLED
     s = answer.x[: triangle_size(problem.order)]
-    ray = not answer.solved and trace is None and _falls(scaled.form, s)
+    ray = not answer.solved and not problem.domain.bounded and _falls(scaled.form, s)
     if answer.unbounded or ray:
         return Status.UNBOUNDED
-    L = scaled.factor(scaled.without_falling(s, trace))
-    if trace is not None:
-        L *= np.sqrt(trace / np.sum(L * L))
+    L = problem.domain.rescale(scaled.factor(scaled.without_falling(s, trace)))
     certificate = certify_image(problem, problem.objective.image(L))
     told = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
     yield Step(L, certificate.value, certificate, told)
