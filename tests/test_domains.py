@@ -67,6 +67,43 @@ def test_project_keeps_members_and_is_nearest_in_the_frobenius_norm(domain):
         assert np.sum((S - P) * (M - P)) <= 1e-10
 
 
+@pytest.mark.parametrize("domain", [PSDCone(), Spectrahedron(2.5)])
+def test_factors_are_moved_into_the_domain_and_directions_keep_to_it(domain):
+    rng = np.random.default_rng(1)
+    L, D = rng.standard_normal((2, 6, 3))
+    L = domain.rescale(L)
+    along = domain.tangent(D, L)
+    if domain.bounded:
+        assert np.sum(L * L) == pytest.approx(domain.trace)
+        assert np.sum(along * L) == pytest.approx(0.0, abs=1e-12)
+    np.testing.assert_allclose(domain.rescale(L), L)
+    np.testing.assert_allclose(domain.tangent(along, L), along)
+    # To first order a step along it is not moved back.
+    step = L + 1e-6 * along
+    np.testing.assert_allclose(domain.rescale(step), step, atol=1e-11)
+
+
+@pytest.mark.parametrize("domain", [PSDCone(), Spectrahedron(2.5)])
+@pytest.mark.parametrize("shift", [0.0, 10.0])
+def test_no_member_passes_the_vertex_nor_the_bound(domain, shift):
+    rng = np.random.default_rng(2)
+    G = rng.standard_normal((5, 5))
+    G = G + G.T + shift * np.eye(5)
+    values, vectors = np.linalg.eigh(G)
+    reach = 2.5
+    V = domain.vertex(-values[0], vectors[:, :1], reach)
+    best = float(np.sum(V * (G @ V)))
+    bound = domain.least(float(values[0]))
+    assert bound <= best + 1e-12
+    if domain.bounded:
+        assert best == pytest.approx(bound)
+    for _ in range(50):
+        L = rng.standard_normal((5, 2))
+        L = domain.rescale(L * np.sqrt(reach * rng.random() / np.sum(L * L)))
+        assert np.sum(L * (G @ L)) >= best - 1e-12
+    assert PSDCone().least(-1.0) == -np.inf
+
+
 def test_domains_say_what_they_are():
     assert PSDCone().trace is None
     assert Spectrahedron(2.0).trace == 2.0

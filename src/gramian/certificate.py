@@ -322,12 +322,10 @@ def _trace_bounds(
     problem: Problem, value: float, complementarity: float, bottom: float
 ) -> Iterator[LowerBound]:
     """F* ≥ F(M) − ⟨∇F, M⟩ + min over the domain of ⟨∇F, ·⟩, from convexity."""
-    if problem.domain.trace is not None:
-        least = problem.domain.trace * bottom
-        yield LowerBound(value - complementarity + least, "trace bound", by_bottom=True)
-        return
-    if bottom >= 0:
-        yield LowerBound(value - complementarity, "convexity", by_bottom=True)
+    least = problem.domain.least(bottom)
+    if problem.domain.bounded or bottom >= 0:
+        how = "trace bound" if problem.domain.bounded else "convexity"
+        yield LowerBound(value - complementarity + least, how, by_bottom=True)
         return
     trace = problem.objective.trace_bound(value)
     if trace is not None:

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import host, namespace
+from gramian.backends.arrays import host, inner, namespace
 
 Array = NDArray[np.floating]
 
@@ -20,8 +20,30 @@ class Domain(Protocol):
     def trace(self) -> float | None:
         """The trace every member has, None where it is free."""
 
+    @property
+    def bounded(self) -> bool:
+        """Whether no ray lies within: the trace is fixed, and 0 is no member."""
+
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """The eigenvalues of the nearest member."""
+
+    def rescale(self, L: Array) -> Array:
+        """L made a factor of a member."""
+
+    def tangent(self, D: Array, L: Array) -> Array:
+        """The part of a direction D at the factor L that keeps to the domain."""
+
+    def level(self, along: float) -> float:
+        """λ with ∇F − λI ⪰ 0 at an optimum, given ⟨∇F, M⟩ = `along`."""
+
+    def vertex(self, slope: float, v: Array, reach: float) -> Array:
+        """A factor of the member of trace `reach` at most where ⟨−∇F, ·⟩ is largest.
+
+        v is the leading eigenvector of −∇F, as a column, and `slope` its eigenvalue.
+        """
+
+    def least(self, bottom: float) -> float:
+        """A lower bound on ⟨G, ·⟩ for G ⪰ `bottom`·I."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +54,28 @@ class PSDCone:
     def trace(self) -> None:
         return None
 
+    @property
+    def bounded(self) -> bool:
+        return False
+
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         return np.maximum(eigenvalues, 0.0)
+
+    def rescale(self, L: Array) -> Array:
+        return L
+
+    def tangent(self, D: Array, L: Array) -> Array:
+        return D
+
+    def level(self, along: float) -> float:
+        return 0.0
+
+    def vertex(self, slope: float, v: Array, reach: float) -> Array:
+        """Nothing, where no direction descends."""
+        return float(np.sqrt(reach)) * v if slope > 0 else v[:, :0]
+
+    def least(self, bottom: float) -> float:
+        return 0.0 if bottom >= 0 else -np.inf
 
     def __str__(self) -> str:
         return "M ⪰ 0"
@@ -49,6 +91,10 @@ class Spectrahedron:
         if not (np.isfinite(self.trace) and self.trace > 0):
             raise ValueError(f"a spectrahedron needs a trace above 0, got {self.trace}")
 
+    @property
+    def bounded(self) -> bool:
+        return True
+
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """Onto the simplex Σ = τ: a shift, then the positive part."""
         # Shifting all eigenvalues changes nothing; from the largest, no rounding loses τ.
@@ -57,6 +103,22 @@ class Spectrahedron:
         shifts = (np.cumsum(descending) - self.trace) / np.arange(1, descending.size + 1)
         kept = np.flatnonzero(descending > shifts)[-1]
         return np.maximum(eigenvalues - shifts[kept], 0.0)
+
+    def rescale(self, L: Array) -> Array:
+        return L * float(np.sqrt(self.trace / inner(L, L)))
+
+    def tangent(self, D: Array, L: Array) -> Array:
+        """On the plane that touches the sphere ‖L‖² = τ."""
+        return D - (inner(D, L) / self.trace) * L
+
+    def level(self, along: float) -> float:
+        return along / self.trace
+
+    def vertex(self, slope: float, v: Array, reach: float) -> Array:
+        return float(np.sqrt(self.trace)) * v
+
+    def least(self, bottom: float) -> float:
+        return self.trace * bottom
 
     def __str__(self) -> str:
         return f"M ⪰ 0, tr M = {self.trace:g}"

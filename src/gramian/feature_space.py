@@ -1,4 +1,4 @@
-"""Kernels and the feature space that the samples span."""
+"""Kernels of scikit-learn's, by name, and functions in their place."""
 
 from __future__ import annotations
 
@@ -12,39 +12,6 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from gramian._samples import far_means, shifted
 
 Array = NDArray[np.floating]
-
-
-def kernel_span(
-    K: Array, *, center: bool, eps: float = float(np.finfo(float).eps)
-) -> tuple[Array, Array] | None:
-    """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
-
-    The columns of W are an orthonormal basis of the samples' span, as combinations of them: k(x)W
-    are the coordinates of a new x with the kernel values k(x). None where K is zero.
-    """
-    if center:
-        K = K - K.mean(axis=0)
-        K = K - K.mean(axis=1, keepdims=True)
-    values, U = np.linalg.eigh(0.5 * (K + K.T))
-    kept = values > values[-1] * K.shape[0] * eps
-    if not kept.any():
-        return None
-    sigma, U = np.sqrt(values[kept]), U[:, kept]
-    return U * sigma, U / sigma
-
-
-def linear_span(X: Any, *, center: bool) -> tuple[Array, Array] | None:
-    """`kernel_span` of K = XXᵀ in the basis of the features, where the samples span them all.
-
-    The features are combinations of the samples then, W = X(XᵀX)⁻¹. None where they are not.
-    """
-    n, d = X.shape
-    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
-    samples = samples - center * samples.mean(axis=0)
-    U, sigma, Vt = np.linalg.svd(samples, full_matrices=False)
-    if d > n or not sigma[-1] > sigma[0] * n * np.finfo(X.dtype).eps:
-        return None
-    return samples, (U / sigma) @ Vt
 
 
 def check_kernel(kernel: Any) -> None:

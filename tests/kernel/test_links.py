@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian.kernel._links import LABELLED, gather, known_labels
-from gramian.kernel.npkl import membership
 from gramian.problems.kernel import npkl_to
 
 
@@ -111,7 +110,7 @@ def test_merging_is_the_problem_with_must_links_exact(seed):
     links = gather(n, links=pairs, targets=targets, weights=rng.uniform(0.5, 2, len(pairs)))
     W = rng.uniform(0, 1, (n, n))
     L = np.diag((W + W.T).sum(axis=1)) - W - W.T
-    S = membership(links.groups).toarray()
+    S = links.merge.membership.toarray()
     factor = rng.standard_normal((S.shape[1], 3))
     whole = npkl_to(L, *links.with_diagonal(merged=False))
     merged = npkl_to(S.T @ L @ S, *links.with_diagonal(merged=True))

@@ -52,7 +52,7 @@ def all_distances(learner, data):
 
 def in_whitened(learner, data, y, ridge=0.0):
     """S with M = RSRᵀ, where R whitens the similar pairs."""
-    inverse = np.linalg.inv(whitening(data, local_pairs(data, y, 3)[0], ridge=ridge))
+    inverse = whitening(data, local_pairs(data, y, 3)[0], ridge=ridge).plain
     return inverse @ learner.get_mahalanobis_matrix() @ inverse.T
 
 
@@ -199,7 +199,7 @@ def test_the_bound_holds_for_other_metrics_of_the_model(learner):
     """No S of the model, floor included, has a larger minimum than the bound."""
     fitted = learner(**PLAIN, floor=0.4).fit(X, Y)
     rng = np.random.default_rng(3)
-    R = whitening(X, local_pairs(X, Y, 3)[0])
+    R = whitening(X, local_pairs(X, Y, 3)[0]).matrix
     Z, dissimilar, triplets = X @ R, local_pairs(X, Y, 3)[1], local_triplets(X, Y, 3)
     for _ in range(50):
         L = rng.standard_normal((4, rng.integers(1, 5)))

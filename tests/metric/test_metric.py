@@ -16,11 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
-from gramian.metric import KTA, LinearSeparation, _base, _coordinates
+from gramian.metric import KTA, LinearSeparation, _base
 from gramian.metric.kta import regression
 from gramian.objectives import gram_quadratic
 from gramian.problems import metric as metric_problems
 from gramian.problems import moments as moments_module
+from gramian.reductions import span
 
 LEARNERS = (KTA, LinearSeparation)
 DIGITS_OPTIMUM = 247.7373706638145
@@ -182,7 +183,7 @@ def test_fewer_samples_than_features_are_solved_in_their_span(learner, form):
 @pytest.fixture
 def small_limits(monkeypatch):
     """Treat orders above 5 as too large to decompose, to reach the matrix-free path."""
-    for module in (_base, _coordinates, gram_quadratic, metric_problems, moments_module):
+    for module in (_base, span, gram_quadratic, metric_problems, moments_module):
         monkeypatch.setattr(module, "DENSE_ORDER", 5)
 
 

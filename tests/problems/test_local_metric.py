@@ -304,10 +304,10 @@ def test_a_pair_counts_as_often_as_it_is_given_in_either_order():
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_whitening_makes_the_scatter_the_identity(form):
-    R = whitening(form(X), SIMILAR)
+    R = whitening(form(X), SIMILAR).matrix
     np.testing.assert_allclose(pair_scatter(X @ R, SIMILAR), np.eye(D), atol=1e-12)
     mean = np.trace(scatter()) / D
-    R = whitening(form(X), SIMILAR, ridge=0.1)
+    R = whitening(form(X), SIMILAR, ridge=0.1).matrix
     np.testing.assert_allclose(
         pair_scatter(X @ R, SIMILAR) + 0.1 * mean * R.T @ R, np.eye(D), atol=1e-12
     )

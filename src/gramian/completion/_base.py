@@ -23,6 +23,7 @@ from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
 from gramian.problems.manifold import positive
+from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
 from gramian.solvers.rough import rough
 
@@ -179,10 +180,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
         """Factors and offsets from M, in the units of the entries."""
         m, n = ratings.shape
-        rows, cols = self._scales(ratings)
         L = balanced(host(factor), m)
-        self.row_factors_ = L[:m] / np.sqrt(rows)[:, None]
-        self.col_factors_ = L[m:] / np.sqrt(cols)[:, None]
+        self.row_factors_, self.col_factors_ = BlockEmbedding(*self._scales(ratings)).halves(L)
         self.row_biases_: Array = np.zeros(m)
         self.col_biases_: Array = np.zeros(n)
         if self.biases:
@@ -192,16 +191,3 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 def powers(counts: NDArray[np.integer], power: float) -> Array:
     """(count/mean count)^α, an empty row or column counted as one entry."""
     return np.asarray((np.maximum(counts, 1) / max(float(counts.mean()), 1e-300)) ** power)
-
-
-def balanced(factor: Array, m: int) -> Array:
-    """[P; Q] turned so that the columns of P and of Q are orthogonal, falling and as long."""
-    if factor.shape[1] == 0:
-        return np.zeros((factor.shape[0], 1))
-    left, S = np.linalg.qr(factor[:m])
-    right, T = np.linalg.qr(factor[m:])
-    U, values, Vt = np.linalg.svd(S @ T.T)
-    kept = values > 1e-10 * max(float(values[0]), 1e-300)
-    kept[0] = True
-    root = np.sqrt(values[kept])
-    return np.vstack([(left @ U)[:, : kept.size][:, kept] * root, (right @ Vt.T)[:, kept] * root])

@@ -15,6 +15,7 @@ from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
 from gramian.completion._ratings import Ratings
 from gramian.problem import Problem
+from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import Result
 from gramian.solvers.quick import Quick
 
@@ -117,11 +118,10 @@ def _path(
 def _error(model: Any, halves: Any, train: Ratings, test: Ratings) -> Any:
     """The error of the ratings held out, of a state of those that are not."""
     m = train.shape[0]
-    rows, cols = (np.sqrt(side)[:, None] for side in model._scales(train))
+    embedding = BlockEmbedding(*model._scales(train))
 
     def error(state: Array) -> float:
-        L = halves.factor(state)
-        model.row_factors_, model.col_factors_ = L[:m] / rows, L[m:] / cols
+        model.row_factors_, model.col_factors_ = embedding.halves(halves.factor(state))
         model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
         return float(model._error(test, train))
 

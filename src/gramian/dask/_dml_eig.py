@@ -21,10 +21,11 @@ from gramian.losses import SoftMin
 from gramian.maps import Congruence, PairDistances
 from gramian.metric._local import ridge_for
 from gramian.metric._max_min import MaxMin
-from gramian.metric.dml_eig import SMOOTHING, floor_for, with_floor, without_floor
+from gramian.metric.dml_eig import SMOOTHING, floor_for
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
+from gramian.reductions.floor import with_floor, without_floor
 
 Array = NDArray[np.floating]
 

@@ -16,7 +16,7 @@ from gramian.dask._checked import NAMES, Sample
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import filled, samples, tuples
 from gramian.dask._moments import Spread, spread, spread_of
-from gramian.metric._coordinates import row_keys
+from gramian.metric._weak_input import row_keys
 
 Array = NDArray[np.floating]
 

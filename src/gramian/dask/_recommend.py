@@ -13,7 +13,7 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, balanced, powers
+from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, powers
 from gramian.completion._path import falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
@@ -22,6 +22,7 @@ from gramian.dask._store import store
 from gramian.fitting import AUTO, settle
 from gramian.persistence import Kept
 from gramian.problem import Problem
+from gramian.reductions.block_embedding import balanced
 from gramian.solvers import minimize
 from gramian.solvers.auto import WIDE
 from gramian.solvers.rough import rough

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 
 from gramian._samples import is_missing, real_numbers, refuse_masked
 from gramian.maps.base import index_columns, refuse_rows
+from gramian.reductions.merge import Merge
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -53,20 +54,22 @@ class Links:
         found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
         return found
 
+    @property
+    def merge(self) -> Merge:
+        """The samples that must-links join as one."""
+        return Merge(self.groups)
+
     def with_diagonal(self, merged: bool) -> tuple[Pairs, Array, Array]:
         """Entries, targets and weights of the penalty, the diagonal included.
 
-        `merged`, the groups stand for their samples: Z = SZ'Sᵀ, S their membership, has the same
-        penalty and every must-link exactly.
+        `merged`, the groups stand for their samples: the penalty is the same, and every must-link
+        holds exactly.
         """
-        place = self.groups if merged else np.arange(self.n)
-        size = int(place.max()) + 1
-        own = np.bincount(place, minlength=size).astype(float)
-        pairs = np.sort(place[self.pairs], axis=1)
-        entries = np.vstack([np.column_stack([np.arange(size)] * 2), pairs])
-        targets = np.append(np.ones(size), self.targets)
-        weights = np.append(own, self.weights)
-        return _added(entries, targets, weights, size)
+        entries = np.vstack([np.column_stack([np.arange(self.n)] * 2), self.pairs])
+        targets = np.append(np.ones(self.n), self.targets)
+        weights = np.append(np.ones(self.n), self.weights)
+        place = self.merge if merged else Merge(np.arange(self.n))
+        return place.entries(entries, targets, weights)
 
 
 def gather(
@@ -299,15 +302,3 @@ def _chain(links: Links, start: int, end: int) -> list[int]:
 
 def _graph(pairs: Pairs, n: int) -> sp.csr_array:
     return sp.csr_array((np.ones(len(pairs)), tuple(pairs.T)), shape=(n, n))
-
-
-def _added(entries: Pairs, targets: Array, weights: Array, size: int) -> tuple[Pairs, Array, Array]:
-    """Entries that are the same become one: weights add up, targets become their mean.
-
-    Σ ω_e (z − t_e)² is Ω (z − t̄)² and a constant.
-    """
-    keys = entries[:, 0].astype(np.int64) * size + entries[:, 1]
-    once, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    total: Array = np.bincount(place, weights, minlength=once.size).astype(float)
-    mean = np.bincount(place, weights * targets, minlength=once.size) / total
-    return entries[first], mean, total

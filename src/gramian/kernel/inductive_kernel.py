@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian._samples import ready, refuse_masked
 from gramian.certificate import certify
 from gramian.constraints import whole_number
-from gramian.feature_space import check_kernel, kernel_span, kernel_values, with_bandwidth
+from gramian.feature_space import check_kernel, kernel_values, with_bandwidth
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.memory import check_memory
@@ -23,6 +23,7 @@ from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
 from gramian.problems.manifold import positive
+from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
 

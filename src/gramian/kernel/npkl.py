@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.kernel._base import LinkedKernel
 from gramian.problems.kernel import npkl_to
 from gramian.problems.manifold import positive
+from gramian.reductions.base import Reduction, Substitution
 from gramian.result import Result
 
 Array = NDArray[np.floating]
@@ -138,16 +138,8 @@ class NPKL(LinkedKernel):
     def _penalised(self, lam: float, start: Array | None, merge: bool) -> tuple[Result, Array]:
         """The kernel for one λ, of the samples or of the groups that must-links join."""
         entries, targets, weights = self.links_.with_diagonal(merge)
-        laplacian = self.laplacian_
-        if merge:
-            S = membership(self.links_.groups)
-            laplacian = sp.csr_array(S.T @ laplacian @ S)
-            start = None if start is None else S.T @ start / S.sum(axis=0)[:, None]
+        way: Reduction = self.links_.merge if merge else Substitution(None)
+        laplacian = self.links_.merge.summed(self.laplacian_) if merge else self.laplacian_
+        start = None if start is None else way.coordinates(start)
         result = self._minimize(npkl_to(laplacian, entries, targets, 0.5 * lam * weights), start)
-        return result, result.factor[self.links_.groups] if merge else result.factor
-
-
-def membership(groups: NDArray[np.integer]) -> sp.csr_array:
-    """S with S_ig = 1 where sample i is of group g."""
-    n = groups.size
-    return sp.csr_array((np.ones(n), (np.arange(n), groups)))
+        return result, way.factor(result.factor)

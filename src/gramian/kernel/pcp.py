@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.fitting import solve
-from gramian.kernel.npkl import NPKL, membership
+from gramian.kernel.npkl import NPKL
 from gramian.problems.kernel import pcp_to
 from gramian.problems.manifold import positive
 from gramian.result import Result
@@ -98,12 +97,12 @@ path_, links_met_ :
         if np.any((self.links_.targets > 0) & (self.links_.targets < 1)):
             raise ValueError("PCP keeps its links exactly: soft targets are for NPKL and RegPCP")
         entries, targets, _ = self.links_.with_diagonal(True)
-        S = membership(self.links_.groups)
-        problem = pcp_to(sp.csr_array(S.T @ self.laplacian_ @ S), entries, targets)
-        start = None if start is None else S.T @ start / S.sum(axis=0)[:, None]
+        merge = self.links_.merge
+        problem = pcp_to(merge.summed(self.laplacian_), entries, targets)
+        start = None if start is None else merge.coordinates(start)
         # ‖Z − T‖/2 over the constraints is what the solver holds below its tolerance.
         tol = min(self.tol, 0.5 * self.max_violation)
         result = solve(self, problem, start, rank=self.rank, tol=tol)
-        factor = result.factor[self.links_.groups]
+        factor = merge.factor(result.factor)
         self.smoothness_ = float(np.sum(factor * (self.laplacian_ @ factor)))
         return result, factor

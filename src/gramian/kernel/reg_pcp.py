@@ -12,6 +12,7 @@ from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
 from gramian.problems.kernel import reg_pcp_to
 from gramian.problems.local_metric import positive
+from gramian.reductions.waves import Waves
 from gramian.result import Result
 
 Array = NDArray[np.floating]
@@ -129,8 +130,9 @@ class RegPCP(LinkedKernel):
             np.where(linked, self.link_weight, 1.0) * weights,
             roughness=self.smoothness * self._roughness,
         )
-        result = self._minimize(problem, None if start is None else self.basis_.T @ start)
-        return result, self.basis_ @ result.factor
+        waves = Waves(self.basis_)
+        result = self._minimize(problem, None if start is None else waves.coordinates(start))
+        return result, waves.factor(result.factor)
 
     def _waves(self) -> int:
         if not isinstance(self.n_basis, str):

@@ -15,10 +15,12 @@ from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._copies import Copies
-from gramian.manifold._parts import fit_parts, transform_parts, widened
+from gramian.manifold._parts import fit_parts, transform_parts
 from gramian.neighbours import nearest
 from gramian.persistence import Kept
 from gramian.problem import Problem
+from gramian.reductions.parts import widened
+from gramian.reductions.units import Units
 from gramian.result import Result
 
 Array = NDArray[np.floating]
@@ -120,7 +122,12 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self._unit = float(graph.sq_distances.mean())
         if self._unit == 0:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")
-        return Graph(n, graph.edges, graph.sq_distances / self._unit)
+        return Graph(n, graph.edges, self._units.lengths(graph.sq_distances))
+
+    @property
+    def _units(self) -> Units:
+        """Lengths of edges as the problem has them."""
+        return Units(self._unit)
 
     def _samples(self, X: Any) -> Any:
         refuse_masked(X, "X")
@@ -137,8 +144,8 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         """Set what a fitted unfolding has, in the units of the samples, copies at one place."""
         settle(self, result)
         copies = self._copies
-        placed = factor[copies.kind] if copies.any else factor
-        turned = np.sqrt(self._unit) * principal(placed - placed.mean(axis=0))
+        placed = copies.merge.factor(factor) if copies.any else factor
+        turned = self._units.factor(principal(placed - placed.mean(axis=0)))
         self.kernel_factor_ = turned[copies.first][copies.kind] if copies.any else turned
         self._describe(X)
 

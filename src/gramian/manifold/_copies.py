@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.graph import Graph
+from gramian.reductions.merge import Merge
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
@@ -44,7 +45,12 @@ class Copies:
     @property
     def mass(self) -> Array:
         """How many rows each of them stands for."""
-        return np.bincount(self.kind).astype(float)
+        return self.merge.counts
+
+    @property
+    def merge(self) -> Merge:
+        """The rows of a kind as one point."""
+        return Merge(self.kind)
 
     def summed(self, side: Array) -> Array:
         """What is known of the rows, centred, summed over each kind."""

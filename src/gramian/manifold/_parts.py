@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gramian.certificate import Certificate, relative
 from gramian.neighbours import nearest
+from gramian.reductions.parts import Parts, together
 
 Array = NDArray[np.floating]
 
@@ -20,16 +20,12 @@ LEAST = 1e-3
 
 def fit_parts(whole: Any, X: Any, side: Any) -> None:
     """Fit a copy of an estimator to each part of its graph and gather what they found."""
-    labels = whole.graph_.labels
-    members = [np.flatnonzero(labels == part) for part in range(whole.graph_.n_parts)]
+    parts = Parts(whole.graph_.labels)
     started, whole.parts_ = time.perf_counter(), []
-    for points in members:
+    for points in parts.members:
         part = _part(whole, points.size, time.perf_counter() - started)
         whole.parts_.append(part._fit(X[points], None if side is None else side[points]))
-    ranks = [part.kernel_factor_.shape[1] for part in whole.parts_]
-    whole.kernel_factor_ = np.zeros((X.shape[0], max(ranks)))
-    for points, part in zip(members, whole.parts_, strict=True):
-        whole.kernel_factor_[points] = widened(part.kernel_factor_, max(ranks))
+    whole.kernel_factor_ = parts.factor([part.kernel_factor_ for part in whole.parts_])
     whole.certificate_ = together([part.certificate_ for part in whole.parts_])
     gaps = [part.certificate_.relative_gap for part in whole.parts_]
     worst = int(np.argmax([np.inf if gap is None else gap for gap in gaps]))
@@ -48,42 +44,6 @@ def transform_parts(whole: Any, X: Any) -> tuple[Array, Array]:
         of = parts == part
         placed[of], error[of] = whole.parts_[part]._place(X[of], rank)
     return placed, error
-
-
-def widened(factor: Array, columns: int) -> Array:
-    """The leading columns, with zeros where there are fewer."""
-    missing = max(0, columns - factor.shape[1])
-    return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
-
-
-def together(certificates: list[Certificate]) -> Certificate:
-    """What is proved about the sum of problems that share nothing."""
-    value = sum(c.value for c in certificates)
-    complementarity = sum(c.complementarity for c in certificates)
-    trace = sum(c.trace for c in certificates)
-    lowest = min(c.lambda_min for c in certificates)
-    scale = sum(c.scale for c in certificates)
-    gaps = [c.gap for c in certificates if c.gap is not None]
-    violation = max(c.violation for c in certificates)
-    if len(gaps) < len(certificates):
-        known = (value, lowest, complementarity)
-        return Certificate(*known, None, None, "none", trace, scale=scale, violation=violation)
-    gap = sum(gaps)
-    worst = max(certificates, key=lambda c: c.miss)
-    miss = min(1.0, sum(c.miss for c in certificates))
-    return Certificate(
-        value,
-        lowest,
-        complementarity,
-        gap,
-        relative(gap, value, scale),
-        "sum over the parts",
-        trace,
-        worst.proof,
-        miss,
-        scale,
-        violation,
-    )
 
 
 def _part(whole: Any, size: int, spent: float) -> Any:

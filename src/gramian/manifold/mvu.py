@@ -18,6 +18,7 @@ from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, positive, reg_mvu
+from gramian.reductions.waves import Waves
 from gramian.result import Result, Status
 from gramian.solvers import minimize
 
@@ -165,7 +166,7 @@ class MVU(Unfolding):
         else:
             longest = longest_along(graph, side)
         if side is None and waves is None:  # no time was left for them
-            start = flat_start(X) / np.sqrt(self._unit)
+            start = self._units.coordinates(flat_start(X))
             longest = spread_along(graph, start)
         self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
         if side is None and waves is not None and graph.n > MANY:
@@ -181,7 +182,7 @@ class MVU(Unfolding):
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples as they are, where the time was up before anything better was found."""
-        flat = flat_start(X) / np.sqrt(self._unit)
+        flat = self._units.coordinates(flat_start(X))
         problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
             return result
@@ -218,8 +219,7 @@ class MVU(Unfolding):
         found = minimize(problem, random_state=self.random_state, time_limit=limit)
         if found.status is Status.INTERRUPTED:
             clock.interrupt()
-        coarse: Array = waves @ found.factor
-        return coarse
+        return Waves(waves).factor(found.factor)
 
     def _check_penalty(self) -> None:
         if self.nu != "auto":

@@ -11,6 +11,7 @@ from gramian.constraints import whole_number
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.problems.manifold import positive, reg_mvu
+from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
 
@@ -108,6 +109,6 @@ class RegMVU(Unfolding):
             self.nu_ = positive(float(self.nu), "nu")
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
         result = self._minimize(problem)
-        self._finish(result, self.basis_ @ result.factor, X)
+        self._finish(result, Waves(self.basis_).factor(result.factor), X)
         if self._copies.any:
-            self.basis_ = self.basis_[self._copies.kind]
+            self.basis_ = self._copies.merge.factor(self.basis_)

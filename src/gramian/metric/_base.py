@@ -22,6 +22,7 @@ from gramian.metric._weak_input import NAMES, check_triplets, split_pairs, touch
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.persistence import Kept
 from gramian.problem import Problem
+from gramian.reductions.base import Substitution
 from gramian.result import Result
 from gramian.solvers import minimize
 
@@ -155,17 +156,14 @@ class MetricLearner(
                 f"init was fitted to {components.shape[1]} features, "
                 f"but these samples have {self.n_features_in_}"
             )
-        if basis is None:
-            return np.ascontiguousarray(components.T)
-        return np.linalg.lstsq(basis, components.T, rcond=None)[0]
+        return Substitution(basis).coordinates(components.T)
 
     def _finish(
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
     ) -> None:
         """Set what a fitted metric has, and warn where the run did not converge."""
         settle(self, result, stacklevel=5)
-        factor = principal_columns(factor, gram @ factor)
-        factor = factor if basis is None else basis @ factor
+        factor = Substitution(basis).factor(principal_columns(factor, gram @ factor))
         directions = np.ascontiguousarray(factor.T[: self.n_components])
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)

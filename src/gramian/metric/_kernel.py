@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._samples import near_origin
-from gramian.feature_space import (
-    check_kernel,
-    kernel_span,
-    kernel_values,
-    linear_span,
-    with_bandwidth,
-)
+from gramian.feature_space import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner
-from gramian.metric._coordinates import MATRICES, Coordinates, coordinates, dense_coordinates
+from gramian.reductions.span import (
+    MATRICES,
+    Span,
+    dense_span,
+    kernel_span,
+    linear_span,
+    span_of,
+)
 
 Array = NDArray[np.floating]
 
@@ -36,10 +37,10 @@ class KernelMetricLearner(MetricLearner):
     samples of the fit are kept as `X_fit_`.
     """
 
-    def _view(self, X: Any, *, center: bool = True) -> Coordinates:
+    def _view(self, X: Any, *, center: bool = True) -> Span:
         """Samples in the coordinates to learn in, features or those of the kernel's span."""
         if self.kernel is None:
-            return coordinates(X, center=center)
+            return span_of(X, center=center)
         check_kernel(self.kernel)
         n = X.shape[0]
         check_memory(
@@ -56,14 +57,12 @@ class KernelMetricLearner(MetricLearner):
             found = kernel_span(self._kernel_values(self.X_fit_, self.X_fit_), center=center)
         if found is None:
             raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
-        return Coordinates(*found, centered=center)
+        samples, weights = found
+        return Span(weights, samples, centered=center)
 
-    def _dense_view(self, X: Any) -> tuple[Array, Array | None]:
-        """`_view` as a dense array, and the basis that leads back."""
-        if self.kernel is None:
-            return dense_coordinates(X, type(self).__name__)
-        view = self._view(X)
-        return view.X, view.basis
+    def _dense_view(self, X: Any) -> Span:
+        """`_view` as a dense array."""
+        return dense_span(X, type(self).__name__) if self.kernel is None else self._view(X)
 
     def _kernel_values(self, X: Any, Z: Any) -> Array:
         return kernel_values(self.kernel, self.kernel_params_, X, Z)

@@ -32,7 +32,9 @@ from gramian.metric._max_min import MaxMin
 from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.metric._weak_input import marks
 from gramian.objectives.matrices import Dense
-from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitened, whitening
+from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
+from gramian.reductions.floor import Floor
+from gramian.reductions.scatter_whitening import ScatterWhitening
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -42,10 +44,6 @@ SMOOTHING = 0.3
 
 LEARNED, ENOUGH = 0.3, 10
 """The part 1 − ρ of S that is learned, given so many samples for every direction."""
-
-SMALL, BLURRED = 1e-6, 1e-2
-"""Eigenvalues of a start, relative to the largest, that are left out of it: nothing, and what may
-be left of a floor that other pairs made."""
 
 
 class DMLEig(KernelMetricLearner, ShrunkLearner):
@@ -186,7 +184,8 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = self._dense_view(X)
+        span = self._dense_view(X)
+        samples, basis = span.X, span.matrix
         k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
         space = neighbor_space(given, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
@@ -206,7 +205,8 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         started = time.perf_counter()
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        dense, basis = self._dense_view(samples)
+        span = self._dense_view(samples)
+        dense, basis = span.X, span.matrix
         rough = self._shrink_by_pairs(dense, similar, dissimilar, **self._amounts(dense))
         given = np.flatnonzero(~marks(same, len(pairs)))
         self._fit_to(dense, similar, dissimilar, basis, rough, started, given)
@@ -238,25 +238,21 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
     ) -> DMLEig:
         """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
         self.ridge_ = ridge_for(self.ridge, samples)
-        R = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge_))
-        X, basis = whitened(samples, R), joined(basis, R)
+        white = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge_))
+        X, basis, plain_factor = white.samples(samples), joined(basis, white.matrix), white.plain
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]
         apart = _told_apart(dissimilar, plain, given)
         dissimilar, plain = dissimilar[apart], plain[apart]
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
-        rest = 1.0 - self.floor_
-        problem = dml_eig_whitened(
-            np.sqrt(rest) * X, dissimilar, self.mu_, offset=self.floor_ * plain
-        )
-        plain_factor = np.linalg.inv(R)
-        start = without_floor(self._begin(basis, rough, plain_factor), self.floor_)
+        floor = Floor(self.floor_)
+        problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
+        start = floor.coordinates(self._begin(basis, rough, plain_factor))
         result = self._minimize(problem, init=start, time_limit=self._remaining(started))
-        reached = rest * distances(X @ result.factor, dissimilar) + self.floor_ * plain
+        reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
         gram = Dense(X.T @ X, lower=0.0)
-        factor = with_floor(result.factor, self.floor_)
-        factor = blended(factor, plain_factor, gram, self.shrinkage_)
+        factor = blended(floor.factor(result.factor), plain_factor, gram, self.shrinkage_)
         self._finish(result, factor, gram, basis)
         return self
 
@@ -269,18 +265,16 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         return MaxMin(float(reached.min()), bound)
 
 
-def principal_whitening(samples: Array, R: Array) -> Array:
+def principal_whitening(samples: Array, white: ScatterWhitening) -> ScatterWhitening:
     """R turned to the principal axes of the whitened samples, each with the sign they give it.
 
     Coordinates that only the samples decide: turning the features, or taking them from a linear
     kernel, changes nothing after this.
     """
-    Z = samples @ R
+    Z = samples @ white.matrix
     _, axes = np.linalg.eigh(Z.T @ Z)
-    Z = Z @ axes
-    signs = row_signs(Z.T)
-    turned: Array = R @ (axes * signs)
-    return turned
+    signs = row_signs((Z @ axes).T)
+    return ScatterWhitening(white.matrix @ (axes * signs))
 
 
 def check_smoothing(mu: float | str) -> None:
@@ -309,31 +303,9 @@ def floor_for(floor: float | str, X: Array) -> float:
     return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))
 
 
-def with_floor(factor: Array, floor: float) -> Array:
-    """A factor of (1 − ρ)LLᵀ + ρ (tr LLᵀ/d) I."""
-    if floor == 0:
-        return np.ascontiguousarray(factor)
-    order = factor.shape[0]
-    values, vectors = np.linalg.eigh(factor @ factor.T)
-    mean = float(np.sum(factor * factor)) / order
-    return vectors * np.sqrt((1 - floor) * np.maximum(values, 0.0) + floor * mean)
-
-
 def distances(Z: Array, pairs: Indices) -> Array:
     """‖z_i − z_j‖² of the pairs."""
     return PairDistances(pairs, Z.shape[0]).bilinear(Z, Z)
-
-
-def without_floor(factor: Array | None, floor: float) -> Array | None:
-    """A factor of the S of trace 1 that the floor would make M of, None where there is none."""
-    if factor is None:
-        return None
-    values, vectors = np.linalg.eigh(factor @ factor.T)
-    values = np.maximum(values - floor * float(np.mean(values)), 0.0)
-    kept = values > (BLURRED if floor > 0 else SMALL) * values[-1]
-    if not kept.any():
-        return None
-    return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))
 
 
 def _told_apart(dissimilar: Indices, plain: Array, given: Indices | None) -> NDArray[np.bool_]:

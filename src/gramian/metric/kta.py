@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.metric._coordinates import Coordinates
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, unit
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, moments
+from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 
@@ -146,10 +146,10 @@ class KTA(KernelMetricLearner):
         self.lam_ = self._weight(view, data, classes, center)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         large = not view.exact and self.solver == "auto" and self.lam_ > 0
-        self._solve(problem, data.gram, view.basis, regression(data, self.lam_) if large else None)
+        self._solve(problem, data.gram, view.matrix, regression(data, self.lam_) if large else None)
         return self
 
-    def _weight(self, view: Coordinates, data: Moments, classes: Any, center: bool) -> float:
+    def _weight(self, view: Span, data: Moments, classes: Any, center: bool) -> float:
         self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
-from gramian.metric._coordinates import MATRICES, Coordinates, coordinates
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
@@ -28,6 +27,7 @@ from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
+from gramian.reductions.span import MATRICES, Span, span_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -125,7 +125,7 @@ class LinearSeparation(MetricLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
-        view = coordinates(X, center=True)
+        view = span_of(X, center=True)
         scatter = signed_scatter(view.X, classes)
         steps = self._steps_by_labels(view, classes)
         return self._fit_to(view, scatter, steps)
@@ -141,7 +141,7 @@ class LinearSeparation(MetricLearner):
         """
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        view = coordinates(samples, center=True)
+        view = span_of(samples, center=True)
         d = view.X.shape[1]
         check_memory(
             8 * MATRICES * d * d,
@@ -161,7 +161,7 @@ class LinearSeparation(MetricLearner):
                 f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
             )
 
-    def _steps_by_labels(self, view: Coordinates, classes: Indices) -> EvidencePath | None:
+    def _steps_by_labels(self, view: Span, classes: Indices) -> EvidencePath | None:
         """λ in units of 2/‖L_S‖, by the neighbours of held-out samples."""
         if not self._may_choose(view) or classes.size < FEWEST:
             return None
@@ -175,7 +175,7 @@ class LinearSeparation(MetricLearner):
         return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
 
     def _steps_by_pairs(
-        self, view: Coordinates, pairs: Indices, alike: NDArray[np.bool_]
+        self, view: Span, pairs: Indices, alike: NDArray[np.bool_]
     ) -> EvidencePath | None:
         """λ in units of 2/‖L_S‖, by the order of the distances of held-out pairs."""
         if not self._may_choose(view) or min(alike.sum(), (~alike).sum()) < FEWEST:
@@ -189,7 +189,7 @@ class LinearSeparation(MetricLearner):
         kinds = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
         return self._chosen(kinds, PAIR_ERROR)
 
-    def _may_choose(self, view: Coordinates) -> bool:
+    def _may_choose(self, view: Span) -> bool:
         self._forget("path_")
         free = self.lam == "auto" and self.regularizer == "identity" and self.rank is None
         return free and view.exact
@@ -216,7 +216,7 @@ class LinearSeparation(MetricLearner):
         )
 
     def _fit_to(
-        self, view: Coordinates, scatter: SymmetricMatrix, steps: EvidencePath | None
+        self, view: Span, scatter: SymmetricMatrix, steps: EvidencePath | None
     ) -> LinearSeparation:
         unit = self._unit(scatter)
         if steps is not None:
@@ -224,7 +224,7 @@ class LinearSeparation(MetricLearner):
         self.lam_ = self._weight(unit)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered else column_means(view.X)
-        self._solve(problem, gram_of(view.X, mean), view.basis)
+        self._solve(problem, gram_of(view.X, mean), view.matrix)
         return self
 
     def _weight(self, unit: float) -> float:

@@ -17,7 +17,6 @@ from gramian.constraints import (
     check_class_sizes,
     same_class_neighbors,
 )
-from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
     check_neighbor_metric,
@@ -28,7 +27,8 @@ from gramian.metric._local import (
 )
 from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.objectives.matrices import Dense
-from gramian.problems.local_metric import lmnn_of_triplets, positive, whitened, whitening
+from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
+from gramian.reductions.span import dense_span
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
 
@@ -179,17 +179,16 @@ class LMNN(ShrunkLearner):
         X, classes = self._labelled(X, y)
         lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = dense_coordinates(X, "LMNN")
+        span = dense_span(X, "LMNN")
+        samples, basis = span.X, span.matrix
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
         there, mapped = place(self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
-        R = whitening(samples, as_pairs(near), ridge=self.ridge_)
-        Z = whitened(samples, R)
-        aligned = np.linalg.solve(R, quick)
-        basis = joined(basis, R)
-        plain = np.linalg.inv(R)
+        white = whitening(samples, as_pairs(near), ridge=self.ridge_)
+        Z, aligned, plain = white.samples(samples), white.coordinates(quick), white.plain
+        basis = joined(basis, white.matrix)
         with there.room():
             task = LMNNTask.at(there, Z, classes, near, lam, aligned)
             result = self._rounds(task, self._begin(basis, rough, plain), started)
@@ -209,14 +208,14 @@ class LMNN(ShrunkLearner):
         started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         lam = self._check(X.shape[0])
-        samples, basis = dense_coordinates(X, "LMNN")
+        span = dense_span(X, "LMNN")
+        samples, basis = span.X, span.matrix
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
-        R = whitening(samples, similar, ridge=self.ridge_)
-        Z, basis = whitened(samples, R), joined(basis, R)
+        white = whitening(samples, similar, ridge=self.ridge_)
+        Z, basis, plain = white.samples(samples), joined(basis, white.matrix), white.plain
         problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
-        plain = np.linalg.inv(R)
         start, left = self._begin(basis, rough, plain), self._remaining(started)
         result = self._minimize(problem, init=start, time_limit=left)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))

@@ -17,7 +17,6 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
-from gramian.metric._coordinates import dense_coordinates
 from gramian.metric._local import (
     check_neighbor_metric,
     joined,
@@ -32,12 +31,12 @@ from gramian.metric.dml_eig import (
     check_smoothing,
     distances,
     floor_for,
-    with_floor,
-    without_floor,
 )
 from gramian.objectives.matrices import Dense
-from gramian.problem import Problem
-from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitened, whitening
+from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
+from gramian.reductions.floor import Floor
+from gramian.reductions.slack import SlackRow
+from gramian.reductions.span import dense_span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -161,7 +160,8 @@ class LMNNEig(ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        samples, basis = dense_coordinates(X, "LMNNEig")
+        span = dense_span(X, "LMNNEig")
+        samples, basis = span.X, span.matrix
         k, device = self.n_neighbors, self.device
         space = neighbor_space(X, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
@@ -180,7 +180,8 @@ class LMNNEig(ShrunkLearner):
         started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
-        samples, basis = dense_coordinates(X, "LMNNEig")
+        span = dense_span(X, "LMNNEig")
+        samples, basis = span.X, span.matrix
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
         return self._fit_to(samples, indices, basis, rough, started)
 
@@ -209,24 +210,22 @@ class LMNNEig(ShrunkLearner):
         started: float,
     ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, samples)
-        R = whitening(samples, targets_of(triplets), ridge=self.ridge_)
-        X, basis = whitened(samples, R), joined(basis, R)
+        white = whitening(samples, targets_of(triplets), ridge=self.ridge_)
+        X, basis, plain_factor = white.samples(samples), joined(basis, white.matrix), white.plain
         self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
+        floor, row = Floor(self.floor_), SlackRow(self.gamma)
         problem = lmnn_eig_whitened(
-            np.sqrt(1.0 - self.floor_) * X,
-            triplets,
-            self.gamma,
-            self.mu_,
-            plain=self.floor_ * plain,
+            floor.samples(X), triplets, self.gamma, self.mu_, plain=floor.rho * plain
         )
-        plain_factor = np.linalg.inv(R)
-        start = self._slack_start(problem, self._begin(basis, rough, plain_factor))
+        start = floor.coordinates(self._begin(basis, rough, plain_factor))
+        if start is not None:
+            start = min(row.starts(start), key=problem.value)
         result = self._minimize(problem, init=start, time_limit=self._remaining(started))
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
         gram = Dense(X.T @ X, lower=0.0)
-        factor = with_floor(result.factor[:-1], self.floor_)
+        factor = floor.factor(row.factor(result.factor))
         factor = blended(factor, plain_factor, gram, self.shrinkage_)
         self._finish(result, factor, gram, basis)
         return self
@@ -242,25 +241,13 @@ class LMNNEig(ShrunkLearner):
         ]
         return SMOOTHING * float(max(levels))
 
-    def _slack_start(self, problem: Problem, start: Array | None) -> Array | None:
-        """A metric to start from, with the part of the budget for slack that is best for it."""
-        start = without_floor(start, self.floor_)
-        if start is None:
-            return None
-        trials = [
-            scipy.linalg.block_diag(
-                np.sqrt((1 - part) / self.gamma) * start, [[np.sqrt(part / self.gamma)]]
-            )
-            for part in np.geomspace(1e-4, 0.9, 20)
-        ]
-        return min(trials, key=problem.value)
-
     def _max_min(self, X: Array, triplets: Indices, plain: Array, factor: Array) -> MaxMin:
         """The level the least margins are raised to, and the bound (17) of the weights u."""
-        rate, floor = self.gamma / (1 - self.gamma), self.floor_
-        S, slack = factor[:-1], float(np.sum(factor[-1] ** 2))
-        margins = (1 - floor) * _margins(X @ S, triplets) + floor * np.sum(S * S) * plain
-        loss, z = FilledSoftMin(mu=self.mu_, rate=rate), np.append(margins, slack)
+        row, floor = SlackRow(self.gamma), self.floor_
+        S = row.factor(factor)
+        margins = Floor(floor).distances(_margins(X @ S, triplets), np.sum(S * S) * plain)
+        loss = FilledSoftMin(mu=self.mu_, rate=row.rate)
+        z = np.append(margins, row.slack(factor))
         u = -loss.gradient(z)[:-1]
         far, near = triplets[:, [0, 2]], triplets[:, :2]
         scatter = pair_scatter(X, far, weights=u) - pair_scatter(X, near, weights=u)

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
-from gramian.metric._coordinates import Coordinates, coordinates
 from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
 from gramian.metric.kta import check_weight
 from gramian.problems.local_metric import positive
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
+from gramian.reductions.span import Span, span_of
 
 Indices = NDArray[np.integer]
 
@@ -132,7 +132,7 @@ class TripletMetric(ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        view = _centred(coordinates(X, center=True))
+        view = _centred(span_of(X, center=True))
         rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
         triplets = local_triplets(view.X, classes, self.n_neighbors)
         return self._fit_to(view, triplets, rough, started)
@@ -148,7 +148,7 @@ class TripletMetric(ShrunkLearner):
         started = time.perf_counter()
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
-        view = _centred(coordinates(samples, center=True))
+        view = _centred(span_of(samples, center=True))
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
         return self._fit_to(view, indices, rough, started)
 
@@ -158,7 +158,7 @@ class TripletMetric(ShrunkLearner):
         positive(self.mu, "mu")
         check_shrinkage(self.shrinkage)
 
-    def _may_shrink(self, view: Coordinates) -> bool:
+    def _may_shrink(self, view: Span) -> bool:
         """Whether Euclid's metric can be written down beside the learned one."""
         if view.exact:
             return True
@@ -173,7 +173,7 @@ class TripletMetric(ShrunkLearner):
 
     def _fit_to(
         self,
-        view: Coordinates,
+        view: Span,
         triplets: Indices,
         rough: NDArray[np.floating] | None,
         started: float,
@@ -183,12 +183,12 @@ class TripletMetric(ShrunkLearner):
         problem = triplet_problem(X, triplets, self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
-        start, left = self._begin(view.basis, rough, None), self._remaining(started)
+        start, left = self._begin(view.matrix, rough, None), self._remaining(started)
         result = self._minimize(problem, init=start, rank=limit, time_limit=left)
         factor = result.factor
         if view.exact:
             factor = blended(factor, np.eye(factor.shape[0]), gram, self.shrinkage_)
-        self._finish(result, factor, gram, view.basis)
+        self._finish(result, factor, gram, view.matrix)
         return self
 
     def _weight(self, X: Any, triplets: Indices) -> float:
@@ -202,11 +202,11 @@ class TripletMetric(ShrunkLearner):
         return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
-def _centred(view: Coordinates) -> Coordinates:
+def _centred(view: Span) -> Span:
     """Samples less their mean where they are held densely: distances stay, rounding is less."""
     if view.centered or not view.exact:
         return view
-    return Coordinates(_dense(view.X) - column_means(view.X), view.basis, centered=True)
+    return Span(view.matrix, _dense(view.X) - column_means(view.X), centered=True)
 
 
 def _dense(X: Any) -> NDArray[np.floating]:

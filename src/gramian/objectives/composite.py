@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.backends.arrays import (
@@ -63,7 +62,7 @@ from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
-from gramian.objectives.whitened import WhitenedImage
+from gramian.objectives.whitened import WhitenedImage, whitening
 from gramian.proofs import lowest, rounded_sum
 
 Array = NDArray[np.floating]
@@ -342,42 +341,7 @@ class Composite(Objective):
 
     @cached_property
     def _whitening(self) -> Whitening | None:
-        assert isinstance(self.map, PairDistances)
-        if not self.place.is_host:
-            return self._moved_whitening()
-        if not self.can_whiten():
-            return None
-        map = WhitenedDistances(self.map)
-        root = map.root
-        objective = Composite(map, self.loss, Rooted(self.C, root), constant=self.constant)
-        return Whitening(objective, root.__matmul__, root.coordinates)
-
-    def can_whiten(self) -> bool:
-        """Whether the graph is connected, and F blind to a shift of all points."""
-        assert isinstance(self.map, PairDistances)
-        laplacian = self.map.adjoint_sparse(np.ones(self.map.size))
-        parts = connected_components(laplacian, directed=False, return_labels=False)
-        return parts == 1 and self._blind_to_shifts()
-
-    def _moved_whitening(self) -> Whitening | None:
-        """The same on a device, where the root is dense; None where it has no room."""
-        home = at_home(self)
-        if 24.0 * self.order**2 > self.place.free_memory() / 2 or not home.can_whiten():
-            return None
-        assert isinstance(self.map, PairDistances)
-        try:
-            map = WhitenedDistances.on(self.map, self.place)
-        except ValueError:
-            return None
-        objective = relocated(self, home, map=map, C=Rooted(self.C, map.root))
-        objective.order = map.order
-        return Whitening(objective, map.root.__matmul__, map.root.coordinates)
-
-    def _blind_to_shifts(self) -> bool:
-        """Whether C1 = 0, beside its product with a random vector."""
-        ones = np.ones((self.order, 1))
-        usual = self.C @ np.random.default_rng(0).standard_normal((self.order, 1))
-        return float(np.linalg.norm(self.C @ ones)) <= 1e-10 * float(np.linalg.norm(usual))
+        return whitening(self)
 
     def halves(self, dtype: Any = float) -> Halves | None:
         """Squares of some entries of a block, beside a multiple of the trace; on the host."""

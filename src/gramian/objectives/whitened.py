@@ -1,4 +1,4 @@
-"""What an objective in whitened coordinates computes of a factor Y: all of it at the places RY.
+"""An objective in whitened coordinates: what it finds of a factor Y it finds at the places RY.
 
 A product with R or Rᵀ is a sparse triangular solve, which costs more than everything along the
 edges. F and its slope take one of each: the linear term is had from RᵀCRY = Rᵀ(CRY), whose outer
@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
-from gramian.backends.arrays import inner
+from gramian.backends.arrays import at_home, inner, relocated
 from gramian.maps import WhitenedDistances
+from gramian.objectives.base import Whitening
 from gramian.objectives.matrices import Rooted
 
 Array = NDArray[np.floating]
@@ -40,3 +42,42 @@ class WhitenedImage:
         along = map.distances.adjoint(w, self.places)
         found: Array = self.root.transposed(2.0 * (along + self.pulled))
         return found
+
+
+def whitening(objective: Any) -> Whitening | None:
+    """A composite of distances in coordinates where the Laplacian of its edges is the identity.
+
+    None where the graph is not connected, or F not blind to a shift of all points.
+    """
+    if not objective.place.is_host:
+        return _moved_whitening(objective)
+    if not _can_whiten(objective):
+        return None
+    map = WhitenedDistances(objective.map)
+    C = Rooted(objective.C, map.root)
+    white = type(objective)(map, objective.loss, C, constant=objective.constant)
+    return Whitening(white, map.root.__matmul__, map.root.coordinates)
+
+
+def _moved_whitening(objective: Any) -> Whitening | None:
+    """The same on a device, where the root is dense; None where it has no room."""
+    home, place = at_home(objective), objective.place
+    if 24.0 * objective.order**2 > place.free_memory() / 2 or not _can_whiten(home):
+        return None
+    try:
+        map = WhitenedDistances.on(objective.map, place)
+    except ValueError:
+        return None
+    white = relocated(objective, home, map=map, C=Rooted(objective.C, map.root))
+    white.order = map.order
+    return Whitening(white, map.root.__matmul__, map.root.coordinates)
+
+
+def _can_whiten(objective: Any) -> bool:
+    """Whether the graph is connected, and C1 = 0 beside the product of C with a random vector."""
+    map, C, n = objective.map, objective.C, objective.order
+    laplacian = map.adjoint_sparse(np.ones(map.size))
+    if connected_components(laplacian, directed=False, return_labels=False) > 1:
+        return False
+    usual = C @ np.random.default_rng(0).standard_normal((n, 1))
+    return float(np.linalg.norm(C @ np.ones((n, 1)))) <= 1e-10 * float(np.linalg.norm(usual))

@@ -30,7 +30,7 @@ from gramian.losses import Augmented
 from gramian.objectives import Composite
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
-from gramian.outer.whitening import centred_whitening
+from gramian.reductions.graph_whitening import centred_whitening
 from gramian.solvers.base import Settings
 from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
 

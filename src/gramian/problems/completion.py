@@ -21,11 +21,12 @@ from gramian.losses import (
     WithThresholds,
 )
 from gramian.losses.base import Loss
-from gramian.maps import BlockEntries, Entries, Mix
+from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere
 from gramian.problem import Problem
 from gramian.problems.manifold import positive
+from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -45,9 +46,9 @@ def nuclear_completion(
 ) -> Problem:
     """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
-    Through the block embedding (BiS eq. 33; ‖X‖_* = ½ min tr Z over Z = [·, X; Xᵀ, ·] ⪰ 0): M ⪰ 0
-    of order m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some
-    entries of M and λ/2 tr M. Entries may come in any order; dual vectors have them by rows.
+    Through the block embedding (BiS eq. 33, `gramian.reductions.block_embedding`): M ⪰ 0 of order
+    m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some entries of M
+    and λ/2 tr M. Entries may come in any order; dual vectors have them by rows.
 
     Parameters
     ----------
@@ -62,9 +63,8 @@ def nuclear_completion(
     R = _one_each(values, i.size, "values")
     omega = None if weights is None else _weights(weights, i.size)
     i, j, R, omega = _by_rows(i, j, R, omega)
-    map = BlockEntries(i, j, (m, n))
-    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
-    scale = (a[i] * b[j]) ** -0.5
+    block = _block(row_scale, col_scale, (m, n))
+    map, scale = block.map(i, j), block.units(i, j)
     if ridge is None:
         share = 1.0 if omega is None else omega
         loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
@@ -109,15 +109,14 @@ def implicit_completion(
     omega, rest = _one_each(confidence, i.size, "confidence"), positive(unknown, "unknown")
     refuse_rows(omega, omega <= rest, "confidence", f"is not above that of all others, {rest:g}")
     i, j, omega = _by_rows(i, j, omega)
-    map = BlockEntries(i, j, (m, n))
-    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
-    root, units = np.sqrt(omega - rest), (a[i] * b[j]) ** -0.5
+    block = _block(row_scale, col_scale, (m, n))
+    map, units, root = block.map(i, j), block.units(i, j), np.sqrt(omega - rest)
     targets = omega / root
     loss = Squared(targets / (root * units), weight=0.5 * (root * units) ** 2)
     constant = 0.5 * float(np.sum(omega) - targets @ targets)
     some = Composite(map, loss, 0.5 * positive(lam, "lam"), constant=constant)
     return Problem(
-        Everywhere(some, BlockSquares(rest, a, b), root, targets),
+        Everywhere(some, BlockSquares(rest, block.row_scale, block.col_scale), root, targets),
         name="implicit_completion",
         formula="½ Σ ω_ij (U_ij − t_ij)² + λ ‖A^½UB^½‖_*",
         variable="[P U; Uᵀ Q]",
@@ -164,9 +163,8 @@ def mmmf(
     if k is not None and k.size != i.size:
         raise ValueError(f"groups must be as many as the entries, {i.size}, got {k.size}")
     i, j, y, margin, omega, k = _by_rows(i, j, _signs(signs, i.size), margin, omega, k)
-    map = BlockEntries(i, j, (m, n))
-    a, b = _scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale")
-    scale = (a[i] * b[j]) ** -0.5
+    block = _block(row_scale, col_scale, (m, n))
+    map, scale = block.map(i, j), block.units(i, j)
     loss: Loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale, weight=omega), y)
     if k is not None:
         kappa = positive(ridge, "ridge")
@@ -289,6 +287,11 @@ def _signs(given: ArrayLike, count: int) -> Array:
     signs = _one_each(given, count, "signs")
     refuse_rows(signs, np.abs(signs) != 1, "signs", "is neither 1 nor -1")
     return signs
+
+
+def _block(row_scale: Any, col_scale: Any, shape: tuple[int, int]) -> BlockEmbedding:
+    m, n = shape
+    return BlockEmbedding(_scale(row_scale, m, "row_scale"), _scale(col_scale, n, "col_scale"))
 
 
 def _scale(value: Array | float, size: int, name: str) -> Array:

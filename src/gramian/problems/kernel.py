@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from gramian._samples import check_matrix, refuse_masked
 from gramian.constrained import Constraint
 from gramian.losses import Squared
-from gramian.maps import Congruence, Entries
+from gramian.maps import Entries
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear
 from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis, positive
+from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
@@ -85,7 +86,7 @@ def reg_pcp_to(
     if roughness is not None and np.any(roughness):
         C = Dense(np.diag(np.ravel(roughness)), floor=0.0)
     return Problem(
-        Composite(Congruence(Entries(entries, Q.shape[0]), Q), Squared(targets, weight=weights), C),
+        Composite(Waves(Q).map(Entries(entries, Q.shape[0])), Squared(targets, weight=weights), C),
         name="reg_pcp",
         formula="Σ_S ((QYQᵀ)_ij − t_ij)²" if C is None else "η tr(ΛY) + Σ_S ω((QYQᵀ)_ij − t_ij)²",
         variable="Y",

@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +18,8 @@ from gramian.maps.base import index_columns
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
+from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
+from gramian.reductions.slack import SlackRow
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -99,7 +100,7 @@ def dml_eig(
     X = _samples(X)
     refuse_masked(similar, "similar")
     refuse_masked(dissimilar, "dissimilar")
-    return dml_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), dissimilar, mu)
+    return dml_eig_whitened(whitening(X, similar, ridge=ridge).samples(X), dissimilar, mu)
 
 
 def dml_eig_whitened(
@@ -128,13 +129,14 @@ def lmnn_eig(
     """min μ ln Σ_T exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ) with γ tr S + (1 − γ) 1ᵀξ = 1: DML-eig eq. (16).
 
     The rows of `triplets` are (anchor, same, other) and C̃_τ their margin after whitening. The
-    slack is filled in exactly for every S, so that one number carries it: M is of order d + 1,
-    S its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ.
+    slack is filled in exactly for every S, so that one more row carries it: M is of order d + 1,
+    S its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ
+    (`gramian.reductions.slack`).
     """
     X = _samples(X)
     refuse_masked(similar, "similar")
     refuse_masked(triplets, "triplets")
-    return lmnn_eig_whitened(whitened(X, whitening(X, similar, ridge=ridge)), triplets, gamma, mu)
+    return lmnn_eig_whitened(whitening(X, similar, ridge=ridge).samples(X), triplets, gamma, mu)
 
 
 def lmnn_eig_whitened(
@@ -150,18 +152,15 @@ def lmnn_eig_whitened(
     n = X.shape[0]
     margins = triplet_margins(triplets, n)
     p = np.zeros(margins.size) if plain is None else plain
-    # Two more points, one at 0 and one that only the last coordinate of M moves: their distance
-    # is the slack.
     assert isinstance(margins.base, PairDistances)
-    pairs = np.vstack([np.column_stack([margins.base.rows, margins.base.cols]), [[n, n + 1]]])
+    row = SlackRow(gamma)
+    pairs = row.pairs(np.column_stack([margins.base.rows, margins.base.cols]), n)
     slack = sp.csr_array(-p[:, None])
     weights = sp.block_array([[margins.weights, slack], [None, sp.csr_array([[1.0]])]])
-    padded = np.zeros((n + 2, X.shape[1] + 1))
-    padded[:n, :-1], padded[n + 1, -1] = X, 1.0
-    loss = FilledSoftMin(mu=mu, rate=gamma / (1 - gamma), offset=p / gamma)
+    loss = FilledSoftMin(mu=mu, rate=row.rate, offset=p / gamma)
     return Problem(
-        Composite(Congruence(Mix(PairDistances(pairs, n + 2), weights), padded), loss),
-        Spectrahedron(1.0 / gamma),
+        Composite(Congruence(Mix(PairDistances(pairs, n + 2), weights), row.samples(X)), loss),
+        Spectrahedron(row.trace),
         name="lmnn_eig",
         formula="μ ln Σ exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ), S the leading block of M,",
     )
@@ -180,34 +179,9 @@ def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> A
     return 0.5 * (scatter + scatter.T)
 
 
-def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> Array:
-    """R = G⁻ᵀ for the Cholesky factor G of X_S + δI, so that XR is whitened (DML-eig §2.1).
-
-    δ is `ridge` times the mean eigenvalue of X_S.
-    """
-    scatter = pair_scatter(X, similar)
-    order = scatter.shape[0]
-    if not np.any(np.diag(scatter) > 0):
-        raise ValueError("the points of every similar pair are identical: nothing to learn from")
-    shift = positive(ridge, "ridge", zero=True) * float(np.trace(scatter)) / order
-    try:
-        G = scipy.linalg.cholesky(scatter + shift * np.eye(order), lower=True)
-        R = scipy.linalg.solve_triangular(G, np.eye(order), lower=True).T
-        singular = np.min(np.diag(G)) <= 1e-7 * np.max(np.diag(G))
-    except np.linalg.LinAlgError:
-        singular = True
-    if singular:
-        raise ValueError(
-            "the scatter X_S of the similar pairs is singular: some direction of the features "
-            "does not differ within any similar pair. Pass ridge=1e-3, or reduce the features "
-            "by PCA first"
-        )
-    return np.ascontiguousarray(R)
-
-
-def whitened(X: Any, R: Array) -> Array:
-    """XR, dense."""
-    return np.ascontiguousarray(X @ R)
+def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhitening:
+    """The whitening of samples by the scatter of similar pairs."""
+    return scatter_whitening(pair_scatter(X, similar), positive(ridge, "ridge", zero=True))
 
 
 def _samples(X: Any) -> Any:

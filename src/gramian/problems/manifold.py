@@ -13,11 +13,12 @@ from sklearn.utils.validation import check_array
 from gramian._samples import check_matrix, check_size, real_numbers, refuse_masked
 from gramian.constrained import Constraint
 from gramian.losses import Squared
-from gramian.maps import Congruence, PairDistances
+from gramian.maps import PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
+from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
 
@@ -102,7 +103,7 @@ def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) ->
     Q = as_basis(basis)
     nu = positive(nu, "nu")
     pairs, D = _edges_once(edges, sq_distances, Q.shape[0])
-    map = Congruence(PairDistances(pairs, Q.shape[0]), Q)
+    map = Waves(Q).map(PairDistances(pairs, Q.shape[0]))
     return Problem(
         Composite(map, Squared(D, weight=nu), -1.0),
         name="reg_mvu",

@@ -17,7 +17,7 @@ from gramian.solvers import whitened as white
 from gramian.solvers.alternating import alternating
 from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
-from gramian.solvers.cone_search import COLUMNS, scaled
+from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.ground import EXACT_ORDER
 from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
@@ -54,8 +54,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     BILGO. With a fixed trace the staircase's answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
-    if limited and problem.domain.trace is not None:
-        return _cut_the_slice(problem, factor, settings, problem.domain.trace)
+    if limited and problem.domain.bounded:
+        return _cut_the_slice(problem, factor, settings)
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if not limited:
             return split.eigenbasis(problem, factor, settings)
@@ -66,7 +66,7 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return bilgo(problem, factor, settings)
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return white.whitened(problem, factor, settings)
-    if problem.objective.wide and problem.order > WIDE and problem.domain.trace is None:
+    if problem.objective.wide and problem.order > WIDE and not problem.domain.bounded:
         swept = problem.objective.halves() is not None
         return (sweeping if swept else growing)(problem, factor, settings)
     if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
@@ -107,15 +107,16 @@ def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: i
     return (yield from lbfgs(problem, compress(step.factor, rank), settings))
 
 
-def _cut_the_slice(problem: Problem, factor: Array, settings: Settings, trace: float) -> Run:
+def _cut_the_slice(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The staircase's answer at the rank and trace asked for, refined there."""
     free = replace(settings, rank=None)
     for step in staircase(problem, factor, free):
         gap = None if step.certificate is None else step.certificate.relative_gap
         if (gap is not None and gap <= CUT_AT) or settings.expired():
             break
-    L = scaled(compress(step.factor, settings.rank or problem.order), trace)
-    L = descend(problem.objective, L, settings, iterations=CUT_STEPS, tol=1e-8, trace=trace)
-    image = problem.objective.image(L)
-    yield Step(L, problem.objective.value(image), certify_image(problem, image))
+    objective, domain = problem.objective, problem.domain
+    L = domain.rescale(compress(step.factor, settings.rank or problem.order))
+    L = descend(objective, L, settings, iterations=CUT_STEPS, tol=1e-8, domain=domain)
+    image = objective.image(L)
+    yield Step(L, objective.value(image), certify_image(problem, image))
     return Status.LOCAL

@@ -136,7 +136,7 @@ class Solver:
 
 def needs_cone(problem: Problem, settings: Settings) -> str | None:
     """The refusal of solvers whose steps leave a slice of fixed trace."""
-    if problem.domain.trace is not None:
+    if problem.domain.bounded:
         return f"it works over the whole cone M ⪰ 0, and this problem has {problem.domain}"
     return None
 

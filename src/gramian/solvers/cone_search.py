@@ -15,10 +15,10 @@ from gramian.backends.arrays import (
     contiguous,
     eye,
     host,
-    inner,
     namespace,
     side_by_side,
 )
+from gramian.domains import Domain
 from gramian.objectives import Objective
 from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.search import Slice, cone_quadratic
@@ -51,7 +51,7 @@ class ConeSearch:
     """The searches of one run, and what each leaves to the next."""
 
     objective: Objective
-    trace: float | None
+    domain: Domain
     leftover: Array | None = None
     """Columns that the last search gave up for a smaller rank."""
     damping: float = 1e-6
@@ -98,7 +98,8 @@ class ConeSearch:
         H, gradient = restriction.hessian(here), restriction.gradient(here)
         if not np.any(np.diag(H) > 0):
             return None
-        within = None if self.trace is None else Slice(np.eye(W.shape[1]), self.trace)
+        trace = self.domain.trace
+        within = None if trace is None else Slice(np.eye(W.shape[1]), trace)
         damping = 0.0 if restriction.quadratic else self.damping
         found = cone_quadratic(H, gradient, here, within, damping=damping)
         there = svec(found.S)
@@ -130,18 +131,13 @@ class ConeSearch:
         spare = spare if self.whole else max(spare, SPARE * won)
         rank = order
         while rank > 1:
-            fewer = scaled(B[:, : rank - 1], self.trace)
+            fewer = self.domain.rescale(B[:, : rank - 1])
             if not restriction.value(svec(fewer @ fewer.T)) <= best + spare:
                 break
             rank -= 1
-        if self.trace is None and restriction.value(np.zeros_like(there)) <= best + spare:
+        if not self.domain.bounded and restriction.value(np.zeros_like(there)) <= best + spare:
             rank = 0
-        return scaled(B[:, :rank], self.trace), B[:, rank : rank + MEMORY]
-
-
-def scaled(B: Array, trace: float | None) -> Array:
-    """B at the trace that is fixed, if one is."""
-    return B if trace is None else B * float(np.sqrt(trace / inner(B, B)))
+        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + MEMORY]
 
 
 def _widest(objective: Objective) -> int:

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,13 +24,12 @@ from gramian.objectives.quadratic_form import (
     QuadraticForm,
     quadratic_form,
     row_bound,
-    smat,
     svec,
-    triangle,
     triangle_size,
 )
 from gramian.objectives.quadratic_form import compress as compress_rows
 from gramian.problem import Problem
+from gramian.reductions.conic_scaling import column_norms, conic_scaling
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step
 from gramian.solvers.conic_backends import Block, Model, load_backend
@@ -152,10 +149,11 @@ def _run(
         )
     form = quadratic_form(problem.objective)
     assert form is not None
-    form, scaling = scale(compress_rows(form) if compress else form, problem.domain.trace)
-    model = formulation(form)
-    if problem.domain.trace is not None:
-        model = model.with_trace(scaling.d**2, problem.domain.trace / scaling.alpha)
+    trace = problem.domain.trace
+    scaled = conic_scaling(compress_rows(form) if compress else form, trace)
+    model = formulation(scaled.form)
+    if trace is not None:
+        model = model.with_trace(scaled.d**2, trace / scaled.alpha)
     started = time.perf_counter()
     tolerance = ACCURACY[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
@@ -165,13 +163,13 @@ def _run(
     if not np.all(np.isfinite(answer.x)):
         return Status.UNBOUNDED if answer.unbounded else Status.STALLED
     s = answer.x[: triangle_size(problem.order)]
-    ray = not answer.solved and problem.domain.trace is None and _falls(form, s)
+    ray = not answer.solved and not problem.domain.bounded and _falls(scaled.form, s)
     if answer.unbounded or ray:
         return Status.UNBOUNDED
-    L = scaling.factor(form, s, problem.domain.trace)
+    L = problem.domain.rescale(scaled.factor(scaled.without_falling(s, trace)))
     certificate = certify_image(problem, problem.objective.image(L))
-    trace = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
-    yield Step(L, certificate.value, certificate, trace)
+    told = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
+    yield Step(L, certificate.value, certificate, told)
     return Status.STALLED
 
 
@@ -181,64 +179,8 @@ def _falls(form: QuadraticForm, s: Array) -> bool:
     The rounding of P hides such a ray from a backend that is given a quadratic objective.
     """
     curvature = float(np.linalg.norm(form.B @ s))
-    flat = curvature <= 1e-6 * float(np.max(_column_norms(form.B))) * float(np.linalg.norm(s))
+    flat = curvature <= 1e-6 * float(np.max(column_norms(form.B))) * float(np.linalg.norm(s))
     return flat and float(form.c @ s) < -1e-6 * float(np.linalg.norm(form.c) * np.linalg.norm(s))
-
-
-# --- scaling: M = α D M̂ D, F = β F̂ + constant ----------------------------------------
-
-
-@dataclass(frozen=True)
-class Scaling:
-    """M = α D M̂ D with D = diag(d)."""
-
-    d: Array
-    alpha: float
-
-    def factor(self, form: QuadraticForm, s: Array, trace: float | None) -> Array:
-        """L with LLᵀ = M, without the directions of M̂ in which F̂ falls as M̂ leaves them.
-
-        An interior point has every eigenvalue above 0. At an optimum an eigenvalue of M̂ or the
-        slope of F̂ along its vector is 0, and both are numbers near 1 where they are not.
-        """
-        M = smat(s, self.d.size)
-        G = smat(2 * (form.B.T @ (form.B @ s - form.t)) + form.c, self.d.size)
-        if trace is not None:  # slopes along the slice ⟨D², M̂⟩ = τ/α
-            G = G - np.diag(self.d**2) * (np.sum(G * M) / np.sum(self.d**2 * np.diag(M)))
-        values, vectors = np.linalg.eigh(M)
-        slopes = np.sum(vectors * (G @ vectors), axis=0)
-        kept = values > np.maximum(slopes, 0.0)
-        L = self.d[:, None] * vectors[:, kept] * np.sqrt(self.alpha * values[kept])
-        if trace is not None:
-            L *= np.sqrt(trace / np.sum(L * L))
-        return np.ascontiguousarray(L)
-
-
-def scale(form: QuadraticForm, trace: float | None) -> tuple[QuadraticForm, Scaling]:
-    """The same problem in numbers near 1.
-
-    d makes the columns of B that belong to the diagonal of M equally long. For the Laplacian
-    basis of RegMVU that is the natural Λ^{-1/2}. α is the size of M̂ that t, c or the trace
-    suggest, and β that of F.
-    """
-    i, j, _ = triangle(form.order)
-    lengths = _column_norms(form.B)[i == j]
-    typical = np.exp(np.mean(np.log(lengths[lengths > 0]))) if np.any(lengths > 0) else 1.0
-    d = np.sqrt(1.0 / np.where(lengths > 1e-8 * typical, lengths, typical))
-    weights = d[i] * d[j]
-    B = form.B * weights if not sp.issparse(form.B) else form.B @ sp.diags_array(weights)
-    c = form.c * weights
-    of_t, of_c = float(np.linalg.norm(form.t)), float(np.linalg.norm(c))
-    alpha = (max(of_t, of_c) or 1.0) if trace is None else trace / float(np.mean(d**2))
-    beta = max(alpha**2, of_t**2, alpha * of_c)
-    root = np.sqrt(beta)
-    scaled = QuadraticForm(B * (alpha / root), form.t / root, c * (alpha / beta), 0.0, form.order)
-    return scaled, Scaling(d, alpha)
-
-
-def _column_norms(B: Any) -> Array:
-    squares = B.multiply(B) if sp.issparse(B) else B * B
-    return np.sqrt(np.asarray(squares.sum(axis=0)).ravel())
 
 
 # --- formulations --------------------------------------------------------------------

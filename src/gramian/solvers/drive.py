@@ -108,7 +108,7 @@ class Drive:
         A solver of large order looks for directions by Lanczos, which can pass by those of small
         eigenvalues beside large ones.
         """
-        large = self.problem.order > EXACT_ORDER and self.problem.domain.trace is None
+        large = self.problem.order > EXACT_ORDER and not self.problem.domain.bounded
         if status is not Status.STALLED or not large or self.settings.expired():
             return None
         if self.settings.rank is not None or self.escapes >= ESCAPES:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import column_squares, host, namespace, norm, side_by_side
 from gramian.certificate import certify_image
-from gramian.eigen import EigenPair, leading_eigenpair
+from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
 from gramian.objectives.base import Restriction
 from gramian.problem import Problem
@@ -29,7 +29,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     """It needs a trace: one that the domain fixes, or one that the objective bounds."""
     if settings.rank is not None and settings.rank < problem.order:
         return "it adds an atom at every step, and cannot keep a limit on the rank"
-    if problem.domain.trace is None and _trace(problem) is None:
+    if _trace(problem) is None:
         return "nothing bounds the trace of M: no fixed trace, and no term of F that grows with it"
     return None
 
@@ -55,8 +55,7 @@ def frank_wolfe(
     """
     if step not in STEPS:
         raise ValueError(f"step must be one of {STEPS}, got {step!r}")
-    trace = problem.domain.trace
-    bound = _trace(problem) if trace is None else trace
+    domain, bound = problem.domain, _trace(problem)
     assert bound is not None
     L, vector, t = factor, None, 0
     while True:
@@ -73,19 +72,22 @@ def frank_wolfe(
             certify_image(problem, image) if due else None,
             {"lambda_max": pair.value},
         )
-        atom = _atom(pair, bound, free=trace is None)
+        atom = domain.vertex(pair.value, pair.vector[:, None], bound)
         t += 1
         if step == "hazan":
             L = _mix(L, atom, 2.0 / (t + 1))
         else:
             L = _searched(objective, working, atom, gradient, bound, away=step == "away")
         if local and t % local_every == 0:
-            L = lbfgs.descend(objective, L, settings, iterations=50, trace=trace)
+            L = lbfgs.descend(objective, L, settings, iterations=50, domain=domain)
         if L.shape[1] > min(COLUMNS, 2 * problem.order):
             L = compress(L, problem.order)
 
 
 def _trace(problem: Problem) -> float | None:
+    """The trace that is fixed, or one that no optimum exceeds."""
+    if problem.domain.trace is not None:
+        return problem.domain.trace
     objective = problem.objective
     zero = objective.image(objective.place.zeros((problem.order, 0)))
     return objective.trace_bound(objective.value(zero))
@@ -98,13 +100,6 @@ def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objectiv
     own = getattr(getattr(objective, "loss", None), "mu", None)
     softer = None if own is None else objective.smoothed(max(own, smoothing / np.sqrt(t + 1)))
     return objective if softer is None else softer
-
-
-def _atom(pair: EigenPair, bound: float, *, free: bool) -> Array:
-    """√τ v, or nothing where the trace is free and no direction descends."""
-    if free and pair.value <= 0:
-        return pair.vector[:, None][:, :0]
-    return float(np.sqrt(bound)) * pair.vector[:, None]
 
 
 def _mix(L: Array, atom: Array, eta: float) -> Array:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import as_double, contiguous, inner, largest, namespace, norm
+from gramian.backends.arrays import as_double, contiguous, largest, namespace, norm
 from gramian.certificate import certify_image
+from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
@@ -25,6 +26,7 @@ from gramian.solvers.base import (
 
 Array = NDArray[np.floating]
 
+CONE = PSDCone()
 MEMORY = 20
 """Pairs kept, as in LRO §5.4."""
 
@@ -36,20 +38,20 @@ def descend(
     *,
     iterations: int,
     tol: float = 0.0,
-    trace: float | None = None,
+    domain: Domain = CONE,
     memory: int = MEMORY,
     watch: Callable[[Any], None] | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
-    Stops where the gradient is `tol` of its first size. With a `trace` τ the factor is
+    Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
     L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
     iterate. Where the run sweeps in float32, its steps come first, and those in float64 when they
     have no digits left; from then on there are no others.
     """
     if factor.shape[1] == 0:
         return factor
-    rules: dict[str, Any] = {"tol": tol, "trace": trace, "memory": memory, "watch": watch}
+    rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
     rough = objective.single() if settings.sweeps.single else None
     if rough is not None:
         single = namespace(factor).astype(factor, namespace(factor).float32)
@@ -68,7 +70,7 @@ def _descended(
     iterations: int,
     *,
     tol: float,
-    trace: float | None,
+    domain: Domain,
     memory: int,
     watch: Callable[[Any], None] | None,
 ) -> tuple[Array, int, bool]:
@@ -76,17 +78,16 @@ def _descended(
     xp, steps = namespace(factor), 0
     first: float | None = None
 
-    def placed(x: Array) -> tuple[Array, float]:
-        scale = 1.0 if trace is None else float(np.sqrt(trace)) / norm(x)
-        return scale * xp.reshape(x, factor.shape), scale
+    def placed(x: Array) -> Array:
+        return domain.rescale(xp.reshape(x, factor.shape))
 
     def evaluate(x: Array) -> Point:
         nonlocal first
-        L, scale = placed(x)
+        L = placed(x)
         image = objective.image(L)
         slope = objective.gradient_factor(image)
-        if trace is not None:
-            slope = scale * (slope - (inner(slope, L) / trace) * L)
+        if domain.bounded:
+            slope = (norm(L) / norm(x)) * domain.tangent(slope, L)
         first = largest(slope) if first is None else first
         return Point(x, objective.value(image), xp.reshape(slope, (-1,)), image)
 
@@ -102,7 +103,7 @@ def _descended(
         evaluate, start, iterations=iterations, memory=memory, tol=tol, after=after
     )
     met = first is not None and largest(found.gradient) <= tol * first
-    return contiguous(placed(found.x)[0]), steps, met
+    return contiguous(placed(found.x)), steps, met
 
 
 def lbfgs(

@@ -258,10 +258,9 @@ def _check_options(solver: Solver, options: dict[str, Any]) -> None:
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:
     """The factor given, within the rank and of the trace asked for; M = 0 unless told."""
-    trace, there = problem.domain.trace, problem.objective.place
+    domain, there = problem.domain, problem.objective.place
     if init is None:
-        columns = 0 if trace is None else 1
-        L: Array = there.normal(settings.rng, (problem.order, columns))
+        L: Array = there.normal(settings.rng, (problem.order, 1 if domain.bounded else 0))
     else:
         factor = init.factor if isinstance(init, Result) else init
         L = as_factor(factor, problem.order, there)
@@ -269,13 +268,13 @@ def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings
         _check_start(problem, L)
     if settings.rank is not None and L.shape[1] > settings.rank:
         L = compress(L, settings.rank)
-    return L if trace is None else L * float(np.sqrt(trace / inner(L, L)))
+    return domain.rescale(L)
 
 
 def _check_start(problem: Problem, L: Array) -> None:
     """Refuse a start that is 0 where the trace is not, or that F cannot be evaluated at."""
     largest_entry = largest(L)
-    if problem.domain.trace is not None and largest_entry == 0:
+    if problem.domain.bounded and largest_entry == 0:
         raise ValueError(f"init is 0, and cannot be scaled to {problem.domain}")
     with np.errstate(all="ignore"):
         value = problem.value(L) if np.isfinite(inner(L, L)) else np.inf

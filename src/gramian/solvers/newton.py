@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, host, inner, namespace, recorded
+from gramian.domains import Domain
 from gramian.objectives import Objective
 from gramian.search import quartic
 
@@ -61,30 +62,27 @@ def newton_direction(
     gradient: Array,
     *,
     below: Below | None,
-    trace: float | None,
+    domain: Domain,
     tol: float,
     limit: int,
 ) -> Direction:
     """−(∂²F)⁻¹∂F to relative residual `tol`, in at most `limit` products.
 
-    With a trace τ the factor lives on ‖L‖² = τ: the Hessian is that of F(LLᵀ) − λ(‖L‖² − τ) with
-    λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
+    In a domain of trace τ the factor lives on ‖L‖² = τ: the Hessian is that of
+    F(LLᵀ) − λ(‖L‖² − τ) with λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
     """
     L = image.factor
     hessian = recorded(objective.hessian_factor(image), objective.place)
     if below is not None:
         hessian = below.lifted(hessian)
     precondition = _preconditioner(objective.metric(), L)
-    if trace is not None:
-        multiplier, plain = inner(gradient, L) / trace, hessian
-
-        def project(D: Array) -> Array:
-            return D - (inner(D, L) / trace) * L
+    if domain.bounded:
+        multiplier, plain = domain.level(inner(gradient, L)), hessian
 
         def hessian(D: Array) -> Array:
-            return project(plain(D) - multiplier * D)
+            return domain.tangent(plain(D) - multiplier * D, L)
 
-        gradient, precondition = project(gradient), None
+        gradient, precondition = domain.tangent(gradient, L), None
     return _conjugate_gradient(hessian, gradient, precondition, tol, limit)
 
 
@@ -122,10 +120,10 @@ def _conjugate_gradient(
 
 
 def best_along(
-    objective: Objective, image: Any, direction: Array, trace: float | None
+    objective: Objective, image: Any, direction: Array, domain: Domain
 ) -> tuple[Any, float]:
     """The image of the best L + μD, scaled back to its trace where that is fixed, and μ."""
-    line = objective.line(image, direction)
+    line, trace = objective.line(image, direction), domain.trace
     if trace is None:
         mu, _ = quartic(line.restriction)
         return line.take(mu), mu
@@ -138,5 +136,4 @@ def best_along(
 
     found = scipy.optimize.minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
     mu = min((0.0, 1.0, float(found.x)), key=value)
-    moved = L + mu * direction
-    return objective.image(moved * float(np.sqrt(trace / inner(moved, moved)))), mu
+    return objective.image(domain.rescale(L + mu * direction)), mu

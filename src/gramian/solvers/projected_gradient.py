@@ -54,7 +54,7 @@ def projected_gradient(
         yield Step(L, new_value, certify(problem, L) if due else None)
         if quiet == PATIENCE:
             return Status.STALLED
-        if due and domain.trace is None and falls_for_ever(objective, objective.image(L)):
+        if due and not domain.bounded and falls_for_ever(objective, objective.image(L)):
             return Status.UNBOUNDED
         k += 1
         if new_value > value:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.domains import Spectrahedron
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -35,7 +36,7 @@ def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | Non
     of the least points of slices of ever larger trace.
     """
     objective = problem.objective
-    if problem.domain.trace is not None or np.isfinite(objective.growth().least):
+    if problem.domain.bounded or np.isfinite(objective.growth().least):
         return None
     with np.errstate(all="ignore"):
         for V in _candidates(objective, factor, settings):
@@ -64,10 +65,13 @@ def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iter
     start: Array = ritz_pairs(-zero, COLUMNS, steps=3 * COLUMNS, random_state=0).vectors
     trace = max(float(np.sum(factor * factor)), 1.0)
     for far in FAR:
-        L = start * np.sqrt(far * trace / np.sum(start * start))
-        L = lbfgs.descend(objective, L, settings, iterations=STEPS, trace=far * trace)
-        start = L
-        yield from _largest_columns(L)
+        if not np.isfinite(far * trace):
+            return
+        there = Spectrahedron(far * trace)
+        start = lbfgs.descend(
+            objective, there.rescale(start), settings, iterations=STEPS, domain=there
+        )
+        yield from _largest_columns(start)
 
 
 def _largest_columns(factor: Array) -> Iterator[Array]:

@@ -21,7 +21,7 @@ from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
-from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch, scaled
+from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
 from gramian.solvers.ground import Ground
 from gramian.solvers.lro import UnboundedError
 from gramian.solvers.staircase_bounds import Array, Below
@@ -69,11 +69,11 @@ class _Climb:
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
-        self.trace, self.fresh = problem.domain.trace, True
+        self.domain, self.fresh = problem.domain, True
         nothing = self.objective.place.zeros((problem.order, 0))
         self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
-        self.search = ConeSearch(self.objective, self.trace)
+        self.search = ConeSearch(self.objective, self.domain)
         self.below = Below(problem, settings, self.search, self.size)
         self.steps = LocalSteps(problem, settings, self.zero, self.size)
 
@@ -87,7 +87,7 @@ class _Climb:
     def falls_for_ever(self, image: Any, value: float) -> bool:
         """Whether F is a falling line along the ray of M, and has fallen far."""
         fallen = self.zero - value
-        if self.trace is not None or not fallen > 1e3 * self.size:
+        if self.domain.bounded or not fallen > 1e3 * self.size:
             return False
         slope = 0.5 * inner(self.objective.gradient_factor(image), image.factor)
         return slope < -0.1 * fallen and falls_for_ever(self.objective, image)
@@ -122,16 +122,16 @@ class _Climb:
 
     def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
         """The lowest eigenvectors, by a bilateral search."""
-        if self.trace is None and ground.values[0] >= -ground.rounding:
+        if not self.domain.bounded and ground.values[0] >= -ground.rounding:
             return image
         image = self._without_dead_columns(image)
         count = FIRST if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
         columns = ground.vectors[:, :count]
-        atoms = scaled(columns * beside(columns, np.sqrt(share)), self.trace)
+        atoms = self.domain.rescale(columns * beside(columns, np.sqrt(share)))
         blend = self.objective.blend(image, self.objective.image(contiguous(atoms)))
-        if self.trace is not None:
+        if self.domain.bounded:
             return blend.take(*_best_mixture(blend.restriction))
         alpha, beta, value = bilateral(blend.restriction)
         if value == -np.inf:
@@ -146,7 +146,7 @@ class _Climb:
         if np.all(live):
             return image
         kept = image.factor @ beside(image.factor, turn[:, live])
-        return self.objective.image(contiguous(scaled(kept, self.trace)))
+        return self.objective.image(contiguous(self.domain.rescale(kept)))
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:

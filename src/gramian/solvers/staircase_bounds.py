@@ -15,7 +15,7 @@ from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.proofs import Bottom, LowRank
 from gramian.solvers.base import Settings, columns_by_size, is_optimal
-from gramian.solvers.cone_search import FIRST, MORE, ConeSearch, scaled
+from gramian.solvers.cone_search import FIRST, MORE, ConeSearch
 from gramian.solvers.ground import (
     EXACT_ORDER,
     LIVE,
@@ -55,9 +55,9 @@ class Below:
     def ground(self, image: Any, steps: int = LANCZOS_STEPS) -> Ground:
         """The lowest eigenpairs of ∇F, exact at moderate order."""
         gradient, L = self.problem.objective.gradient(image), image.factor
-        order, trace = self.problem.order, self.problem.domain.trace
+        order, domain = self.problem.order, self.problem.domain
         count = min(order, FIRST if L.shape[1] == 0 else max(MORE, L.shape[1] // 3))
-        level = 0.0 if trace is None else inner(L, gradient @ L) / trace
+        level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)
         form = gradient.form() if self.problem.objective.spans else None
@@ -120,14 +120,14 @@ class Below:
         """An answer within the tolerance at a smaller rank, where one is."""
         if not self._optimal(certificate) or image.factor.shape[1] < 2:
             return image, certificate
-        objective, trace = self.problem.objective, self.problem.domain.trace
+        objective, domain = self.problem.objective, self.problem.domain
         values, turn = columns_by_size(image.factor)
         L = image.factor @ beside(image.factor, turn)
         room = certificate.value + 0.1 * self.allowed(certificate.value)
         for rank in range(1, L.shape[1]):
             if values[rank] > LIVE**2 * values[0]:
                 continue
-            fewer = objective.image(contiguous(scaled(L[:, :rank], trace)))
+            fewer = objective.image(contiguous(domain.rescale(L[:, :rank])))
             if objective.value(fewer) <= room:
                 found = self.certify(fewer, self.ground(fewer))
                 return (fewer, found) if self._optimal(found) else (image, certificate)

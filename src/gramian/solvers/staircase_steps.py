@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner, norm, side_by_side
+from gramian.backends.arrays import norm, side_by_side
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings, starting_factor
-from gramian.solvers.cone_search import scaled
 from gramian.solvers.ground import DENSE_ORDER, Ground
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
@@ -55,19 +54,19 @@ class LocalSteps:
     """The largest gradient on the factor seen."""
 
     def __post_init__(self) -> None:
-        self.objective, self.trace = self.problem.objective, self.problem.domain.trace
+        self.objective, self.domain = self.problem.objective, self.problem.domain
 
     @property
     def large(self) -> bool:
         """Whether a search costs more than it finds, unless the rest has failed."""
-        return self.problem.order > DENSE_ORDER and self.trace is None
+        return self.problem.order > DENSE_ORDER and not self.domain.bounded
 
     def descent(self, image: Any) -> Any:
         """L-BFGS on a factor of every column: where the order is small it often is enough."""
         factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
         if image.factor.shape[1] > 1:
             factor = side_by_side([image.factor, 1e-2 * factor])
-        start = self.objective.image(scaled(factor, self.trace))
+        start = self.objective.image(self.domain.rescale(factor))
         usual = max(self.size, abs(self.zero - self.objective.value(start)))
         with np.errstate(all="ignore"):
             factor = lbfgs.descend(
@@ -76,7 +75,7 @@ class LocalSteps:
                 self.settings,
                 iterations=DESCENT_STEPS,
                 tol=0.3 * self.settings.tol,
-                trace=self.trace,
+                domain=self.domain,
             )
             found = self.objective.image(factor)
             value = self.objective.value(found)
@@ -89,7 +88,7 @@ class LocalSteps:
             return image, False
         first = norm(self._slope(image))
         target = max(FALL * first, enough / max(norm(image.factor), 1e-300))
-        if self.trace is None and self.objective.quadratic:
+        if not self.domain.bounded and self.objective.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
             image, least = self.quasi_newton(image, enough)
@@ -116,7 +115,7 @@ class LocalSteps:
             self.settings,
             iterations=QUASI_STEPS,
             tol=max(QUASI_FALL, min(FALL, enough / max(first, 1e-300))),
-            trace=self.trace,
+            domain=self.domain,
         )
         image = self.objective.image(factor)
         return image, norm(self._slope(image))
@@ -143,13 +142,13 @@ class LocalSteps:
                 image,
                 gradient,
                 below=ground.below if k == 0 else None,
-                trace=self.trace,
+                domain=self.domain,
                 tol=float(np.clip(np.sqrt(size / self.steepest), 1e-3, 0.1)),
                 limit=self.limit,
             )
             self.products += direction.products
             self.lift = max(0.3 * self.lift, 1e-4) if direction.clean else min(4 * self.lift, 1.0)
-            moved, mu = best_along(self.objective, image, direction.blocks[0], self.trace)
+            moved, mu = best_along(self.objective, image, direction.blocks[0], self.domain)
             if not mu > 0.5:
                 self.limit = max(self.limit // 2, PRODUCTS[0])
                 return image, moved, direction
@@ -159,8 +158,4 @@ class LocalSteps:
 
     def _slope(self, image: Any) -> Array:
         """∂F, on the tangent plane where the trace is fixed."""
-        gradient = self.objective.gradient_factor(image)
-        if self.trace is None:
-            return gradient
-        L = image.factor
-        return gradient - (inner(gradient, L) / self.trace) * L
+        return self.domain.tangent(self.objective.gradient_factor(image), image.factor)

@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import contiguous, inner, norm, place_of, side_by_side
-from gramian.certificate import Certificate
+from gramian.backends.arrays import contiguous, norm, place_of, side_by_side
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, no_rank_limit, starting_factor
 from gramian.solvers.growing import PAIRS, with_falling, without_weak
@@ -53,7 +53,7 @@ SPARED = 0.02
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Why the problem has no whitened coordinates, None where it has."""
-    if problem.domain.trace is not None or problem.objective.whitened() is None:
+    if graph_whitening(problem) is None:
         return (
             "it needs distances along the edges of a connected graph, over M ⪰ 0, and an "
             "objective that a shift of all points does not change"
@@ -64,26 +64,24 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F(RYYᵀRᵀ) over Y, R a root of the graph's inverse Laplacian.
 
-    The Hessian of a sum over edges is near the square of their Laplacian, whose conditioning grows
-    with the number of points; in the coordinates Y it is the identity. L-BFGS goes on between
-    certificates while F or the gap falls, and the staircase ends what it leaves.
+    L-BFGS goes on between certificates while F or the gap falls, and the staircase ends what it
+    leaves.
     """
     settings.enters("whitened")
-    white = problem.objective.whitened()
+    white = graph_whitening(problem)
     assert white is not None
-    even = Problem(white.objective, problem.domain, name=problem.name)
     Y = white.coordinates(factor)
-    for step in _descent(even, Y, settings, white.coordinates):
+    for step in _descent(white.problem, Y, settings, white.coordinates):
         Y = step.factor
-        yield _placed(step, white.factor(Y))
-    run = staircase(even, Y, settings)
+        yield _placed(step, white)
+    run = staircase(white.problem, Y, settings)
     while True:
         try:
             step = next(run)
         except StopIteration as end:
             status: Status = end.value
             return status
-        yield _placed(step, white.factor(step.factor))
+        yield _placed(step, white)
 
 
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
@@ -123,13 +121,8 @@ def _widened(problem: Problem, Y: Array, settings: Settings) -> Array:
     return contiguous(side_by_side([Y, size * noise]))
 
 
-def _placed(step: Step, factor: Array) -> Step:
-    """The step in the coordinates of the problem, where λ_min is not known."""
-    certificate = step.certificate
-    if certificate is not None:
-        certificate = _unlabelled(certificate, inner(factor, factor))
-    return replace(step, source=factor, certificate=certificate)
-
-
-def _unlabelled(certificate: Certificate, trace: float) -> Certificate:
-    return replace(certificate, lambda_min=float("nan"), trace=trace)
+def _placed(step: Step, white: GraphWhitening) -> Step:
+    """The step in the coordinates of the problem."""
+    L, found = white.factor(step.factor), step.certificate
+    kept = None if found is None else white.certificate(found, L)
+    return replace(step, source=L, certificate=kept)

@@ -1,19 +1,61 @@
-"""Distances along a connected graph, in coordinates where its Laplacian is the identity."""
+"""Distances along a connected graph, in coordinates where its Laplacian is the identity.
+
+The Hessian of a sum over edges is near the square of their Laplacian P, whose conditioning grows
+with the number of points; with RᵀPR = I and M = RSRᵀ it is the identity. What F is there is found
+by the objective (`Objective.whitened`), whose own bound stands on the same coordinates.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.certificate import Certificate
 from gramian.maps import PairDistances, Stack
 from gramian.objectives import Composite, LowRankPlusIdentity, Objective
 from gramian.objectives.base import Whitening
 from gramian.objectives.matrices import MatrixSum
+from gramian.problem import Problem
+from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
 ALIKE = 1e-10
 """How far C1 may be from a multiple of 1, relative to C."""
+
+
+@dataclass(frozen=True)
+class GraphWhitening:
+    """The problem in whitened coordinates."""
+
+    problem: Problem
+    white: Whitening
+
+    def factor(self, Y: Array) -> Array:
+        """The places RY, the first point at 0."""
+        return self.white.factor(Y)
+
+    def coordinates(self, L: Array) -> Array:
+        """Y with RY = L up to a shift of all points."""
+        return self.white.coordinates(L)
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """The same bound; ⟨∇F, M⟩ = ⟨∇F̃, S⟩."""
+        return replace(carried(found, L), complementarity=found.complementarity)
+
+
+def graph_whitening(problem: Problem) -> GraphWhitening | None:
+    """The problem whitened, None where it has no such coordinates.
+
+    They are for distances along the edges of a connected graph, over M ⪰ 0, and an objective that
+    a shift of all points does not change.
+    """
+    white = None if problem.domain.bounded else problem.objective.whitened()
+    if white is None:
+        return None
+    return GraphWhitening(Problem(white.objective, problem.domain, name=problem.name), white)
 
 
 def centred_whitening(objective: Objective) -> Whitening | None:

@@ -1,0 +1,1 @@
+"""One problem written as another, and the way back: one pair a file."""

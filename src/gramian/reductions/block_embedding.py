@@ -1,0 +1,71 @@
+"""A matrix with a nuclear norm as a block of a PSD one, BiS eq. (33).
+
+‖X‖_* = ½ min tr M over M = [·, X; Xᵀ, ·] ⪰ 0: with M = [P; Q][P; Q]ᵀ of order m + n and
+U = A^{-½}PQᵀB^{-½}, λ‖A^½UB^½‖_* is the least λ/2 tr M. The two agree where the columns of P are as
+long as those of Q and orthogonal, as they are at an optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.maps import BlockEntries
+from gramian.reductions.base import carried
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class BlockEmbedding:
+    """U (m × n) as the block of M, in the units of the diagonals of A and B."""
+
+    row_scale: Array
+    col_scale: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.row_scale.size, self.col_scale.size
+
+    def map(self, i: Indices, j: Indices) -> BlockEntries:
+        """The entries (PQᵀ)_ij."""
+        return BlockEntries(i, j, self.shape)
+
+    def units(self, i: Indices, j: Indices) -> Array:
+        """What an entry of PQᵀ is multiplied by to be one of U."""
+        scale: Array = (self.row_scale[i] * self.col_scale[j]) ** -0.5
+        return scale
+
+    def halves(self, Y: Array) -> tuple[Array, Array]:
+        """A^{-½}P and B^{-½}Q, whose products are U."""
+        m = self.row_scale.size
+        return Y[:m] / np.sqrt(self.row_scale)[:, None], Y[m:] / np.sqrt(self.col_scale)[:, None]
+
+    def factor(self, Y: Array) -> Array:
+        """The halves, one below the other."""
+        return np.vstack(self.halves(Y))
+
+    def coordinates(self, L: Array) -> Array:
+        """[A^½P; B^½Q]."""
+        return np.sqrt(np.concatenate([self.row_scale, self.col_scale]))[:, None] * L
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """The same bound for U."""
+        return carried(found, L)
+
+
+def balanced(factor: Array, m: int) -> Array:
+    """[P; Q] turned so that the columns of P and of Q are orthogonal, falling and as long."""
+    if factor.shape[1] == 0:
+        return np.zeros((factor.shape[0], 1))
+    left, S = np.linalg.qr(factor[:m])
+    right, T = np.linalg.qr(factor[m:])
+    U, values, Vt = np.linalg.svd(S @ T.T)
+    kept = values > 1e-10 * max(float(values[0]), 1e-300)
+    kept[0] = True
+    root = np.sqrt(values[kept])
+    return np.vstack([(left @ U)[:, : kept.size][:, kept] * root, (right @ Vt.T)[:, kept] * root])

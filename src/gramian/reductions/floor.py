@@ -1,0 +1,71 @@
+"""A floor under a metric in whitened coordinates: S = (1 − ρ) S' + ρ (tr S'/d) I.
+
+A minimum over few pairs is won by a metric of very low rank; the floor keeps a part of the plain
+whitening. Distances d_S are (1 − ρ) d_S' and, where tr S' = 1, ρ times the `plain` ones of I/d: the
+same problem with shorter samples, and a number added to each distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.reductions.base import carried
+
+Array = NDArray[np.floating]
+
+SMALL, BLURRED = 1e-6, 1e-2
+"""Eigenvalues of a start, relative to the largest, that are left out of it: nothing, and what may
+be left of a floor that other pairs made."""
+
+
+@dataclass(frozen=True)
+class Floor:
+    """S ⪰ ρ (tr S/d) I."""
+
+    rho: float
+
+    def samples(self, X: Array) -> Array:
+        """Samples whose distances by S' are the part of theirs by S that is learned."""
+        return np.sqrt(1.0 - self.rho) * X
+
+    def distances(self, learned: Array, plain: Array) -> Array:
+        """d_S from d_S' and the plain distances."""
+        return (1.0 - self.rho) * learned + self.rho * plain
+
+    def factor(self, Y: Array) -> Array:
+        """A factor of S."""
+        return with_floor(Y, self.rho)
+
+    def coordinates(self, L: Array | None) -> Array | None:
+        """A factor of S' of trace 1, None where the floor is all there is."""
+        return without_floor(L, self.rho)
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """The same bound, among the S above the floor."""
+        return carried(found, L)
+
+
+def with_floor(factor: Array, floor: float) -> Array:
+    """A factor of (1 − ρ)LLᵀ + ρ (tr LLᵀ/d) I."""
+    if floor == 0:
+        return np.ascontiguousarray(factor)
+    order = factor.shape[0]
+    values, vectors = np.linalg.eigh(factor @ factor.T)
+    mean = float(np.sum(factor * factor)) / order
+    return vectors * np.sqrt((1 - floor) * np.maximum(values, 0.0) + floor * mean)
+
+
+def without_floor(factor: Array | None, floor: float) -> Array | None:
+    """A factor of the S of trace 1 that the floor would make M of, None where there is none."""
+    if factor is None:
+        return None
+    values, vectors = np.linalg.eigh(factor @ factor.T)
+    values = np.maximum(values - floor * float(np.mean(values)), 0.0)
+    kept = values > (BLURRED if floor > 0 else SMALL) * values[-1]
+    if not kept.any():
+        return None
+    return vectors[:, kept] * np.sqrt(values[kept] / float(values[kept].sum()))

@@ -1,0 +1,66 @@
+"""Points that are to lie at one place, as one point: Z = SZ'Sᵀ, S_ig = 1 for point i of group g."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.reductions.base import among_these
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Merge:
+    """Groups of points, a number from 0 for each point."""
+
+    groups: Indices
+
+    @cached_property
+    def counts(self) -> Array:
+        """How many points each group has."""
+        return np.bincount(self.groups).astype(float)
+
+    @cached_property
+    def membership(self) -> sp.csr_array:
+        """S."""
+        n = self.groups.size
+        return sp.csr_array((np.ones(n), (np.arange(n), self.groups)))
+
+    def factor(self, Y: Array) -> Array:
+        """SY: the row of its group for each point."""
+        return Y[self.groups]
+
+    def coordinates(self, L: Array) -> Array:
+        """The mean of each group."""
+        mean: Array = self.membership.T @ L / self.counts[:, None]
+        return mean
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """Points that lie apart may do better, unless constraints hold them together."""
+        return among_these(found, L)
+
+    def summed(self, C: Any) -> sp.csr_array:
+        """SᵀCS, which is for Z' what C is for Z."""
+        return sp.csr_array(self.membership.T @ C @ self.membership)
+
+    def entries(
+        self, entries: Indices, targets: Array, weights: Array
+    ) -> tuple[Indices, Array, Array]:
+        """Entries of Z as those of Z', each once: weights add up, targets become their mean.
+
+        Σ ω_e (z − t_e)² is Ω (z − t̄)² and a constant.
+        """
+        merged = np.sort(self.groups[entries], axis=1)
+        keys = merged[:, 0].astype(np.int64) * self.counts.size + merged[:, 1]
+        once, first, place = np.unique(keys, return_index=True, return_inverse=True)
+        total: Array = np.bincount(place, weights, minlength=once.size).astype(float)
+        mean = np.bincount(place, weights * targets, minlength=once.size) / total
+        return merged[first], mean, total

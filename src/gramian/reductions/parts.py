@@ -1,0 +1,81 @@
+"""Problems that share nothing, each solved by itself: the parts of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.backends.arrays import inner
+from gramian.certificate import Certificate, relative
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """M of blocks, one for each part; their factors lie one below the other."""
+
+    labels: Indices
+    """The part of each point, numbered from 0."""
+
+    @cached_property
+    def members(self) -> list[Indices]:
+        """The points of each part."""
+        return [np.flatnonzero(self.labels == part) for part in range(int(self.labels.max()) + 1)]
+
+    def factor(self, Y: Sequence[Array]) -> Array:
+        """The rows of all parts, in as many columns as the widest has."""
+        columns = max(part.shape[1] for part in Y)
+        L = np.zeros((self.labels.size, columns))
+        for points, part in zip(self.members, Y, strict=True):
+            L[points] = widened(part, columns)
+        return L
+
+    def coordinates(self, L: Array) -> list[Array]:
+        """The rows of each part."""
+        return [L[points] for points in self.members]
+
+    def certificate(self, found: Sequence[Certificate], L: Array) -> Certificate:
+        """What is proved about the sum."""
+        return replace(together(found), trace=inner(L, L))
+
+
+def widened(factor: Array, columns: int) -> Array:
+    """The leading columns, with zeros where there are fewer."""
+    missing = max(0, columns - factor.shape[1])
+    return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
+
+
+def together(certificates: Sequence[Certificate]) -> Certificate:
+    """What is proved about the sum of problems that share nothing."""
+    value = sum(c.value for c in certificates)
+    complementarity = sum(c.complementarity for c in certificates)
+    trace = sum(c.trace for c in certificates)
+    lowest = min(c.lambda_min for c in certificates)
+    scale = sum(c.scale for c in certificates)
+    gaps = [c.gap for c in certificates if c.gap is not None]
+    violation = max(c.violation for c in certificates)
+    if len(gaps) < len(certificates):
+        known = (value, lowest, complementarity)
+        return Certificate(*known, None, None, "none", trace, scale=scale, violation=violation)
+    gap = sum(gaps)
+    worst = max(certificates, key=lambda c: c.miss)
+    miss = min(1.0, sum(c.miss for c in certificates))
+    return Certificate(
+        value,
+        lowest,
+        complementarity,
+        gap,
+        relative(gap, value, scale),
+        "sum over the parts",
+        trace,
+        worst.proof,
+        miss,
+        scale,
+        violation,
+    )

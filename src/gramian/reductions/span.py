@@ -1,0 +1,120 @@
+"""Samples in coordinates of their span, where it is smaller than what they live in.
+
+A regulariser such as ‖M − I‖² leaves M as it is outside the span of the samples, exactly, and
+distances see nothing of it there: with fewer samples than features, and in the feature space of a
+kernel, M = BSBᵀ with an orthonormal basis B of the span, and S is learned from the samples XB.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian._samples import column_sums, near_origin
+from gramian.memory import check_memory
+from gramian.objectives.matrices import DENSE_ORDER
+from gramian.reductions.base import Substitution
+
+Array = NDArray[np.floating]
+
+SPAN_ENTRIES = 50_000_000
+"""Largest basis of the span to form: 400 MB."""
+
+MATRICES = 6
+"""Square matrices of the order of the coordinates that a fit holds at once."""
+
+
+@dataclass(frozen=True)
+class Span(Substitution):
+    """Samples in the coordinates to use, and the basis (d × k) that leads back, None for none."""
+
+    X: Any
+    centered: bool
+
+    @property
+    def exact(self) -> bool:
+        """Whether matrices of this order can be decomposed."""
+        return self.X.shape[1] <= DENSE_ORDER
+
+
+def span_of(X: Any, *, center: bool) -> Span:
+    """The features themselves, or the span where samples are fewer and its basis fits.
+
+    Where a shift does not count, samples far from the origin are shifted to it: their products
+    would keep few digits.
+    """
+    n, d = X.shape
+    X = near_origin(X) if center else X
+    if d <= n or n > DENSE_ORDER or n * d > SPAN_ENTRIES:
+        return Span(None, X, centered=False)
+    return _smaller(X, center)
+
+
+def _smaller(X: Any, center: bool) -> Span:
+    """From the n × n Gram matrix XXᵀ: coordinates UΣ and basis XᵀUΣ⁻¹."""
+    product = X @ X.T
+    K = np.asarray(product.toarray() if sp.issparse(product) else product, dtype=float)
+    found = kernel_span(K, center=center, eps=float(np.finfo(X.dtype).eps))
+    if found is None:
+        return Span(None, X, centered=False)
+    rows, W = found
+    basis = np.asarray(X.T @ W, dtype=float)
+    if center:
+        basis -= np.outer(column_sums(X, squares=False)[0] / X.shape[0], W.sum(axis=0))
+    return Span(basis, rows, centered=center)
+
+
+def dense_span(X: Any, name: str) -> Span:
+    """Centred samples as a dense array, in their span where that is smaller.
+
+    Distances are all that a local metric sees, so the span loses nothing.
+    """
+    n, d = X.shape
+    X = X.astype(float, copy=False)
+    view = span_of(X, center=True)
+    if view.matrix is not None:
+        return Span(view.matrix, np.ascontiguousarray(view.X, dtype=float), centered=True)
+    check_memory(
+        8 * (2 * n * d + MATRICES * d * d),
+        f"{name} works on dense samples and {d} × {d} matrices",
+        "reduce the features first, for example with sklearn.decomposition.TruncatedSVD",
+    )
+    samples = np.asarray(view.X.toarray() if sp.issparse(view.X) else view.X, dtype=float)
+    return Span(None, samples - samples.mean(axis=0), centered=True)
+
+
+def kernel_span(
+    K: Array, *, center: bool, eps: float = float(np.finfo(float).eps)
+) -> tuple[Array, Array] | None:
+    """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
+
+    The columns of W are an orthonormal basis of the samples' span, as combinations of them: k(x)W
+    are the coordinates of a new x with the kernel values k(x). None where K is zero.
+    """
+    if center:
+        K = K - K.mean(axis=0)
+        K = K - K.mean(axis=1, keepdims=True)
+    values, U = np.linalg.eigh(0.5 * (K + K.T))
+    kept = values > values[-1] * K.shape[0] * eps
+    if not kept.any():
+        return None
+    sigma, U = np.sqrt(values[kept]), U[:, kept]
+    return U * sigma, U / sigma
+
+
+def linear_span(X: Any, *, center: bool) -> tuple[Array, Array] | None:
+    """`kernel_span` of K = XXᵀ in the basis of the features, where the samples span them all.
+
+    The features are combinations of the samples then, W = X(XᵀX)⁻¹. None where they are not.
+    """
+    n, d = X.shape
+    samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
+    samples = samples - center * samples.mean(axis=0)
+    U, sigma, Vt = np.linalg.svd(samples, full_matrices=False)
+    if d > n or not sigma[-1] > sigma[0] * n * np.finfo(X.dtype).eps:
+        return None
+    return samples, (U / sigma) @ Vt

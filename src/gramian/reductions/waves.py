@@ -1,0 +1,36 @@
+"""A kernel by few smooth waves: M = QYQᵀ, thesis eqs. (3.11) and (3.12).
+
+Q has the smoothest eigenvectors of a graph's Laplacian for columns. A restriction, and no other
+form of the same problem: what is proved is proved among the smooth kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.maps import Congruence, LinearMap
+from gramian.reductions.base import Substitution
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class Waves(Substitution):
+    """M = QYQᵀ with the columns of Q orthonormal."""
+
+    matrix: Any
+    """Q."""
+    whole: ClassVar[bool] = False
+
+    def map(self, base: LinearMap) -> Congruence:
+        """Y ↦ 𝒜(QYQᵀ)."""
+        return Congruence(base, self.matrix)
+
+    def coordinates(self, L: Array) -> Array:
+        """QᵀL."""
+        seen: Array = self.matrix.T @ L
+        return seen
