@@ -13,6 +13,7 @@ from gramian.objectives import GramQuadratic
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers import eigenbasis as split
+from gramian.solvers import interior as inside
 from gramian.solvers import whitened as white
 from gramian.solvers.alternating import alternating
 from gramian.solvers.base import Run, Settings, Step, compress
@@ -46,7 +47,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
 
     Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics
     of moderate order start by projected gradient, which high ranks do not slow down, and go on
-    with the staircase where that is not enough. Graphs are unfolded in whitened coordinates, and
+    with the staircase where that is not enough. Graphs are unfolded in whitened coordinates,
+    small ones along the path of their dual, and
     large matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a
     doubling number of columns elsewhere. Everything else climbs the staircase. Under a rank limit
     the split's answer is cut to that rank and refined there, and a start that is given, or the
@@ -65,7 +67,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     if limited:
         return bilgo(problem, factor, settings)
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
-        return white.whitened(problem, factor, settings)
+        small = inside.refusal(problem, settings) is None
+        return (inside.interior if small else white.whitened)(problem, factor, settings)
     if problem.objective.wide and problem.order > WIDE and not problem.domain.bounded:
         swept = problem.objective.halves() is not None
         return (sweeping if swept else growing)(problem, factor, settings)
