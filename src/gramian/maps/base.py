@@ -67,7 +67,7 @@ class LinearMap(Placed, ABC):
         """A w with 𝒜*(w) = I, None where there is none or none is known."""
         return None
 
-    def vectors(self) -> Floats | None:
+    def form_vectors(self) -> Floats | None:
         """u_e with 𝒜(M)_e = u_eᵀMu_e, a row each, where there are such; dense."""
         return None
 

@@ -368,7 +368,7 @@ class Composite(Objective):
     def forms(self) -> SquaredForms | None:
         """A sum of squares of distances in whitened coordinates; on the host."""
         squares, unit = least_squares_of(self.loss), self.map.identity_weights()
-        U = self.map.vectors() if self.place.is_host and unit is not None else None
+        U = self.map.form_vectors() if self.place.is_host and unit is not None else None
         if squares is None or squares.ridge is not None or U is None or unit is None:
             return None
         scale = np.broadcast_to(squares.scale, unit.shape)

@@ -17,7 +17,7 @@ Of the descent of 3,000 digits (six neighbours) the triangular solves take 44 %,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -67,14 +67,10 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     L-BFGS goes on between certificates while F or the gap falls, and the staircase ends what it
     leaves.
     """
-    settings.enters("whitened")
+    L = yield from descents(problem, factor, settings)
     white = graph_whitening(problem)
     assert white is not None
-    Y = white.coordinates(factor)
-    for step in _descent(white.problem, Y, settings, white.coordinates):
-        Y = step.factor
-        yield placed(step, white)
-    run = staircase(white.problem, Y, settings)
+    run = staircase(white.problem, white.coordinates(L), settings)
     while True:
         try:
             step = next(run)
@@ -82,6 +78,19 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
             status: Status = end.value
             return status
         yield placed(step, white)
+
+
+def descents(
+    problem: Problem, factor: Array, settings: Settings
+) -> Generator[Step, None, NDArray[Any]]:
+    """L-BFGS alone, while F or the gap falls; the factor it leaves."""
+    settings.enters("whitened")
+    white = graph_whitening(problem)
+    assert white is not None
+    for step in _descent(white.problem, white.coordinates(factor), settings, white.coordinates):
+        factor = white.factor(step.factor)
+        yield placed(step, white)
+    return factor
 
 
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
