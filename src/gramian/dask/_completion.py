@@ -73,6 +73,7 @@ class Completed(Objective):
         self.rated, self.model, self.lam = rated, model, float(lam)
         self.order, self.split = sum(rated.shape), rated.shape[0]
         self.sees: int | None = rated.size
+        self.distant = rated.size > NEAR
         self.cluster, self.rounds = rated.cluster, Rounds(rated, model)
         self.offsets = None if model.ridge is None else Offsets(self.rounds, model.ridge)
 

@@ -178,6 +178,8 @@ class Objective(Placed, ABC):
     order: int
     quadratic: bool
     constant: float
+    distant: bool = False
+    """Whether a product with ∇F is a round of messages, so that hundreds of them cost too much."""
     sees: int | None = None
     """Of how many linear functions of M it is made, beside one linear term, where it is."""
     dense_numbers: int = 0

@@ -19,6 +19,9 @@ from gramian.solvers.staircase import staircase
 Array = NDArray[np.floating]
 Vector = NDArray[np.float64]
 
+FEW = 24
+"""Random columns to begin with, where products are dear."""
+
 MORE = 24, 160
 """Columns that are added where there are not enough: half of those there are, within these."""
 
@@ -79,7 +82,20 @@ def _fewest(objective: Objective, Y: Array, live: Array, tol: float) -> tuple[An
 
 
 def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
-    """Y and columns along which F falls, a quarter as many again in random directions."""
+    """Y and columns along which F falls, a quarter as many again in random directions.
+
+    Where products are dear all are random: sweeps turn them as well.
+    """
+    if problem.objective.distant:
+        return _with_random(problem.objective, Y, settings, more)
     wide = with_falling(problem, Y, settings, more)
     spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
     return with_noise(wide, spare, SPARE, settings)
+
+
+def _with_random(objective: Objective, Y: Array, settings: Settings, more: int) -> Array:
+    if Y.shape[1]:
+        return with_noise(Y, min(more, objective.order - Y.shape[1]), SPARE, settings)
+    halves = objective.halves()
+    factor: Array = halves.factor(halves.scattered(settings.rng, min(FEW, objective.order)))
+    return factor
