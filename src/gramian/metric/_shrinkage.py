@@ -190,6 +190,10 @@ class ShrunkLearner(MetricLearner):
             return None
         return max(1e-3, self.time_limit - (time.perf_counter() - started))
 
+    def _late(self, started: float) -> bool:
+        """Whether none of it is."""
+        return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
+
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:
     """All pairs, and which of them are similar."""
