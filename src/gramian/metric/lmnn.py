@@ -20,8 +20,7 @@ from gramian.metric._local import (
     ridge_for,
     targets_of,
 )
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
-from gramian.objectives.matrices import Dense
+from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
 from gramian.outer.active_set import ActiveSet
 from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
@@ -148,19 +147,20 @@ class LMNN(ShrunkLearner):
         lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = dense_span(X, "LMNN")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
         there, mapped = place(self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
-        Z, aligned, plain = white.samples(samples), white.coordinates(quick), white.plain
-        basis = joined(basis, white.matrix)
+        Z = white.samples(samples)
         with there.room():
-            task = LMNNTask.at(there, Z, classes, near, lam, aligned)
-            result = self._rounds(task, self._begin(basis, rough, plain), started)
-        return self._learned(result, Z, plain, basis)
+            task = LMNNTask.at(there, Z, classes, near, lam, white.coordinates(quick))
+            result = self._rounds(task, self._begin(span, rough, white), started)
+        factor, gram = self._shrunk(result.factor, Z, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        return self
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
         """Learn the metric from triplets (anchor, same, other): S are their pairs (anchor, same).
@@ -174,22 +174,18 @@ class LMNN(ShrunkLearner):
         X, indices = self._tripled(triplets, X)
         lam = self._check(X.shape[0])
         span = dense_span(X, "LMNN")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
         white = whitening(samples, similar, ridge=self.ridge_)
-        Z, basis, plain = white.samples(samples), joined(basis, white.matrix), white.plain
+        Z = white.samples(samples)
         problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
-        start, left = self._begin(basis, rough, plain), self._remaining(started)
+        start, left = self._begin(span, rough, white), self._remaining(started)
         result = self._minimize(problem, init=start, time_limit=left)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
-        return self._learned(result, Z, plain, basis)
-
-    def _learned(self, result: Result, Z: Array, plain: Array, basis: Array) -> LMNN:
-        """Shrink the metric found in whitened coordinates, and set what a fitted one has."""
-        gram = Dense(Z.T @ Z, lower=0.0)
-        self._finish(result, blended(result.factor, plain, gram, self.shrinkage_), gram, basis)
+        factor, gram = self._shrunk(result.factor, Z, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
         return self
 
     def _check(self, n_samples: int) -> float:
