@@ -267,3 +267,29 @@ def test_bad_input_gets_a_sentence(wine, ratings, tmp_path):
     twice = pd.concat([ratings, ratings.head(3)], ignore_index=True)
     with pytest.raises(ValueError, match="3 are repetitions"):
         gd.NuclearCompletion(lam=1.0).fit(dd.from_pandas(twice, npartitions=2))
+
+
+@pytest.mark.parametrize("biases", [True, False])
+def test_sweeps_of_weighted_ratings_are_those_of_home(ratings, biases):
+    """Without offsets no sweep may find any, whatever the weights."""
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2.0, len(ratings))
+    away, home = (
+        kind(lam=8.0, biases=biases)
+        for kind in (gd.NuclearCompletion, gm.completion.NuclearCompletion)
+    )
+    rated = store(
+        Cluster(), dd.from_pandas(ratings.assign(weight=weights), npartitions=3), weights="weight"
+    )
+    away._prepare(rated)
+    sides = [
+        problem.objective
+        for problem in (away._of(rated, 8.0), home._problem(home._ratings(ratings, weights), 8.0))
+    ]
+    L = rng.normal(size=(sides[0].order, 2))
+    states = [side.halves().state(L) for side in sides]
+    for side, state in zip(sides, states, strict=True):
+        side.halves().refit_upper(state, 3)
+        side.halves().refit_lower(state, 3)
+    np.testing.assert_allclose(*states, rtol=1e-8, atol=1e-8)
+    assert biases or not np.any(states[0][:, -1])

@@ -150,7 +150,7 @@ def test_a_large_order_is_solved_at_its_rank_from_any_start(columns, monkeypatch
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_a_rank_limit_is_respected_or_refused(name):
     problem = BY_NAME["squared-entries"].problem
-    if name in ("eigenbasis", "whitened", "alternating"):
+    if name in ("eigenbasis", "whitened", "interior", "alternating"):
         with pytest.raises(ValueError, match="cannot take"):
             gm.minimize(BY_NAME["top-eigen"].problem, name, rank=2)
         return
@@ -252,7 +252,9 @@ def test_no_seed_means_the_same_run_each_time_and_a_random_state_is_taken():
 # --- the edges of what is allowed ----------------------------------------------------
 
 
-ANY_QUADRATIC = [name for name in gm.solvers.available() if name not in ("whitened", "alternating")]
+ANY_QUADRATIC = [
+    name for name in gm.solvers.available() if name not in ("whitened", "interior", "alternating")
+]
 """The solvers that take more than distances along a graph, or entries of a block."""
 
 

@@ -314,7 +314,8 @@ def _collect(
     """The rows (s_e q_j, r_e) of some entries, r_e what their offsets count."""
     last = B.shape[1] - 1
     for e in range(count):
-        j, s = np.uint32(neighbour[first + e]), scale[first + e]
+        j = np.uint32(neighbour[first + e])
+        s = scale[first + e] if scale.size > 0 else B.dtype.type(1)
         for c in range(last):
             B[e, c] = s * Q[j, c]
         B[e, last] = roots[first + e] if roots.size > 0 else one

@@ -249,7 +249,7 @@ class RowFits:
 
     indptr: Indices  # (m + 1,) the entries of row i
     neighbour: Indices  # (p,) their j
-    scale: Floats  # (p,) s
+    scale: Floats | None  # (p,) s; 1 where None
     targets: Floats  # (p,) t
     free: bool
     roots: Floats | None = None  # (p,) r; 1 unless told
@@ -281,7 +281,8 @@ class RowFits:
         blocks = index_array(np.searchsorted(self.indptr, bounds))
         blocks[0], blocks[-1] = 0, m
         roots = np.zeros(0, dtype) if self.roots is None else self.roots
-        data = (self.indptr, self.neighbour, self.scale, self.targets, roots)
+        scale = np.zeros(0, dtype) if self.scale is None else self.scale
+        data = (self.indptr, self.neighbour, scale, self.targets, roots)
         system = (penalty, stiffness, gram, self.free)
         units, work = blocks.size - 1, entries * P.shape[1] * (steps + 1)
         _launch("refit_rows", units, work, blocks, *data, *system, steps, Q, P, lost)
@@ -294,12 +295,13 @@ class RowFits:
         m, one = P.shape[0], P.dtype.type(self.free)
         counts, k = np.diff(self.indptr), gram.shape[0]
         rows, others = np.repeat(np.arange(m, dtype=np.int32), counts), Q[:, :-1]
+        scale = np.ones(rows.size, P.dtype) if self.scale is None else self.scale
         roots = np.full(rows.size, one) if self.roots is None else self.roots
         ridge = np.tile(penalty, (m, 1))
         ridge[:, :-1] *= stiffness[:, None]
 
         def forward(V: Floats) -> Floats:
-            z = self.scale * gather_products(V[:, :-1], others, rows, self.neighbour)
+            z = scale * gather_products(V[:, :-1], others, rows, self.neighbour)
             return z + roots * V[rows, -1]
 
         def adjoint(weights: Floats, Z: Floats) -> Floats:
@@ -308,7 +310,7 @@ class RowFits:
 
         def backward(y: Floats) -> Floats:
             sums = np.bincount(rows, roots * y, minlength=m)
-            return np.column_stack([adjoint(self.scale * y, others), sums])
+            return np.column_stack([adjoint(scale * y, others), sums])
 
         def penalised(V: Floats) -> Floats:
             bent = ridge * V
@@ -317,7 +319,7 @@ class RowFits:
 
         left = self.targets - roots * Q[self.neighbour, -1] - forward(P)
         masses = np.bincount(rows, roots**2, minlength=m)
-        mass = ridge + np.column_stack([adjoint(self.scale**2, others**2), masses])
+        mass = ridge + np.column_stack([adjoint(scale**2, others**2), masses])
         mass[:, :k] += np.diagonal(gram)
         bent = penalised(P)
         before = 0.5 * float(np.vdot(left, left) + np.vdot(P, bent))

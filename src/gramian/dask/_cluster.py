@@ -14,16 +14,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import add
 from typing import Any
-from uuid import uuid4
 
 import dask
 import numpy as np
 import scipy.sparse as sp
-from dask import delayed
-from distributed import Client, wait
+from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
 
 from gramian import clock
+from gramian.dask._nodes import graph_of, node
 from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
 
 FAN = 8
@@ -79,19 +78,15 @@ class Cluster:
         """A value for many tasks: one node of the graph, which workers pass to each other."""
         self.traffic.sent += size_of(value)
         self.traffic.tasks += 1
-        return delayed(_itself, pure=False, traverse=False)(value, dask_key_name=_key(name))
+        return node(name, _itself, value)
 
     def each(self, name: str, function: Callable[..., Any], *columns: Any) -> list[Any]:
         """One task for each shard; a column is a list, one for each, or a value for all."""
         count = next(len(column) for column in columns if isinstance(column, list))
         self.traffic.tasks += count
         self.traffic.sent += sum(_inline(column, count) for column in columns)
-        made = delayed(function, pure=False)
         return [
-            made(
-                *(column[k] if isinstance(column, list) else column for column in columns),
-                dask_key_name=_key(name),
-            )
+            node(name, function, *(c[k] if isinstance(c, list) else c for c in columns))
             for k in range(count)
         ]
 
@@ -106,11 +101,10 @@ class Cluster:
         """All nodes joined, neighbours first, in a fixed order: two at a time where `each`, the
         bytes of one, is large, for a task holds all that it joins.
         """
-        made = delayed(_joined, pure=False)
         fan = FAN if each <= LARGE else 2
         while len(nodes) > 1:
             nodes = [
-                made(join, *nodes[k : k + fan], dask_key_name=_key(f"{name}-sum"))
+                node(f"{name}-sum", _joined, join, *nodes[k : k + fan])
                 for k in range(0, len(nodes), fan)
             ]
             self.traffic.tasks += len(nodes)
@@ -119,8 +113,7 @@ class Cluster:
     def keep(self, nodes: list[Any]) -> list[Any]:
         """The nodes as futures: in the workers' memory or on their disks, made again when lost."""
         with told_plainly(), _large_graphs():
-            futures: list[Any] = self.client.compute(nodes, optimize_graph=False)
-            return futures
+            return self._futures(nodes)
 
     def ready(self, futures: list[Any]) -> list[Any]:
         """The futures when they are done, and the first error where there is one."""
@@ -134,9 +127,9 @@ class Cluster:
     def gather(self, nodes: Sequence[Any]) -> list[Any]:
         """What the nodes come to."""
         with told_plainly(), _large_graphs():
-            futures = self.client.compute(list(nodes), optimize_graph=False)
+            futures = self._futures(nodes)
             self._wait(futures)
-            found = [future.result() for future in futures]
+            found = self.client.gather(futures)
         self.traffic.rounds += 1
         self.traffic.received += sum(size_of(part) for part in found)
         return found
@@ -163,7 +156,7 @@ class Cluster:
         hold all rows.
         """
         if len(nodes) <= FAN:
-            made = delayed(_beside, pure=False)(*nodes, dask_key_name=_key(f"{name}-sum"))
+            made = node(f"{name}-sum", _beside, *nodes)
             self.traffic.tasks += 1
             both: tuple[Any, Any] = self.gather([made])[0]
             return both
@@ -171,6 +164,12 @@ class Cluster:
             [self.tree(name, self.each(name, _first, nodes)), *self.each(name, _second, nodes)]
         )
         return first, np.concatenate(rows)
+
+    def _futures(self, nodes: Sequence[Any]) -> list[Any]:
+        """A future for each node; those that are futures already are themselves."""
+        asked = [one for one in nodes if not isinstance(one, Future)]
+        made = iter(self.client.get(graph_of(asked), [one.key for one in asked], sync=False))
+        return [one if isinstance(one, Future) else next(made) for one in nodes]
 
     def _wait(self, futures: Sequence[Any]) -> None:
         """Until they are done; tasks that died with several workers are tried a few times more.
@@ -259,11 +258,6 @@ def _first(pair: tuple[Any, Any]) -> Any:
 
 def _second(pair: tuple[Any, Any]) -> Any:
     return pair[1]
-
-
-def _key(name: str) -> str:
-    """A name that the dashboard shows without what makes it unique."""
-    return f"gramian-{name}-{uuid4().hex}"
 
 
 def _large_graphs() -> Any:

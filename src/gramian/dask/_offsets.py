@@ -1,8 +1,9 @@
 """Offsets of users and items, eliminated: F = min over b and c of what is left beside them.
 
 A block of users has all ratings of its rows, so that their offsets b are eliminated there; those
-of the items solve (D_c − Σ_k N_kᵀ D_k⁻¹ N_k) c = g on the driver, by Cholesky's factor where they
-are few and by conjugate gradients, a round a step, beyond.
+of the items solve (D_c − Σ_k N_kᵀ D_k⁻¹ N_k) c = g on the driver: by Cholesky's factor where they
+are few, by conjugate gradients, a round a step, beyond, and by the factor after all where those
+have taken many rounds.
 """
 
 from __future__ import annotations
@@ -22,8 +23,13 @@ from gramian.dask._scene import Model, columns, dense_product, images, scene_of
 
 Array = NDArray[np.floating]
 
-DIRECT = 5000
-"""Items up to which their offsets are found by Cholesky's factor: 0.2 GB on the driver."""
+SMALL, DIRECT = 500, 5000
+"""Items up to which their offsets are found by Cholesky's factor at once, and up to which it comes
+into question: 0.2 GB on the driver."""
+
+ROUNDS = 100
+"""Steps of conjugate gradients after which it is made: 10⁶ ratings of 4,000 items cost 0.1 s a step
+and 12 s for the factor."""
 
 ACCURACY, MOST_STEPS = 1e-13, 500
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
@@ -34,6 +40,8 @@ class Offsets:
 
     def __init__(self, rounds: Rounds, ridge: float) -> None:
         self.rounds, self.ridge = rounds, ridge
+        self._steps = 0
+        """Rounds that conjugate gradients have taken so far."""
 
     def of(self, X: Array, Y: Array, *, targets: bool) -> Array:
         """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
@@ -50,7 +58,8 @@ class Offsets:
 
     def solve(self, right: Array) -> Array:
         """c of the equations with this right side, or with several."""
-        if self.rounds.rated.shape[1] <= DIRECT:
+        items = self.rounds.rated.shape[1]
+        if items <= SMALL or (items <= DIRECT and self._steps >= ROUNDS):
             found: Array = scipy.linalg.cho_solve(self._factor, right)
             return found
         if right.ndim == 2:
@@ -62,6 +71,7 @@ class Offsets:
         return found
 
     def _product(self, c: Array) -> Array:
+        self._steps += 1
         below = np.zeros((self.rounds.order, 1))
         below[self.rounds.rated.shape[0] :, 0] = np.ravel(c)
         lost = self.rounds.sum("offsets", _schur_times, below, below)

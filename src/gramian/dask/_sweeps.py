@@ -92,19 +92,27 @@ def _refit(
     """A few steps of conjugate gradients on each row of a block, and F of the block before."""
     block, dtype = block.part(model.train), own.dtype
     own_scale, other_scale = (model.cols, model.rows) if turned else (model.rows, model.cols)
+    stiffness = own_scale[ends[0] : ends[1]]
     reaching = np.concatenate([other_scale[a:b] for a, b in reached])
-    entries = own_scale[ends[0] : ends[1]][block.row_of()] * reaching[block.neighbour]
-    scale, targets = (entries**-0.5).astype(dtype), (block.values - model.mean).astype(dtype)
-    roots = None
+    free, roots = model.ridge is not None, None
+    targets = (block.values - model.mean).astype(dtype, copy=False)
     if block.weights is not None:
         roots = np.sqrt(block.weights).astype(dtype)
-        scale, targets = scale * roots, targets * roots
+        targets = targets * roots
     fits = cpu.RowFits(
-        cpu.index_array(block.starts), cpu.index_array(block.neighbour), scale, targets,
-        model.ridge is not None, roots,
+        cpu.index_array(block.starts), cpu.index_array(block.neighbour), roots, targets,
+        free, roots if free else None, stiffness.astype(dtype),
     )  # fmt: skip
-    P = np.array(own, order="C")
+    P, Q = _over(own, stiffness), _over(np.concatenate(other), reaching)
     penalty = np.full(P.shape[1], weights[0])
     penalty[-1] = weights[1]
-    Q = np.ascontiguousarray(np.concatenate(other), dtype=dtype)
-    return fits.refit(P, Q, penalty, steps), P
+    lost = fits.refit(P, Q, penalty, steps)
+    P[:, :-1] *= np.sqrt(stiffness)[:, None]
+    return lost, P
+
+
+def _over(state: Array, scale: Array) -> Array:
+    """[P/√a b]: in these units no rating has a scale of its own."""
+    found = np.array(state, order="C")
+    found[:, :-1] /= np.sqrt(scale)[:, None]
+    return found

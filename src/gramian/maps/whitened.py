@@ -240,5 +240,10 @@ class WhitenedDistances(LinearMap):
         check_matrix(self.order, M)
         return self.distances.of_matrix(self.root @ (self.root @ M).T)
 
+    def form_vectors(self) -> Floats:
+        R = self.root @ eye(self.order, self.place)
+        difference: Floats = R[self.distances.rows] - R[self.distances.cols]
+        return difference
+
     def identity_weights(self) -> NDArray[np.float64]:
         return self.kept

@@ -69,6 +69,24 @@ class Whitening:
     """L ↦ a Y with the same F."""
 
 
+@dataclass(frozen=True)
+class SquaredForms:
+    """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ but for a constant, and what its dual needs.
+
+    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
+    """
+
+    U: Array
+    """u_e, a row each."""
+    softness: Array
+    """b."""
+    targets: Array
+    """t."""
+    C: Array
+    unit: Array
+    """Weights with Σ_e unit_e u_eu_eᵀ = I."""
+
+
 class Restriction(Protocol):
     """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
 
@@ -241,6 +259,10 @@ class Objective(Placed, ABC):
 
     def halves(self, dtype: Any = float) -> Any:
         """F as least squares in each half of the factor's rows (`Halves`), where it is that."""
+        return None
+
+    def forms(self) -> SquaredForms | None:
+        """F as squares of forms u_eᵀMu_e, dense, where it is that."""
         return None
 
     def dual(self, image: Any) -> Array | None:

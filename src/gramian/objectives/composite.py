@@ -45,6 +45,7 @@ from gramian.objectives.base import (
     Line,
     LowerBound,
     Objective,
+    SquaredForms,
     SymmetricOperator,
     Whitening,
 )
@@ -363,6 +364,16 @@ class Composite(Objective):
         if squares is None or not even or not isinstance(self.map, BlockEntries):
             return None
         return Halves.of(self.map, self.loss, squares, 2.0 * C.lower, dtype)
+
+    def forms(self) -> SquaredForms | None:
+        """A sum of squares of distances in whitened coordinates; on the host."""
+        squares, unit = least_squares_of(self.loss), self.map.identity_weights()
+        U = self.map.form_vectors() if self.place.is_host and unit is not None else None
+        if squares is None or squares.ridge is not None or U is None or unit is None:
+            return None
+        scale = np.broadcast_to(squares.scale, unit.shape)
+        C = self.C.dense()
+        return SquaredForms(U, scale**-2.0, squares.targets / scale, 0.5 * (C + C.T), unit)
 
     def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.

@@ -66,8 +66,9 @@ def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: i
         image = problem.objective.image(factor)
         certificate = certify_image(problem, image)
         falls = value - certificate.value > 1e-3 * settings.tol * abs(value)
-        quiet = 0 if falls or certificate.gap < 0.9 * gap else quiet + 1
-        value, gap = certificate.value, min(gap, certificate.gap)
+        now = np.inf if certificate.gap is None else certificate.gap
+        quiet = 0 if falls or now < 0.9 * gap else quiet + 1
+        value, gap = certificate.value, min(gap, now)
         yield Step(factor, value, certificate)
     return at_rest(problem, settings)
 

@@ -11,6 +11,7 @@ from gramian.solvers import alternating as halved
 from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
+from gramian.solvers import interior as inside
 from gramian.solvers import projected_gradient as projected
 from gramian.solvers import whitened as white
 from gramian.solvers.admm import admm
@@ -41,6 +42,13 @@ SOLVERS = {
             "L-BFGS where the graph's Laplacian is the identity",
             "distances along a connected graph over M ⪰ 0 (unfolding)",
             white.refusal,
+        ),
+        Solver(
+            "interior",
+            inside.interior,
+            "the same beside the central path of the dual",
+            "squared distances along a connected graph of some hundred points over M ⪰ 0",
+            inside.refusal,
         ),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),

@@ -17,7 +17,7 @@ Of the descent of 3,000 digits (six neighbours) the triangular solves take 44 %,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -67,32 +67,41 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
     L-BFGS goes on between certificates while F or the gap falls, and the staircase ends what it
     leaves.
     """
-    settings.enters("whitened")
+    L = yield from descents(problem, factor, settings)
     white = graph_whitening(problem)
     assert white is not None
-    Y = white.coordinates(factor)
-    for step in _descent(white.problem, Y, settings, white.coordinates):
-        Y = step.factor
-        yield _placed(step, white)
-    run = staircase(white.problem, Y, settings)
+    run = staircase(white.problem, white.coordinates(L), settings)
     while True:
         try:
             step = next(run)
         except StopIteration as end:
             status: Status = end.value
             return status
-        yield _placed(step, white)
+        yield placed(step, white)
+
+
+def descents(
+    problem: Problem, factor: Array, settings: Settings
+) -> Generator[Step, None, NDArray[Any]]:
+    """L-BFGS alone, while F or the gap falls; the factor it leaves."""
+    settings.enters("whitened")
+    white = graph_whitening(problem)
+    assert white is not None
+    for step in _descent(white.problem, white.coordinates(factor), settings, white.coordinates):
+        factor = white.factor(step.factor)
+        yield placed(step, white)
+    return factor
 
 
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
     """L-BFGS with columns to spare, certified by the mean of its iterates."""
     objective, quiet, least = problem.objective, 0, np.inf
     bounds = WhitenedBounds(problem, place, settings)
-    Y = _widened(problem, Y, settings)
+    Y = widened(problem, Y, settings)
     while quiet < PATIENCE:
         mean = MeanImage(objective)
         Y = descend(objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean)
-        image = _lean(objective, Y, settings.tol)
+        image = lean(objective, Y, settings.tol)
         certificate, dual = bounds.certified(image, mean.image or image)
         yield Step(image.factor, certificate.value, certificate, dual=dual)
         gap = np.inf if certificate.gap is None else certificate.gap
@@ -103,14 +112,14 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
             Y = with_falling(problem, Y, settings, COLUMNS // 2)
 
 
-def _lean(objective: Objective, Y: Array, tol: float) -> Any:
+def lean(objective: Objective, Y: Array, tol: float) -> Any:
     """The image of Y without columns that carry nothing, unless F is the worse for it."""
     whole, lean = objective.image(Y), objective.image(without_weak(Y))
     value = objective.value(whole)
     return lean if objective.value(lean) <= value + SPARED * tol * abs(value) else whole
 
 
-def _widened(problem: Problem, Y: Array, settings: Settings) -> Array:
+def widened(problem: Problem, Y: Array, settings: Settings) -> Array:
     """Y with so many columns, the new ones random and small beside it."""
     columns = min(COLUMNS, problem.order)
     if Y.shape[1] == 0:
@@ -121,7 +130,7 @@ def _widened(problem: Problem, Y: Array, settings: Settings) -> Array:
     return contiguous(side_by_side([Y, size * noise]))
 
 
-def _placed(step: Step, white: GraphWhitening) -> Step:
+def placed(step: Step, white: GraphWhitening) -> Step:
     """The step in the coordinates of the problem."""
     L, found = white.factor(step.factor), step.certificate
     kept = None if found is None else white.certificate(found, L)

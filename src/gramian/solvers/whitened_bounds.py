@@ -112,6 +112,10 @@ class WhitenedBounds:
         bottom = Bottom(-np.inf, "") if found is None else self.bottoms.proved(form, found, least)
         return self._by(image, dual, bottom)
 
+    def by_dual(self, image: Any, dual: Array) -> Certificate:
+        """The certificate of a point by a dual vector that is feasible, or nearly so."""
+        return self._by(image, dual, self._bottom(dual, image))[0]
+
     def _known(self, dual: Any, bottom: Bottom) -> LowerBound | None:
         return known_bound(self.problem, dual, bottom)
 
