@@ -14,6 +14,7 @@ from gramian import clock
 from gramian.outer import minimize
 from gramian.problem import Problem
 from gramian.result import Result, Status
+from gramian.solvers.base import columns_by_size
 
 Array = NDArray[np.floating]
 
@@ -75,9 +76,9 @@ def principal(factor: Array) -> Array:
     """The factor turned so that its columns are orthogonal and fall in size."""
     if factor.shape[1] == 0:
         return np.zeros((factor.shape[0], 1))
-    values, turn = np.linalg.eigh(factor.T @ factor)
-    kept = values[::-1] > 1e-12 * max(float(values[-1]), 1e-300)
+    values, turn = columns_by_size(factor)
+    kept = values > 1e-12 * max(float(values[0]), 1e-300)
     kept[0] = True
-    turned = (factor @ turn[:, ::-1])[:, kept]
+    turned = (factor @ turn)[:, kept]
     largest = turned[np.argmax(np.abs(turned), axis=0), np.arange(turned.shape[1])]
     return np.ascontiguousarray(turned * np.where(largest < 0, -1.0, 1.0))

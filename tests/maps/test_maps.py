@@ -22,7 +22,7 @@ from gramian.maps import (
     rows_of,
     triplet_margins,
 )
-from gramian.maps.triangle import svec
+from gramian.maps.svec import svec
 
 
 def pairs_of(rng, n, p):

@@ -131,6 +131,15 @@ def test_more_samples_go_on_from_a_fitted_kernel_metric():
         DMLEig(kernel="rbf", init=DMLEig().fit(X, Y)).fit(X, Y)
 
 
+@pytest.mark.parametrize("kernel", [None, "linear", "rbf"])
+def test_the_same_samples_go_on_from_where_the_last_fit_ended(kernel):
+    options = {"kernel": kernel, "floor": 0.0, "shrinkage": 0.0, "ridge": 1.0}
+    first = DMLEig(**options, tol=1e-6).fit(X, Y)
+    again = DMLEig(**options, tol=1e-6, init=first).fit(X, Y)
+    size = abs(first.result_.value)
+    assert again.result_.history["value"][0] <= first.result_.value + 1e-3 * size
+
+
 @EVERY_LEARNER
 def test_kernels_are_searched_over_in_a_pipeline(learner):
     name = learner.__name__.lower()

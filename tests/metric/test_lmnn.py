@@ -17,9 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
-from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, lmnn
+from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task
 from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
+from gramian.outer import active_set
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 
 PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0, "shrinkage": 0.0}
@@ -120,7 +121,7 @@ def test_the_ridge_adds_its_share_of_the_trace():
 
 def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
     """After one round some triplets are newly violated: they count."""
-    monkeypatch.setattr(lmnn, "ROUNDS", 1)
+    monkeypatch.setattr(active_set, "ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         learner = LMNN(**PLAIN, tol=1e-9).fit(X, Y)
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
@@ -131,7 +132,7 @@ def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name", "size"),
-    [(lmnn, "FEW", 3), (_impostors, "ROWS", 7), (lmnn, "SLACK", 1e-3)],
+    [(active_set, "FEW", 3), (_impostors, "ROWS", 7), (active_set, "SLACK", 1e-3)],
 )
 def test_sizes_of_the_search_change_no_value(module, name, size, monkeypatch, sharp):
     """Coarse first rounds, small blocks, triplets that come and go."""

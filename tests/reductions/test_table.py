@@ -340,6 +340,18 @@ def test_f_is_the_same_on_both_sides(case, seed):
 
 
 @TABLE
+def test_the_slope_along_m_is_the_same_where_it_is_told(case):
+    Y, step = case.random(4), 1e-5
+    L = case.reduction.factor(Y)
+    told = case.reduction.certificate(gm.certify(case.reduced, Y), L).complementarity
+    if isinstance(case.reduction, Floor | SlackRow):
+        assert np.isnan(told)
+        return
+    ends = [case.F(np.sqrt(1 + h) * L) for h in (step, -step)]
+    assert told == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-5)
+
+
+@TABLE
 def test_coordinates_lead_back(case):
     L = case.reduction.factor(case.random(5))
     Y = case.reduction.coordinates(L)

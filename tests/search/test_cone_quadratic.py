@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.maps.triangle import smat, svec, symmetric_kron, triangle_size
+from gramian.maps.svec import smat, svec, symmetric_kron, triangle_size
 from gramian.search import Slice, cone_quadratic
 from tests.cases import psd, symmetric
 

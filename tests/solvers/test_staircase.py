@@ -13,7 +13,7 @@ from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 from gramian.solvers.base import Settings
 from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.ground import DENSE_ORDER, EXACT_ORDER
+from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, EXACT_ORDER
 from gramian.solvers.staircase import _Climb
 from tests.cases import BY_NAME, psd, symmetric
 

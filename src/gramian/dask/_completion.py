@@ -21,7 +21,7 @@ from gramian.dask._ratings import Rated
 from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
 from gramian.dask._sweeps import ShardedHalves
-from gramian.maps.triangle import triangle
+from gramian.maps.svec import triangle
 from gramian.objectives.base import (
     Blend,
     Growth,

@@ -19,11 +19,12 @@ from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
 from gramian.metric._local import joined, ridge_for
-from gramian.metric.lmnn import ENDED, ROUNDS, is_optimal, whole
 from gramian.objectives import Composite, Linear, Sum
 from gramian.objectives.matrices import Dense
+from gramian.outer.active_set import ENDED, ROUNDS, whole
 from gramian.problem import Problem
 from gramian.result import Result, Status
+from gramian.solvers.base import is_optimal
 
 Array = NDArray[np.floating]
 

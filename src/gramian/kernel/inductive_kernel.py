@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian._samples import ready, refuse_masked
 from gramian.certificate import certify
 from gramian.constraints import whole_number
-from gramian.feature_space import check_kernel, kernel_values, with_bandwidth
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
+from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.persistence import Kept

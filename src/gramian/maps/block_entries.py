@@ -13,7 +13,7 @@ from scipy import sparse
 from gramian.backends import cpu
 from gramian.backends.arrays import as_double, backend, beside, columns_at, contiguous, namespace
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
-from gramian.maps.triangle import triangle
+from gramian.maps.svec import triangle
 
 
 class BlockEntries(LinearMap):

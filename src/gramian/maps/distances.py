@@ -22,7 +22,7 @@ from gramian.maps.base import (
     refuse_rows,
     sizes_of_ends,
 )
-from gramian.maps.triangle import triangle
+from gramian.maps.svec import triangle
 
 
 class PairDistances(LinearMap):

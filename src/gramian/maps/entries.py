@@ -21,7 +21,7 @@ from gramian.maps.base import (
     row_norms,
     sizes_of_ends,
 )
-from gramian.maps.triangle import triangle
+from gramian.maps.svec import triangle
 
 
 class Entries(LinearMap):

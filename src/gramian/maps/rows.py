@@ -14,7 +14,7 @@ from gramian.maps.entries import Entries
 from gramian.maps.mix import Mix
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
-from gramian.maps.triangle import triangle
+from gramian.maps.svec import triangle
 
 LARGEST = 30_000_000
 """Numbers at most: 0.4 GB with their places."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._samples import near_origin
-from gramian.feature_space import check_kernel, kernel_values, with_bandwidth
+from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner
 from gramian.reductions.span import (

@@ -28,7 +28,11 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
+from gramian.objectives.matrices import Dense
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
+from gramian.reductions.base import Reduction
+from gramian.reductions.scatter_whitening import ScatterWhitening
+from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -176,19 +180,27 @@ class ShrunkLearner(MetricLearner):
             return factor
         return principal_columns(factor, gram @ factor)[:, : self.n_components]
 
-    def _begin(self, basis: Array | None, rough: Array | None, plain: Array | None) -> Array | None:
-        """A factor to start from: that of `init`, or the rough one in coordinates where Euclid's
-        metric has the factor `plain`."""
-        start = self._start(basis)
-        if start is not None or rough is None:
-            return start
-        return rough if plain is None else plain @ rough
+    def _begin(self, span: Span, rough: Array | None, within: Reduction) -> Array | None:
+        """A factor to start from: that of `init`, or the rough one in the span, in the coordinates
+        of a reduction within it."""
+        given = self._start(span.matrix)
+        start = rough if given is None else given
+        return None if start is None else within.coordinates(start)
+
+    def _shrunk(self, factor: Array, Z: Array, white: ScatterWhitening) -> tuple[Array, Dense]:
+        """The metric of whitened samples Z shrunk towards Euclid's, and the scatter of Z."""
+        gram = Dense(Z.T @ Z, lower=0.0)
+        return blended(factor, white.plain, gram, self.shrinkage_), gram
 
     def _remaining(self, started: float) -> float | None:
         """Seconds of the time limit that are left."""
         if self.time_limit is None:
             return None
         return max(1e-3, self.time_limit - (time.perf_counter() - started))
+
+    def _late(self, started: float) -> bool:
+        """Whether none of it is."""
+        return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
 
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:

@@ -29,12 +29,12 @@ from gramian.metric._local import (
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
+from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
 from gramian.metric._weak_input import marks
-from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
+from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -185,13 +185,13 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = self._dense_view(X)
-        samples, basis = span.X, span.matrix
+        samples = span.X
         k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
         space = neighbor_space(given, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(samples, similar, dissimilar, basis, rough, started)
+        return self._fit_to(span, similar, dissimilar, rough, started)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -206,10 +206,9 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         span = self._dense_view(samples)
-        dense, basis = span.X, span.matrix
-        rough = self._shrink_by_pairs(dense, similar, dissimilar, **self._amounts(dense))
+        rough = self._shrink_by_pairs(span.X, similar, dissimilar, **self._amounts(span.X))
         given = np.flatnonzero(~marks(same, len(pairs)))
-        self._fit_to(dense, similar, dissimilar, basis, rough, started, given)
+        self._fit_to(span, similar, dissimilar, rough, started, given)
         return self.calibrate(pairs, same, X=X)
 
     def _check(self, n_samples: int) -> None:
@@ -228,18 +227,17 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
 
     def _fit_to(
         self,
-        samples: Array,
+        span: Span,
         similar: Indices,
         dissimilar: Indices,
-        basis: Array | None,
         rough: Array | None,
         started: float,
         given: Indices | None = None,
     ) -> DMLEig:
         """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
-        self.ridge_ = ridge_for(self.ridge, samples)
-        white = principal_whitening(samples, whitening(samples, similar, ridge=self.ridge_))
-        X, basis, plain_factor = white.samples(samples), joined(basis, white.matrix), white.plain
+        self.ridge_ = ridge_for(self.ridge, span.X)
+        white = principal_whitening(span.X, whitening(span.X, similar, ridge=self.ridge_))
+        X = white.samples(span.X)
         self.floor_ = floor_for(self.floor, X)
         plain = distances(X, dissimilar) / X.shape[1]
         apart = _told_apart(dissimilar, plain, given)
@@ -247,13 +245,12 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         floor = Floor(self.floor_)
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
-        start = floor.coordinates(self._begin(basis, rough, plain_factor))
+        start = floor.coordinates(self._begin(span, rough, white))
         result = self._minimize(problem, init=start, time_limit=self._remaining(started))
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
-        gram = Dense(X.T @ X, lower=0.0)
-        factor = blended(floor.factor(result.factor), plain_factor, gram, self.shrinkage_)
-        self._finish(result, factor, gram, basis)
+        factor, gram = self._shrunk(floor.factor(result.factor), X, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
         return self
 
     def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:

@@ -11,12 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends.arrays import place
-from gramian.certificate import Certificate
-from gramian.constraints import (
-    as_pairs,
-    check_class_sizes,
-    same_class_neighbors,
-)
+from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import (
     check_neighbor_metric,
@@ -25,42 +20,14 @@ from gramian.metric._local import (
     ridge_for,
     targets_of,
 )
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
-from gramian.objectives.matrices import Dense
+from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
+from gramian.outer.active_set import ActiveSet
+from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
 from gramian.reductions.span import dense_span
 from gramian.result import Result, Status
-from gramian.solvers.base import is_optimal
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
-
-ROUNDS = 25
-"""Refreshes of the active triplets at most."""
-
-PART, FEW = 8, 3_000
-"""The first solve takes one in so many of the anchors, where they are at least so many."""
-
-CROWD = 200
-"""With more triplets to an anchor than this, a start is not worth a solve with all of them."""
-
-ROUNDED = 1e-13
-"""What the sum over all triplets can be off by, relatively."""
-
-ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
-"""What ends the rounds, too."""
-
-WARM = 0.03
-"""The gap that a start from another metric is taken to have."""
-
-ROUGH = 0.05
-"""The tolerance of a first metric from a few anchors."""
-
-WIDE = 1.5
-"""The margin that first triplets are taken by: those nearly violated soon are."""
-
-SLACK = 0.25
-"""Triplets that are met by more than this are dropped from the active ones."""
 
 
 class LMNN(ShrunkLearner):
@@ -180,21 +147,19 @@ class LMNN(ShrunkLearner):
         lam = self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = dense_span(X, "LMNN")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
         there, mapped = place(self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
-        Z, aligned, plain = white.samples(samples), white.coordinates(quick), white.plain
-        basis = joined(basis, white.matrix)
+        Z = white.samples(samples)
         with there.room():
-            task = LMNNTask.at(there, Z, classes, near, lam, aligned)
-            result = self._rounds(task, self._begin(basis, rough, plain), started)
-        gram = Dense(Z.T @ Z, lower=0.0)
-        factor = blended(result.factor, plain, gram, self.shrinkage_)
-        self._finish(result, factor, gram, basis)
+            task = LMNNTask.at(there, Z, classes, near, lam, white.coordinates(quick))
+            result = self._rounds(task, self._begin(span, rough, white), started)
+        factor, gram = self._shrunk(result.factor, Z, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
         return self
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
@@ -209,19 +174,18 @@ class LMNN(ShrunkLearner):
         X, indices = self._tripled(triplets, X)
         lam = self._check(X.shape[0])
         span = dense_span(X, "LMNN")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
         white = whitening(samples, similar, ridge=self.ridge_)
-        Z, basis, plain = white.samples(samples), joined(basis, white.matrix), white.plain
+        Z = white.samples(samples)
         problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
-        start, left = self._begin(basis, rough, plain), self._remaining(started)
+        start, left = self._begin(span, rough, white), self._remaining(started)
         result = self._minimize(problem, init=start, time_limit=left)
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
-        gram = Dense(Z.T @ Z, lower=0.0)
-        factor = blended(result.factor, plain, gram, self.shrinkage_)
-        self._finish(result, factor, gram, basis)
+        factor, gram = self._shrunk(result.factor, Z, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
         return self
 
     def _check(self, n_samples: int) -> float:
@@ -235,46 +199,18 @@ class LMNN(ShrunkLearner):
 
     def _rounds(self, task: LMNNTask, start: Array | None, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
-        factor, gap = self._first(task, start, started)
-        found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
-        if gap == 1.0 and found.keys.shape[0] > CROWD * task.n:
-            factor, gap = self._coarse(task, max(1, task.n // PART), started), WARM
-            found = task.violated(factor, task.anchors)
-        active = task.none
-        # A start of higher rank than is asked for does not count.
-        seen = [(found, factor)] if self.rank is None else []
-        lower, finest = -np.inf, 0.3 * self.tol
-        certificate: Certificate | None = None
-        try:
-            for _ in range(ROUNDS):
-                active = task.some(task.joined(active, found.keys), factor)
-                problem = task.problem(active)
-                tol, left = max(finest, min(1e-2, 0.03 * gap)), self._remaining(started)
-                result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
-                factor = result.factor
-                lower = max(lower, result.certificate.lower_bound)
-                active = active[task.unmet(problem, factor, SLACK)]
-                found, before = task.violated(factor, task.anchors), found
-                best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = [best], whole(result, best[0].value, lower, task.most)
-                gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
-                done = is_optimal(certificate, self.tol)
-                # A limited rank keeps a gap: there the rounds end when they change no more.
-                moved = abs(before.value - found.value) > self.tol * found.value
-                settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-                if done or settled or result.status in ENDED or self._late(started):
-                    break
-        except KeyboardInterrupt:  # while triplets were counted; the solver keeps its own
-            if certificate is None:
-                raise
-            result, done = replace(result, status=Status.INTERRUPTED), False
-        assert certificate is not None
-        self.n_active_ = best[0].count
+
+        def solve(problem: Problem, init: Array, **options: Any) -> Result:
+            return self._minimize(
+                problem, init=init, time_limit=self._remaining(started), **options
+            )
+
+        active = ActiveSet(
+            task, solve, self.tol, self.rank is not None, lambda: self._late(started)
+        )
+        result, self.n_active_, done = active.run(start)
         return replace(
             result,
-            factor=best[1],
-            value=certificate.value,
-            certificate=certificate,
             status=self._status(result.status, done, started),
             seconds=time.perf_counter() - started,
         )
@@ -285,42 +221,3 @@ class LMNN(ShrunkLearner):
         if inner is not Status.CONVERGED:
             return inner
         return Status.TIME_LIMIT if self._late(started) else Status.MAX_ITER
-
-    def _first(self, task: LMNNTask, start: Array | None, started: float) -> tuple[Array, float]:
-        """A factor to start from and the relative gap it may have."""
-        if start is not None:
-            return start, WARM
-        if task.n >= PART * FEW:
-            return self._coarse(task, task.n // PART, started), WARM
-        if self.rank is not None:
-            return self._coarse(task, task.n, started), WARM
-        return task.start(), 1.0
-
-    def _coarse(self, task: LMNNTask, count: int, started: float) -> Array:
-        """A first metric from so many of the anchors, of any rank."""
-        few = np.linspace(0, task.n - 1, count).astype(np.intp)
-        factor, active = task.start(), task.none
-        for margin in (WIDE, 1.0):
-            found = task.violated(factor, few, margin=margin)
-            active = task.some(task.joined(active, found.keys), factor)
-            problem = task.problem(active, share=count / task.n)
-            left = self._remaining(started)
-            factor = self._minimize(
-                problem, init=factor, tol=ROUGH, time_limit=left, rank=None
-            ).factor
-            active = active[task.unmet(problem, factor, SLACK)]
-        return factor
-
-    def _late(self, started: float) -> bool:
-        return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
-
-
-def whole(result: Result, value: float, lower: float, most: float) -> Certificate:
-    """The value of all triplets against the bound of the active ones, which is below theirs."""
-    rounding = ROUNDED * abs(value)
-    method = f"{result.certificate.method} of the active triplets"
-    inner = replace(result.certificate, method=method, scale=most)
-    if not np.isfinite(lower):
-        return replace(inner, value=value, gap=None, relative_gap=None)
-    inner = replace(inner, value=lower, gap=0.0)
-    return inner.at(value, inner.trace, rounding)

@@ -25,18 +25,17 @@ from gramian.metric._local import (
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
+from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
 from gramian.metric.dml_eig import (
     check_floor,
     check_smoothing,
     distances,
     floor_for,
 )
-from gramian.objectives.matrices import Dense
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
-from gramian.reductions.span import dense_span
+from gramian.reductions.span import Span, dense_span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -161,13 +160,13 @@ class LMNNEig(ShrunkLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = dense_span(X, "LMNNEig")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         k, device = self.n_neighbors, self.device
         space = neighbor_space(X, samples, classes, self.neighbor_metric, device=device)
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(samples, triplets, basis, rough, started)
+        return self._fit_to(span, triplets, rough, started)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
         """Learn the metric from triplets (anchor, same, other).
@@ -181,9 +180,9 @@ class LMNNEig(ShrunkLearner):
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
         span = dense_span(X, "LMNNEig")
-        samples, basis = span.X, span.matrix
+        samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
-        return self._fit_to(samples, indices, basis, rough, started)
+        return self._fit_to(span, indices, rough, started)
 
     def _check(self, n_samples: int) -> None:
         self._check_sizes(n_samples)
@@ -203,15 +202,14 @@ class LMNNEig(ShrunkLearner):
 
     def _fit_to(
         self,
-        samples: Array,
+        span: Span,
         triplets: Indices,
-        basis: Array | None,
         rough: Array | None,
         started: float,
     ) -> LMNNEig:
-        self.ridge_ = ridge_for(self.ridge, samples)
-        white = whitening(samples, targets_of(triplets), ridge=self.ridge_)
-        X, basis, plain_factor = white.samples(samples), joined(basis, white.matrix), white.plain
+        self.ridge_ = ridge_for(self.ridge, span.X)
+        white = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
+        X = white.samples(span.X)
         self.floor_ = floor_for(self.floor, X)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
@@ -219,15 +217,13 @@ class LMNNEig(ShrunkLearner):
         problem = lmnn_eig_whitened(
             floor.samples(X), triplets, self.gamma, self.mu_, plain=floor.rho * plain
         )
-        start = floor.coordinates(self._begin(basis, rough, plain_factor))
+        start = floor.coordinates(self._begin(span, rough, white))
         if start is not None:
             start = min(row.starts(start), key=problem.value)
         result = self._minimize(problem, init=start, time_limit=self._remaining(started))
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
-        gram = Dense(X.T @ X, lower=0.0)
-        factor = floor.factor(row.factor(result.factor))
-        factor = blended(factor, plain_factor, gram, self.shrinkage_)
-        self._finish(result, factor, gram, basis)
+        factor, gram = self._shrunk(floor.factor(row.factor(result.factor)), X, white)
+        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
         return self
 
     def _smoothing(self, margins: Array) -> float:

@@ -16,6 +16,7 @@ from gramian.metric.kta import check_weight
 from gramian.problems.local_metric import positive
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
+from gramian.reductions.base import Substitution
 from gramian.reductions.span import Span, span_of
 
 Indices = NDArray[np.integer]
@@ -183,7 +184,7 @@ class TripletMetric(ShrunkLearner):
         problem = triplet_problem(X, triplets, self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
-        start, left = self._begin(view.matrix, rough, None), self._remaining(started)
+        start, left = self._begin(view, rough, Substitution(None)), self._remaining(started)
         result = self._minimize(problem, init=start, rank=limit, time_limit=left)
         factor = result.factor
         if view.exact:

@@ -36,7 +36,7 @@ from gramian.maps import (
     Stack,
     WhitenedDistances,
 )
-from gramian.maps.triangle import svec, triangle_size
+from gramian.maps.svec import svec, triangle_size
 from gramian.maps.whitened import DenseRoot
 from gramian.objectives.base import (
     Beside,

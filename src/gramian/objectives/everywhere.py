@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import inner, side_by_side
 from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
-from gramian.maps.triangle import triangle, triangle_size
+from gramian.maps.svec import triangle, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves

@@ -25,7 +25,7 @@ from gramian.backends.arrays import (
     row_squares,
     side_by_side,
 )
-from gramian.maps.triangle import svec, symmetric_kron, triangle_size
+from gramian.maps.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
     DENSE_ORDER,

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances
-from gramian.maps.triangle import smat as smat
-from gramian.maps.triangle import svec, triangle, triangle_size
+from gramian.maps.svec import smat as smat
+from gramian.maps.svec import svec, triangle, triangle_size
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic

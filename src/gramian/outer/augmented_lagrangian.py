@@ -31,7 +31,7 @@ from gramian.objectives import Composite
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.reductions.graph_whitening import centred_whitening
-from gramian.solvers.base import Settings
+from gramian.solvers.base import Settings, columns_by_size
 from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
 
 Array = NDArray[np.floating]
@@ -165,16 +165,16 @@ def _rays(
 
 def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     """L without columns that carry nothing, and with the direction that the slack asks for."""
-    values, axes = np.linalg.eigh(L.T @ L)
-    live = int(np.sum(values > DEAD * max(values[-1], 0.0)))
+    values, axes = columns_by_size(L)
+    live = int(np.sum(values > DEAD * max(values[0], 0.0)))
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
-        L = np.ascontiguousarray(L @ axes[:, ::-1][:, :kept])
+        L = np.ascontiguousarray(L @ axes[:, :kept])
     vector, guide.vector = guide.vector, None
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
     if vector is not None and guide.least < 0 and full:
-        size = np.sqrt(max(values[0], DEAD * values[-1]))
+        size = np.sqrt(max(values[-1], DEAD * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)
         L = np.hstack([L, size * vector[:, None]])

@@ -37,8 +37,8 @@ def carried(
 ) -> Certificate:
     """The certificate of a point whose F is `scale`·F̃ + `constant`, at the same optimum.
 
-    Eigenvalues and slopes are those of other coordinates, and so are not told. With a constant
-    F̃(0) is at least 0.
+    Where M is linear in S, ⟨∇F, M⟩ is `scale`·⟨∇F̃, S⟩; eigenvalues are those of other coordinates,
+    and so are not told. With a constant F̃(0) is at least 0.
     """
     value = scale * found.value + constant
     size = abs(scale * found.scale + constant)
@@ -46,7 +46,7 @@ def carried(
         found,
         value=value,
         lambda_min=np.nan,
-        complementarity=np.nan,
+        complementarity=scale * found.complementarity,
         trace=inner(L, L),
         scale=size,
     )
@@ -81,6 +81,5 @@ class Substitution:
         return nearest
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """⟨∇F, M⟩ = ⟨∇F̃, S⟩ stays as it is."""
-        kept = carried(found, L) if self.whole else among_these(found, L)
-        return replace(kept, complementarity=found.complementarity)
+        """The same bound, or none where others than these may be better."""
+        return carried(found, L) if self.whole else among_these(found, L)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,7 @@ class ConicScaling:
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """The gap of F̂ in units of F."""
-        told = carried(found, L, scale=self.beta, constant=self.constant)
-        return replace(told, complementarity=self.beta * found.complementarity)
+        return carried(found, L, scale=self.beta, constant=self.constant)
 
     def without_falling(self, s: Array, trace: float | None) -> Array:
         """A factor of M̂ = smat(s) without the directions in which F̂ falls as M̂ leaves them.

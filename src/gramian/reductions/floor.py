@@ -7,7 +7,7 @@ same problem with shorter samples, and a number added to each distance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,7 @@ class Floor:
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """The same bound, among the S above the floor."""
-        return carried(found, L)
+        return replace(carried(found, L), complementarity=np.nan)
 
 
 def with_floor(factor: Array, floor: float) -> Array:

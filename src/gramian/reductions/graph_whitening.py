@@ -7,7 +7,7 @@ by the objective (`Objective.whitened`), whose own bound stands on the same coor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +42,8 @@ class GraphWhitening:
         return self.white.coordinates(L)
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """The same bound; ⟨∇F, M⟩ = ⟨∇F̃, S⟩."""
-        return replace(carried(found, L), complementarity=found.complementarity)
+        """The same bound."""
+        return carried(found, L)
 
 
 def graph_whitening(problem: Problem) -> GraphWhitening | None:

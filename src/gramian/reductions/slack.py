@@ -6,7 +6,7 @@ is of order d + 1, S its leading block and γ M_dd = (1 − γ) 1ᵀξ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -67,4 +67,4 @@ class SlackRow:
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
         """The same bound, over S and its slack."""
-        return carried(found, L)
+        return replace(carried(found, L), complementarity=np.nan)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.maps.triangle import smat, svec, symmetric_kron, triangle
+from gramian.maps.svec import smat, svec, symmetric_kron, triangle
 
 Array = NDArray[np.floating]
 

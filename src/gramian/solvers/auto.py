@@ -19,9 +19,9 @@ from gramian.solvers.alternating import alternating
 from gramian.solvers.base import Run, Settings, Step, compress
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.ground import EXACT_ORDER
 from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
+from gramian.solvers.lowest_eigenpairs import EXACT_ORDER
 from gramian.solvers.projected_gradient import projected_gradient
 from gramian.solvers.staircase import staircase
 from gramian.solvers.sweeping import sweeping

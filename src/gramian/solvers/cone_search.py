@@ -22,7 +22,7 @@ from gramian.domains import Domain
 from gramian.objectives import Objective
 from gramian.objectives.quadratic_form import smat, svec, triangle
 from gramian.search import Slice, cone_quadratic
-from gramian.solvers.ground import Ground
+from gramian.solvers.lowest_eigenpairs import Ground
 from gramian.solvers.newton import Direction
 
 Array = NDArray[np.floating]

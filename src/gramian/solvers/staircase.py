@@ -22,7 +22,7 @@ from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
-from gramian.solvers.ground import Ground
+from gramian.solvers.lowest_eigenpairs import Ground
 from gramian.solvers.lro import UnboundedError
 from gramian.solvers.staircase_bounds import Array, Below
 from gramian.solvers.staircase_steps import LocalSteps

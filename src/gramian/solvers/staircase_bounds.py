@@ -16,7 +16,7 @@ from gramian.problem import Problem
 from gramian.proofs import Bottom, LowRank
 from gramian.solvers.base import Settings, columns_by_size, is_optimal
 from gramian.solvers.cone_search import FIRST, MORE, ConeSearch
-from gramian.solvers.ground import (
+from gramian.solvers.lowest_eigenpairs import (
     EXACT_ORDER,
     LIVE,
     Ground,

@@ -14,7 +14,7 @@ from gramian.backends.arrays import norm, side_by_side
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings, starting_factor
-from gramian.solvers.ground import DENSE_ORDER, Ground
+from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, Ground
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
 

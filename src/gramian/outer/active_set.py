@@ -1,0 +1,192 @@
+"""An active set: a sum of far more terms than matter, minimised over those that do.
+
+The terms of F are at least 0 and 0 where they are met, as LMNN's triplets of a sample, a target and
+an impostor are. Each round solves for those that were violated lately and looks for those that are
+now. A bound for some of the terms is one for all of them, and the value counts them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.problem import Problem
+from gramian.result import Result, Status
+from gramian.solvers.base import is_optimal
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+ROUNDS = 25
+"""Refreshes of the active terms at most."""
+
+PART, FEW = 8, 3_000
+"""The first solve takes one in so many of the anchors, where they are at least so many."""
+
+CROWD = 200
+"""With more terms to an anchor than this, a start is not worth a solve with all of them."""
+
+ROUNDED = 1e-13
+"""What the sum over all terms can be off by, relatively."""
+
+ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
+"""What ends the rounds, too."""
+
+WARM = 0.03
+"""The gap that a start from another metric is taken to have."""
+
+ROUGH = 0.05
+"""The tolerance of a first metric from a few anchors."""
+
+WIDE = 1.5
+"""The margin that first terms are taken by: those nearly violated soon are."""
+
+SLACK = 0.25
+"""Terms that are met by more than this are dropped from the active ones."""
+
+
+class Violated(Protocol):
+    """The terms that a factor violates."""
+
+    @property
+    def keys(self) -> Any:
+        """What they are known by."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def value(self) -> float:
+        """F with all its terms."""
+
+
+class Task(Protocol):
+    """A sum of very many terms, each belonging to one of n anchors."""
+
+    @property
+    def n(self) -> int: ...
+
+    @property
+    def most(self) -> float:
+        """F(0)."""
+
+    @property
+    def anchors(self) -> Indices: ...
+
+    @property
+    def none(self) -> Any:
+        """No keys."""
+
+    def start(self) -> Array:
+        """A factor to start from."""
+
+    def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
+        """The terms of the anchors that are violated, or nearly so where the margin is wider."""
+
+    def joined(self, keys: Any, others: Any) -> Any:
+        """The keys of both, each once."""
+
+    def some(self, keys: Any, factor: Array) -> Any:
+        """The keys, with others where they are few."""
+
+    def problem(self, keys: Any, *, share: float = 1.0) -> Problem:
+        """The sum of the terms of these keys alone, for a share of the anchors."""
+
+    def unmet(self, problem: Problem, factor: Array, slack: float) -> Any:
+        """Which terms of a problem are not met by more than the slack."""
+
+
+@dataclass(frozen=True)
+class ActiveSet:
+    """The rounds of one fit."""
+
+    task: Task
+    solve: Callable[..., Result]
+    """A problem, a start and a tolerance ↦ its solution in the time that is left."""
+    tol: float
+    limited: bool
+    """Whether the rank is."""
+    late: Callable[[], bool]
+    """Whether the time is up."""
+
+    def run(self, start: Array | None) -> tuple[Result, int, bool]:
+        """The best point with the certificate of all terms, how many it violates, and whether it
+        is optimal to the tolerance.
+        """
+        task = self.task
+        factor, gap = self._first(start)
+        found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
+        if gap == 1.0 and found.keys.shape[0] > CROWD * task.n:
+            factor, gap = self._coarse(max(1, task.n // PART)), WARM
+            found = task.violated(factor, task.anchors)
+        active = task.none
+        # A start of higher rank than is asked for does not count.
+        seen = [] if self.limited else [(found, factor)]
+        lower, finest = -np.inf, 0.3 * self.tol
+        certificate: Certificate | None = None
+        try:
+            for _ in range(ROUNDS):
+                active = task.some(task.joined(active, found.keys), factor)
+                problem = task.problem(active)
+                tol = max(finest, min(1e-2, 0.03 * gap))
+                result = self.solve(problem, factor, tol=tol)
+                factor = result.factor
+                lower = max(lower, result.certificate.lower_bound)
+                active = active[task.unmet(problem, factor, SLACK)]
+                found, before = task.violated(factor, task.anchors), found
+                best = min([*seen, (found, factor)], key=lambda known: known[0].value)
+                seen, certificate = [best], whole(result, best[0].value, lower, task.most)
+                gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
+                done = is_optimal(certificate, self.tol)
+                # A limited rank keeps a gap: there the rounds end when they change no more.
+                moved = abs(before.value - found.value) > self.tol * found.value
+                settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
+                if done or settled or result.status in ENDED or self.late():
+                    break
+        except KeyboardInterrupt:  # while terms were counted; the solver keeps its own
+            if certificate is None:
+                raise
+            result, done = replace(result, status=Status.INTERRUPTED), False
+        assert certificate is not None
+        told = replace(result, factor=best[1], value=certificate.value, certificate=certificate)
+        return told, best[0].count, done
+
+    def _first(self, start: Array | None) -> tuple[Array, float]:
+        """A factor to start from and the relative gap it may have."""
+        n = self.task.n
+        if start is not None:
+            return start, WARM
+        if n >= PART * FEW:
+            return self._coarse(n // PART), WARM
+        if self.limited:
+            return self._coarse(n), WARM
+        return self.task.start(), 1.0
+
+    def _coarse(self, count: int) -> Array:
+        """A first metric from so many of the anchors, of any rank."""
+        task = self.task
+        few = np.linspace(0, task.n - 1, count).astype(np.intp)
+        factor, active = task.start(), task.none
+        for margin in (WIDE, 1.0):
+            found = task.violated(factor, few, margin=margin)
+            active = task.some(task.joined(active, found.keys), factor)
+            problem = task.problem(active, share=count / task.n)
+            factor = self.solve(problem, factor, tol=ROUGH, rank=None).factor
+            active = active[task.unmet(problem, factor, SLACK)]
+        return factor
+
+
+def whole(result: Result, value: float, lower: float, most: float) -> Certificate:
+    """The value of all terms against the bound of the active ones, which is below theirs."""
+    rounding = ROUNDED * abs(value)
+    method = f"{result.certificate.method} of the active triplets"
+    inner = replace(result.certificate, method=method, scale=most)
+    if not np.isfinite(lower):
+        return replace(inner, value=value, gap=None, relative_gap=None)
+    inner = replace(inner, value=lower, gap=0.0)
+    return inner.at(value, inner.trace, rounding)
