@@ -155,6 +155,24 @@ def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
             assert "Traceback" not in err, err
 
 
+def test_ctrl_c_waits_for_what_is_being_imported(run, folder, monkeypatch):
+    (folder / "slowly.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.2)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+
+    def nearest(*given, **more):
+        import slowly
+
+        while slowly.whole:
+            time.sleep(0.01)
+
+    monkeypatch.setattr("gramian.graph.nearest", nearest)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and "nothing was written" in err and sys.modules.pop("slowly").whole
+
+
 def test_files_are_written_whole_before_ctrl_c_is_heard():
     done = []
     with pytest.raises(KeyboardInterrupt), unbroken():
@@ -224,6 +242,12 @@ def test_links_go_by_id(run, folder):
     pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
     (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
     assert "links 'p999', which no row is called" in refused(run, *line, *by_id)
+
+
+def test_links_beyond_the_last_row_are_told_by_their_file(run, folder):
+    (folder / "far.csv").write_text("0,1\n0,900\n")
+    said = refused(run, "cluster", "moons.csv", "--clusters", 2, "--cannot-link", "far.csv")
+    assert "far.csv links row 900, and the last of 200 rows is row 199" in said
 
 
 def test_implicit_ratings_are_noted(run, folder):

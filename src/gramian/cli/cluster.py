@@ -85,7 +85,10 @@ def cluster(
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=True)
     y = given.y if label is not None else None
     known = next(iter(given.ids.values()), None)
-    links = {"must_link": _pairs(must_link, known), "cannot_link": _pairs(cannot_link, known)}
+    links = {
+        "must_link": _pairs(must_link, known, given.X.shape[0]),
+        "cannot_link": _pairs(cannot_link, known, given.X.shape[0]),
+    }
     if y is None and not opened and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
@@ -209,7 +212,7 @@ def _refuse_one_cluster(fitted: Any) -> None:
         )
 
 
-def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | None:
+def _pairs(file: Path | None, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64] | None:
     if file is None:
         return None
     if ids is not None:
@@ -221,6 +224,12 @@ def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | N
         raise click.ClickException(f"{file} has three columns, where two row numbers belong")
     if not len(pairs):
         raise click.ClickException(f"{file} has no pairs")
+    outside = pairs[pairs >= rows]
+    if outside.size:
+        raise click.ClickException(
+            f"{file} links row {outside[0]}, and the last of {rows:,} rows is row {rows - 1}: they "
+            "are counted from 0 without the header"
+        )
     return pairs
 
 

@@ -338,7 +338,8 @@ def for_model(
     X = X[list(names)]
     if X.isna().to_numpy().any() and not fills_gaps(model):
         raise click.ClickException(
-            f"{file} has missing cells, and the model was learned without: fit it with --missing"
+            f"{file} has missing cells, and the model has nothing to fill them with: fit it with "
+            "--missing median, or leave their rows out of the file"
         )
     return X
 

@@ -24,7 +24,7 @@ DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 UNQUOTED = (" ", "::")
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
 TITLE = 8
