@@ -17,14 +17,15 @@ from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.manifold import trustworthiness
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
 from gramian import clock
 from gramian._random import generator
+from gramian._samples import checked_samples
 from gramian.completion import MMMF, ImplicitCompletion
 from gramian.graph import neighbor_graph, smoothest
+from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
@@ -34,6 +35,9 @@ CHANCE = 0.05
 FOLDS, QUICK = 5, 2.0
 """Parts of the samples, each held out once where a fit takes no more than so many seconds; one of
 them otherwise."""
+
+MOST_ASKED = 5000
+"""Rows that k-NN is asked about at most, chosen by chance where there are more."""
 
 FEWEST_LINKS, LINKS_OUT = 15, 5
 """Links from which on some are held out, and one in how many."""
@@ -91,6 +95,8 @@ def untested(why: str) -> Verdict:
 def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
     """k-NN errors on folds that neither the metric nor its neighbours have seen.
 
+    Where there are very many rows, on `MOST_ASKED` of them.
+
     Parameters
     ----------
     model : a metric learner, or a pipeline that ends with one
@@ -106,7 +112,9 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
         return untested("a class has one sample only")
     wrong: list[Array] = []
     cuts = StratifiedKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    for train, test in list(cuts)[: folds if seconds <= QUICK else 1]:
+    chosen = list(cuts)[: folds if seconds <= QUICK else 1]
+    for train, held_out in chosen:
+        test = some(held_out, MOST_ASKED // len(chosen))
         clock.phase("the verdict on rows held out")
         try:
             fitted = clone(model).fit(_rows(X, train), y[train])
@@ -121,9 +129,39 @@ def wrong_rows(model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int) -> 
     columns = []
     for view in (before(model), model):
         mapped, test = (X, X_test) if view is None else (view.transform(X), view.transform(X_test))
-        classifier = KNeighborsClassifier(min(k, len(y))).fit(mapped, y)
-        columns.append(np.asarray(classifier.predict(test)) != y_test)
+        mapped, test = checked_samples(mapped), checked_samples(test)
+        near = nearest(mapped, min(k, len(y)), queries=test).indices
+        columns.append(commonest(near, y) != y_test)
     return np.column_stack(columns).astype(float)
+
+
+def voted(X: Any, y: Any, k: int) -> tuple[NDArray[np.integer], NDArray[Any]]:
+    """The samples asked about, and the commonest class among the k nearest others of each.
+
+    All of them, or where there are very many `MOST_ASKED` of them.
+    """
+    X, size = checked_samples(X), len(y)
+    asked, k = some(np.arange(size), MOST_ASKED), min(k, size - 1)
+    if asked.size == size:
+        near = nearest(X, k)
+    else:
+        near = nearest(X, k, queries=X[asked], apart=(np.arange(size), asked))
+    return asked, commonest(near.indices, y)
+
+
+def commonest(near: NDArray[np.integer], y: Any) -> NDArray[Any]:
+    """The commonest class among the neighbours of each row, the first of equally common ones."""
+    classes, codes = np.unique(y, return_inverse=True)
+    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
+    called: NDArray[Any] = classes[votes.argmax(axis=1)]
+    return called
+
+
+def some(rows: NDArray[np.integer], most: int) -> NDArray[np.integer]:
+    """The rows, or so many of them by chance, in their order."""
+    if rows.size <= most:
+        return rows
+    return np.sort(generator(0).choice(rows, most, replace=False))
 
 
 def before(model: Any) -> Any:

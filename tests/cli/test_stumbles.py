@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from sklearn.datasets import make_moons
 import gramian as gm
 from gramian import clock
 from gramian.cli.progress import Display, shown, unbroken
+from gramian.neighbours import nearest
+from gramian.verdict import verdict_of_metric, voted
 from tests.cli.data import FLOWERS, ratings
 
 
@@ -69,6 +72,42 @@ def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
     assert time.perf_counter() - started < BUSY
     assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
     assert not (folder / "o.csv").exists()
+
+
+def test_a_limit_holds_for_what_is_told_of_a_fit(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.verdict.nearest")
+    started = time.perf_counter()
+    line = ("metric", "flowers.csv", "--label", "species", "--time-limit", 2, "--model", "m")
+    facts = told(run, *line)
+    assert time.perf_counter() - started < BUSY and (folder / "m").exists()
+    assert "the time was up" in facts["verdict"] and "leave_one_out_error_after" not in facts
+
+
+def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeypatch):
+    from gramian.kernel import NPKL
+
+    fit = NPKL.fit
+
+    def ended(self, *given, **more):
+        fit(self, *given, **more)
+        nothing = np.zeros((len(self.labels_), 0))
+        self.result_ = replace(self.result_, factor=nothing, status=gm.Status.TIME_LIMIT)
+        return self
+
+    monkeypatch.setattr(NPKL, "fit", ended)
+    line = ("cluster", "moons.csv", "--clusters", 2, "--cannot-link", "apart.csv", "--out", "o.csv")
+    assert "ended before anything was learned" in refused(run, *line, "--time-limit", 5)
+    assert not (folder / "o.csv").exists()
+
+
+def test_very_many_rows_are_asked_about_in_part(monkeypatch):
+    monkeypatch.setattr("gramian.verdict.MOST_ASKED", 50)
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
+    asked, called = voted(X, y, 3)
+    near = nearest(X, 3).indices[asked]
+    np.testing.assert_array_equal(called, y[near].sum(axis=1) >= 2)
+    assert asked.size == 50
 
 
 def test_all_solves_of_a_fit_share_one_limit():
@@ -242,6 +281,14 @@ def test_links_go_by_id(run, folder):
     pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
     (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
     assert "links 'p999', which no row is called" in refused(run, *line, *by_id)
+
+
+def test_labels_that_are_numbers_stay_whole_beside_empty_cells(run, folder):
+    frame = pd.read_csv("moons.csv").assign(known=["1", "2", *[""] * 198])
+    frame.loc[100:104, "known"] = "2"
+    frame.to_csv("some.csv", index=False)
+    line = ("cluster", "some.csv", "--label", "known", "--no-verdict", "--out", "o.csv")
+    assert set(told(run, *line)["labels_of_the_clusters"]) <= {"1", "2", "–"}
 
 
 def test_links_beyond_the_last_row_are_told_by_their_file(run, folder):

@@ -29,6 +29,7 @@ from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepa
 from gramian.explorer import Session
 from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.result import Status
 from gramian.verdict import verdict_of_kernel
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
@@ -111,6 +112,7 @@ def cluster(
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
+        _refuse_nothing(fitted, run.time_limit)
         _refuse_one_cluster(fitted)
         verdict = run.judged(
             fitted.result_.status, lambda: verdict_of_kernel(fitted, fitted.X_fit_, codes)
@@ -196,10 +198,22 @@ def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         unknown = (y == -1) | np.isnan(y)
     else:
         unknown = np.array([str(label).strip() in ("", "-1") for label in y])
-    names, place = np.unique(y[~unknown], return_inverse=True)
+    known = y[~unknown]
+    if known.dtype.kind == "f" and (known % 1 == 0).all():  # empty cells made numbers of the rest
+        known = known.astype(np.int64)
+    names, place = np.unique(known, return_inverse=True)
     codes = np.full(y.shape, -1, dtype=np.int64)
     codes[~unknown] = place
     return names, codes
+
+
+def _refuse_nothing(fitted: Any, limit: float | None) -> None:
+    """A kernel of zeros has one cluster of all samples, and nobody wants to read that."""
+    if fitted.result_.status is Status.TIME_LIMIT and fitted.result_.rank == 0:
+        raise click.ClickException(
+            f"the time limit of {limit:g} s ended before anything was learned, so nothing was "
+            "written: raise --time-limit"
+        )
 
 
 def _refuse_one_cluster(fitted: Any) -> None:
