@@ -6,6 +6,7 @@ A certificate says that the problem was solved; this says whether the problem wa
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -307,18 +308,13 @@ def verdict_of_completion(
 ) -> Verdict:
     """The error on ratings held out, beside that of the means of users and items."""
     values = np.asarray(values, dtype=float)
+    if isinstance(model, ImplicitCompletion):
+        return _on_lists(model, np.asarray(rows), np.asarray(cols), values, seed)
     if np.ptp(values) == 0:
         return untested(
             f"every rating is {values[0]:g}, so any constant predicts them: for clicks and the "
             "like there is ImplicitCompletion (--method implicit)"
         )
-    if isinstance(model, ImplicitCompletion):
-        found = getattr(model, "path_", None)
-        if found is None:
-            return untested("λ was given")
-        ndcg = 1.0 - float(found.rmse.min())
-        told = f"nDCG {ndcg:.3f} on what was held out to choose λ."
-        return Verdict(told, "nDCG", None, ndcg)
     out = generator(seed).random(values.size) < 1 / RATINGS_OUT
     if out.sum() < 2 or (~out).sum() < 2:
         return untested("there are too few ratings")
@@ -338,6 +334,38 @@ def verdict_of_completion(
         errors = (np.column_stack([plain, said]) - truth[:, None]) ** 2
         of_means, learned = (float(np.sqrt(e)) for e in errors.mean(axis=0))
     return _of_ratings(errors, measure, of_means, learned)
+
+
+def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Verdict:
+    """How much of what was held out lists of ten find, beside that of the commonest columns."""
+    codes = [np.unique(side, return_inverse=True)[1] for side in (rows, cols)]
+    pairs = np.unique(codes[0] * (codes[1].max() + 1) + codes[1], return_inverse=True)[1]
+    out = (generator(seed).random(pairs.max() + 1) < 1 / RATINGS_OUT)[pairs]
+    if out.sum() < 2 or (~out).sum() < 2:
+        return untested("there are too few entries")
+    clock.phase("the verdict on entries held out")
+    again = clone(model).set_params(lam=model.lam_)
+    again.fit((rows[~out], cols[~out], values[~out]))
+    plain = copy(again)
+    plain.row_factors_, plain.col_factors_ = (
+        np.zeros((len(factors), 1)) for factors in (again.row_factors_, again.col_factors_)
+    )
+    plain.col_biases_ = np.bincount(again._known.indices, minlength=len(again.col_ids_)) * 1.0
+    once = np.flatnonzero(out)[np.unique(pairs[out], return_index=True)[1]]
+    gains = np.column_stack([one._list_gains(rows[once], cols[once]) for one in (plain, again)])
+    if not len(gains):
+        return untested("no user has entries both held out and left")
+    common, learned = (float(mean) for mean in gains.mean(axis=0))
+    told = (
+        f"nDCG {learned:.3f} on {once.size:,} held-out entries of {len(gains):,} users, where "
+        f"lists of what is most common have {common:.3f}"
+    )
+    gain = gains[:, 1] - gains[:, 0]
+    if abs(float(gain.mean())) <= 2.0 * float(gain.std()) / math.sqrt(len(gain)):
+        told = f"{told}: a difference that chance alone may make."
+    else:
+        told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
+    return Verdict(told, "nDCG", common, learned, once.size)
 
 
 def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Verdict:

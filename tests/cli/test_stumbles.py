@@ -502,6 +502,20 @@ def test_ratings_of_the_fit_are_no_test(run, folder):
     assert "did you mean 'alice'?" in refused(run, "recommend", "ce", "--model", "m")
 
 
+def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
+    rng = np.random.default_rng(0)
+    taste = rng.integers(0, 4, 60)
+    user = rng.integers(0, 60, 700)
+    item = 8 * taste[user] + rng.integers(0, 8, 700)
+    bought = pd.DataFrame({"order": np.arange(700), "user": user, "item": item, "qty": 1})
+    bought.to_csv("orders.csv", index=False)
+    line = ("complete", "orders.csv", "--method", "implicit", "--columns", "user,item,qty")
+    assert "--duplicates mean, sum (of counts) or last" in refused(run, *line)
+    facts = told(run, *line, "--duplicates", "sum")
+    assert facts["verdict"].startswith("It helped: nDCG")
+    assert facts["held_out"]["before"] < facts["held_out"]["after"]
+
+
 def test_clicks_are_pairs_alone(run, folder):
     clicks = ratings()[["item", "user"]]
     twice = pd.concat([clicks, clicks.head(9)])
@@ -538,3 +552,28 @@ def test_texts_are_poor_categories(run, machines):
     assert f"column 'Comment' has {len(set(words))} different texts in 60 rows" in " ".join(
         err.split()
     )
+
+
+def test_rows_without_a_label_are_left_out_as_asked(run, machines):
+    frame = pd.read_csv("flowers.csv").assign(number=np.arange(150) % 3)
+    frame = frame.drop(columns="species").astype({"number": object})
+    frame.loc[[4, 9], "number"] = None
+    frame.to_csv("some.csv", index=False)
+    line = ("metric", "some.csv", "--label", "number", "--no-verdict")
+    assert "2 missing cells, the first in line 6" in (said := refused(run, *line))
+    assert said.endswith("--missing drop")
+    facts = told(run, *line, "--missing", "drop", "--out", "o.csv")
+    assert facts["samples"] == 148 and set(pd.read_csv("o.csv")["number"]) == {0, 1, 2}
+
+
+def test_a_gap_in_other_words_is_told_beside_decimal_commas(run, folder):
+    lines = [f"{k},5;{k % 7},25;{'ab'[k % 2]}" for k in range(40)]
+    (folder / "comma.csv").write_text("\n".join(["x;z;kind", *lines, "k.A.;1,0;a"]))
+    said = refused(run, "metric", "comma.csv", "--label", "kind")
+    assert "'x' has 'k.A.' in line 42 (most of its cells are numbers" in said and "'z'" not in said
+
+
+def test_notes_of_files_are_no_warnings_of_python(run, folder):
+    (folder / "old.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
+    status, _, err = run("info", "old.csv")
+    assert status == 0 and err.startswith("note: old.csv is not text in UTF-8")
