@@ -113,7 +113,7 @@ html_sidebars = {
     name: []
     for name in (
         "index", "get_started", "certificate", "command_line", "files_and_checkpoints", "reports",
-        "extending",
+        "extending", "compares", "explore", "changelog",
     )
 }  # fmt: skip
 
@@ -122,6 +122,8 @@ def with_results(app, docname, source):
     """Put the page of results among the others, where the benchmarks have written it."""
     if docname == "index" and (HERE / "results" / "index.md").exists():
         source[0] = source[0].replace("\nchoosing\n", "\nchoosing\nresults/index\n")
+    if docname.startswith("results/"):  # a mean and its deviation stay on one line
+        source[0] = source[0].replace(" ± ", "\u00a0±\u00a0")
 
 
 def setup(app):

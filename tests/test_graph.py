@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
+from gramian import clock
 from gramian.graph import Graph, joined, neighbor_graph, smoothest, solve_laplacian
+from gramian.maps import PairDistances, sparse_root
 
 
 def clouds(parts=3, each=20, seed=0):
@@ -120,11 +122,12 @@ def test_graphs_that_make_no_sense_are_refused(options, message):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_waves_of_very_many_points_are_those_of_the_factored_laplacian(weighted, monkeypatch):
+@pytest.mark.parametrize("limit", ["FACTORED", "TRIED"])
+def test_waves_without_the_factor_are_those_with_it(limit, weighted, monkeypatch):
     graph = neighbor_graph(np.random.default_rng(0).normal(size=(400, 3)), 6, connect="mst")
     P = graph.laplacian(graph.weights() if weighted else None)
     values, vectors = smoothest(P, 5)
-    monkeypatch.setattr("gramian.graph.FACTORED", 300)
+    monkeypatch.setattr(f"gramian.graph.{limit}", 300)
     monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
     monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
     rough, waves = smoothest(P, 5)
@@ -132,3 +135,25 @@ def test_waves_of_very_many_points_are_those_of_the_factored_laplacian(weighted,
     np.testing.assert_allclose(np.abs(np.sum(waves * vectors, axis=0)), 1.0, atol=1e-2)
     side = vectors[:, :2] * [1.0, 3.0]
     np.testing.assert_allclose(solve_laplacian(P, side), side / values[:2], atol=1e-4)
+
+
+def test_a_factor_that_fills_in_is_not_made(monkeypatch):
+    def refused(*given, **more):
+        raise AssertionError("factored")
+
+    P = neighbor_graph(np.random.default_rng(0).normal(size=(500, 20)), 6).laplacian()
+    monkeypatch.setattr("gramian.graph.TRIED", 300)
+    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
+    monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
+    monkeypatch.setattr("gramian.graph.eigsh", refused)
+    np.testing.assert_allclose(smoothest(P, 2)[0], np.linalg.eigvalsh(P.toarray())[1:3], rtol=1e-3)
+
+
+def test_there_are_fewer_trials_where_the_time_is_short(monkeypatch):
+    upper = sp.coo_array(sp.triu(neighbor_graph(clouds(1, 400), 6).laplacian(), k=1))
+    edges = PairDistances(np.column_stack(upper.coords), 400)
+    monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
+    assert sparse_root(edges)[1].all()
+    with clock.budget(60.0):
+        monkeypatch.setattr("gramian.maps.whitened.LONGER", 1e9)
+        assert not sparse_root(edges)[1].all()

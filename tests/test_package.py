@@ -43,6 +43,13 @@ print(*[m for m in %s if m in sys.modules])
     assert fresh(code % (option, SLOW)) == []
 
 
+def test_the_package_is_a_command():
+    pytest.importorskip("click")
+    run = [sys.executable, "-m", "gramian", "--help"]
+    told = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    assert "-m gramian [OPTIONS] COMMAND" in told
+
+
 def test_estimators_do_not_import_the_compiler():
     assert fresh("import sys, gramian.metric; print('numba' in sys.modules)") == ["False"]
 

@@ -34,6 +34,9 @@ CONNECT = ("error", "mst", "components")
 FACTORED = 20_000
 """Points beyond which a Laplacian is not factored: its fill can grow with their square."""
 
+TRIED = 5000
+"""Points beyond which it is tried on a part of the edges whether the factor fills in."""
+
 SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
 
@@ -183,9 +186,9 @@ def smoothest(
     Without the first of them unless `constant`: it is the constant vector of a connected graph's
     D − W, with the eigenvalue 0.
 
-    By shift-and-invert Lanczos, which takes one sparse factorisation; beyond 20,000 points, where
-    that fills in, by LOBPCG with a part of the edges for its preconditioner, to a residual of
-    10⁻⁴ of the mean degree or what a hundred steps give.
+    By shift-and-invert Lanczos, which takes one sparse factorisation; where that fills in (samples
+    of many dimensions) and beyond 20,000 points, by LOBPCG with a part of the edges for its
+    preconditioner, to a residual of 10⁻⁴ of the mean degree or what a hundred steps give.
     """
     L = sp.csc_array(laplacian)
     n = L.shape[0]
@@ -199,12 +202,13 @@ def smoothest(
     clock.phase(f"the {m} smoothest waves of a graph of {n:,} points")
     clock.check()
     rng = generator(random_state)
-    if n > FACTORED and not constant and _sums_to_zero(L):
-        return _preconditioned(L, m, rng)
+    filled, root = _fill(L)
+    if root is not None and filled and not constant and _sums_to_zero(L):
+        return _preconditioned(L, m, root, rng)
     start = rng.standard_normal(n)
     shift = -SHIFT * float(L.diagonal().mean())
     try:
-        if n > FACTORED:
+        if filled:
             top = 2.0 * float(L.diagonal().max())  # no eigenvalue of a Laplacian is larger
             turned = in_time(sp.csc_array(top * sp.eye_array(n) - L))
             values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
@@ -219,17 +223,28 @@ def smoothest(
     return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
 
 
+def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
+    """Whether the factor of a Laplacian fills in, and P̃⁺ of `_partial_root` where it was tried."""
+    many = L.shape[0] > FACTORED
+    if L.shape[0] <= min(TRIED, FACTORED) or connected_components(L, directed=False)[0] > 1:
+        return many, None
+    root, whole = _partial_root(L)
+    return many or not whole, root
+
+
 def _sums_to_zero(L: sp.csc_array) -> bool:
     return float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max())
 
 
 def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
-    root = _partial_root(laplacian)
+    root, _ = _partial_root(laplacian)
     return np.column_stack([cg(laplacian, b, M=root, rtol=1e-6, maxiter=1000)[0] for b in B.T])
 
 
-def _preconditioned(L: sp.csc_array, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _preconditioned(
+    L: sp.csc_array, m: int, root: LinearOperator, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """The smoothest eigenvectors by LOBPCG: blocks beside the constant vector."""
     block = rng.standard_normal((L.shape[0], m + max(5, m // 4)))
     with warnings.catch_warnings():
@@ -237,7 +252,7 @@ def _preconditioned(L: sp.csc_array, m: int, rng: np.random.Generator) -> tuple[
         values, vectors = lobpcg(
             L,
             block,
-            M=_partial_root(L),
+            M=root,
             Y=np.ones((L.shape[0], 1)),
             largest=False,
             tol=1e-4 * float(L.diagonal().mean()),
@@ -258,11 +273,11 @@ def in_time(matrix: Any) -> LinearOperator:
     return LinearOperator(matrix.shape, matvec=product, matmat=product, dtype=float)
 
 
-def _partial_root(laplacian: Any) -> LinearOperator:
-    """P̃⁺, P̃ the Laplacian of as many edges as its fill allows: all of them where they are few."""
+def _partial_root(laplacian: Any) -> tuple[LinearOperator, bool]:
+    """P̃⁺, P̃ the Laplacian of as many edges as its fill allows, and whether these are all."""
     n = laplacian.shape[0]
     upper = sp.coo_array(sp.triu(laplacian, k=1))
-    root, _ = sparse_root(PairDistances(np.column_stack(upper.coords), n), -upper.data)
+    root, kept = sparse_root(PairDistances(np.column_stack(upper.coords), n), -upper.data)
 
     def product(V: Array) -> Array:
         clock.check()
@@ -270,7 +285,7 @@ def _partial_root(laplacian: Any) -> LinearOperator:
         W = root @ root.transposed(columns - columns.mean(axis=0))
         return (W - W.mean(axis=0)).reshape(V.shape)
 
-    return LinearOperator((n, n), matvec=product, matmat=product, dtype=float)
+    return LinearOperator((n, n), matvec=product, matmat=product, dtype=float), bool(kept.all())
 
 
 def _graph(X: Any, pairs: Indices, recall: float) -> Graph:

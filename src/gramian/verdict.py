@@ -6,6 +6,7 @@ A certificate says that the problem was solved; this says whether the problem wa
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +18,15 @@ from sklearn.base import clone
 from sklearn.decomposition import TruncatedSVD
 from sklearn.manifold import trustworthiness
 from sklearn.model_selection import StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
 from gramian import clock
 from gramian._random import generator
+from gramian._samples import checked_samples
 from gramian.completion import MMMF, ImplicitCompletion
 from gramian.graph import neighbor_graph, smoothest
+from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
@@ -34,6 +36,9 @@ CHANCE = 0.05
 FOLDS, QUICK = 5, 2.0
 """Parts of the samples, each held out once where a fit takes no more than so many seconds; one of
 them otherwise."""
+
+MOST_ASKED = 5000
+"""Rows that k-NN is asked about at most, chosen by chance where there are more."""
 
 FEWEST_LINKS, LINKS_OUT = 15, 5
 """Links from which on some are held out, and one in how many."""
@@ -91,6 +96,8 @@ def untested(why: str) -> Verdict:
 def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
     """k-NN errors on folds that neither the metric nor its neighbours have seen.
 
+    Where there are very many rows, on `MOST_ASKED` of them.
+
     Parameters
     ----------
     model : a metric learner, or a pipeline that ends with one
@@ -106,7 +113,9 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
         return untested("a class has one sample only")
     wrong: list[Array] = []
     cuts = StratifiedKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    for train, test in list(cuts)[: folds if seconds <= QUICK else 1]:
+    chosen = list(cuts)[: folds if seconds <= QUICK else 1]
+    for train, held_out in chosen:
+        test = some(held_out, MOST_ASKED // len(chosen))
         clock.phase("the verdict on rows held out")
         try:
             fitted = clone(model).fit(_rows(X, train), y[train])
@@ -121,9 +130,39 @@ def wrong_rows(model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int) -> 
     columns = []
     for view in (before(model), model):
         mapped, test = (X, X_test) if view is None else (view.transform(X), view.transform(X_test))
-        classifier = KNeighborsClassifier(min(k, len(y))).fit(mapped, y)
-        columns.append(np.asarray(classifier.predict(test)) != y_test)
+        mapped, test = checked_samples(mapped), checked_samples(test)
+        near = nearest(mapped, min(k, len(y)), queries=test).indices
+        columns.append(commonest(near, y) != y_test)
     return np.column_stack(columns).astype(float)
+
+
+def voted(X: Any, y: Any, k: int) -> tuple[NDArray[np.integer], NDArray[Any]]:
+    """The samples asked about, and the commonest class among the k nearest others of each.
+
+    All of them, or where there are very many `MOST_ASKED` of them.
+    """
+    X, size = checked_samples(X), len(y)
+    asked, k = some(np.arange(size), MOST_ASKED), min(k, size - 1)
+    if asked.size == size:
+        near = nearest(X, k)
+    else:
+        near = nearest(X, k, queries=X[asked], apart=(np.arange(size), asked))
+    return asked, commonest(near.indices, y)
+
+
+def commonest(near: NDArray[np.integer], y: Any) -> NDArray[Any]:
+    """The commonest class among the neighbours of each row, the first of equally common ones."""
+    classes, codes = np.unique(y, return_inverse=True)
+    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
+    called: NDArray[Any] = classes[votes.argmax(axis=1)]
+    return called
+
+
+def some(rows: NDArray[np.integer], most: int) -> NDArray[np.integer]:
+    """The rows, or so many of them by chance, in their order."""
+    if rows.size <= most:
+        return rows
+    return np.sort(generator(0).choice(rows, most, replace=False))
 
 
 def before(model: Any) -> Any:
@@ -269,18 +308,13 @@ def verdict_of_completion(
 ) -> Verdict:
     """The error on ratings held out, beside that of the means of users and items."""
     values = np.asarray(values, dtype=float)
+    if isinstance(model, ImplicitCompletion):
+        return _on_lists(model, np.asarray(rows), np.asarray(cols), values, seed)
     if np.ptp(values) == 0:
         return untested(
             f"every rating is {values[0]:g}, so any constant predicts them: for clicks and the "
             "like there is ImplicitCompletion (--method implicit)"
         )
-    if isinstance(model, ImplicitCompletion):
-        found = getattr(model, "path_", None)
-        if found is None:
-            return untested("λ was given")
-        ndcg = 1.0 - float(found.rmse.min())
-        told = f"nDCG {ndcg:.3f} on what was held out to choose λ."
-        return Verdict(told, "nDCG", None, ndcg)
     out = generator(seed).random(values.size) < 1 / RATINGS_OUT
     if out.sum() < 2 or (~out).sum() < 2:
         return untested("there are too few ratings")
@@ -300,6 +334,38 @@ def verdict_of_completion(
         errors = (np.column_stack([plain, said]) - truth[:, None]) ** 2
         of_means, learned = (float(np.sqrt(e)) for e in errors.mean(axis=0))
     return _of_ratings(errors, measure, of_means, learned)
+
+
+def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Verdict:
+    """How much of what was held out lists of ten find, beside that of the commonest columns."""
+    codes = [np.unique(side, return_inverse=True)[1] for side in (rows, cols)]
+    pairs = np.unique(codes[0] * (codes[1].max() + 1) + codes[1], return_inverse=True)[1]
+    out = (generator(seed).random(pairs.max() + 1) < 1 / RATINGS_OUT)[pairs]
+    if out.sum() < 2 or (~out).sum() < 2:
+        return untested("there are too few entries")
+    clock.phase("the verdict on entries held out")
+    again = clone(model).set_params(lam=model.lam_)
+    again.fit((rows[~out], cols[~out], values[~out]))
+    plain = copy(again)
+    plain.row_factors_, plain.col_factors_ = (
+        np.zeros((len(factors), 1)) for factors in (again.row_factors_, again.col_factors_)
+    )
+    plain.col_biases_ = np.bincount(again._known.indices, minlength=len(again.col_ids_)) * 1.0
+    once = np.flatnonzero(out)[np.unique(pairs[out], return_index=True)[1]]
+    gains = np.column_stack([one._list_gains(rows[once], cols[once]) for one in (plain, again)])
+    if not len(gains):
+        return untested("no user has entries both held out and left")
+    common, learned = (float(mean) for mean in gains.mean(axis=0))
+    told = (
+        f"nDCG {learned:.3f} on {once.size:,} held-out entries of {len(gains):,} users, where "
+        f"lists of what is most common have {common:.3f}"
+    )
+    gain = gains[:, 1] - gains[:, 0]
+    if abs(float(gain.mean())) <= 2.0 * float(gain.std()) / math.sqrt(len(gain)):
+        told = f"{told}: a difference that chance alone may make."
+    else:
+        told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
+    return Verdict(told, "nDCG", common, learned, once.size)
 
 
 def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Verdict:

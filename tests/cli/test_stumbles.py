@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,8 @@ from sklearn.datasets import make_moons
 import gramian as gm
 from gramian import clock
 from gramian.cli.progress import Display, shown, unbroken
+from gramian.neighbours import nearest
+from gramian.verdict import verdict_of_metric, voted
 from tests.cli.data import FLOWERS, ratings
 
 
@@ -69,6 +72,42 @@ def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
     assert time.perf_counter() - started < BUSY
     assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
     assert not (folder / "o.csv").exists()
+
+
+def test_a_limit_holds_for_what_is_told_of_a_fit(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.verdict.nearest")
+    started = time.perf_counter()
+    line = ("metric", "flowers.csv", "--label", "species", "--time-limit", 2, "--model", "m")
+    facts = told(run, *line)
+    assert time.perf_counter() - started < BUSY and (folder / "m").exists()
+    assert "the time was up" in facts["verdict"] and "leave_one_out_error_after" not in facts
+
+
+def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeypatch):
+    from gramian.kernel import NPKL
+
+    fit = NPKL.fit
+
+    def ended(self, *given, **more):
+        fit(self, *given, **more)
+        nothing = np.zeros((len(self.labels_), 0))
+        self.result_ = replace(self.result_, factor=nothing, status=gm.Status.TIME_LIMIT)
+        return self
+
+    monkeypatch.setattr(NPKL, "fit", ended)
+    line = ("cluster", "moons.csv", "--clusters", 2, "--cannot-link", "apart.csv", "--out", "o.csv")
+    assert "ended before anything was learned" in refused(run, *line, "--time-limit", 5)
+    assert not (folder / "o.csv").exists()
+
+
+def test_very_many_rows_are_asked_about_in_part(monkeypatch):
+    monkeypatch.setattr("gramian.verdict.MOST_ASKED", 50)
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
+    asked, called = voted(X, y, 3)
+    near = nearest(X, 3).indices[asked]
+    np.testing.assert_array_equal(called, y[near].sum(axis=1) >= 2)
+    assert asked.size == 50
 
 
 def test_all_solves_of_a_fit_share_one_limit():
@@ -155,6 +194,24 @@ def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
             assert "Traceback" not in err, err
 
 
+def test_ctrl_c_waits_for_what_is_being_imported(run, folder, monkeypatch):
+    (folder / "slowly.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.2)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+
+    def nearest(*given, **more):
+        import slowly
+
+        while slowly.whole:
+            time.sleep(0.01)
+
+    monkeypatch.setattr("gramian.graph.nearest", nearest)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and "nothing was written" in err and sys.modules.pop("slowly").whole
+
+
 def test_files_are_written_whole_before_ctrl_c_is_heard():
     done = []
     with pytest.raises(KeyboardInterrupt), unbroken():
@@ -224,6 +281,20 @@ def test_links_go_by_id(run, folder):
     pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
     (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
     assert "links 'p999', which no row is called" in refused(run, *line, *by_id)
+
+
+def test_labels_that_are_numbers_stay_whole_beside_empty_cells(run, folder):
+    frame = pd.read_csv("moons.csv").assign(known=["1", "2", *[""] * 198])
+    frame.loc[100:104, "known"] = "2"
+    frame.to_csv("some.csv", index=False)
+    line = ("cluster", "some.csv", "--label", "known", "--no-verdict", "--out", "o.csv")
+    assert set(told(run, *line)["labels_of_the_clusters"]) <= {"1", "2", "–"}
+
+
+def test_links_beyond_the_last_row_are_told_by_their_file(run, folder):
+    (folder / "far.csv").write_text("0,1\n0,900\n")
+    said = refused(run, "cluster", "moons.csv", "--clusters", 2, "--cannot-link", "far.csv")
+    assert "far.csv links row 900, and the last of 200 rows is row 199" in said
 
 
 def test_implicit_ratings_are_noted(run, folder):
@@ -431,6 +502,20 @@ def test_ratings_of_the_fit_are_no_test(run, folder):
     assert "did you mean 'alice'?" in refused(run, "recommend", "ce", "--model", "m")
 
 
+def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
+    rng = np.random.default_rng(0)
+    taste = rng.integers(0, 4, 60)
+    user = rng.integers(0, 60, 700)
+    item = 8 * taste[user] + rng.integers(0, 8, 700)
+    bought = pd.DataFrame({"order": np.arange(700), "user": user, "item": item, "qty": 1})
+    bought.to_csv("orders.csv", index=False)
+    line = ("complete", "orders.csv", "--method", "implicit", "--columns", "user,item,qty")
+    assert "--duplicates mean, sum (of counts) or last" in refused(run, *line)
+    facts = told(run, *line, "--duplicates", "sum")
+    assert facts["verdict"].startswith("It helped: nDCG")
+    assert facts["held_out"]["before"] < facts["held_out"]["after"]
+
+
 def test_clicks_are_pairs_alone(run, folder):
     clicks = ratings()[["item", "user"]]
     twice = pd.concat([clicks, clicks.head(9)])
@@ -467,3 +552,28 @@ def test_texts_are_poor_categories(run, machines):
     assert f"column 'Comment' has {len(set(words))} different texts in 60 rows" in " ".join(
         err.split()
     )
+
+
+def test_rows_without_a_label_are_left_out_as_asked(run, machines):
+    frame = pd.read_csv("flowers.csv").assign(number=np.arange(150) % 3)
+    frame = frame.drop(columns="species").astype({"number": object})
+    frame.loc[[4, 9], "number"] = None
+    frame.to_csv("some.csv", index=False)
+    line = ("metric", "some.csv", "--label", "number", "--no-verdict")
+    assert "2 missing cells, the first in line 6" in (said := refused(run, *line))
+    assert said.endswith("--missing drop")
+    facts = told(run, *line, "--missing", "drop", "--out", "o.csv")
+    assert facts["samples"] == 148 and set(pd.read_csv("o.csv")["number"]) == {0, 1, 2}
+
+
+def test_a_gap_in_other_words_is_told_beside_decimal_commas(run, folder):
+    lines = [f"{k},5;{k % 7},25;{'ab'[k % 2]}" for k in range(40)]
+    (folder / "comma.csv").write_text("\n".join(["x;z;kind", *lines, "k.A.;1,0;a"]))
+    said = refused(run, "metric", "comma.csv", "--label", "kind")
+    assert "'x' has 'k.A.' in line 42 (most of its cells are numbers" in said and "'z'" not in said
+
+
+def test_notes_of_files_are_no_warnings_of_python(run, folder):
+    (folder / "old.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
+    status, _, err = run("info", "old.csv")
+    assert status == 0 and err.startswith("note: old.csv is not text in UTF-8")

@@ -57,6 +57,11 @@ def test_decimal_commas_in_quotes(tmp_path):
     np.testing.assert_array_equal(table.X, [[1.5, 2.25], [-3.1, 4]])
 
 
+def test_what_begins_with_a_zero_is_no_thousand(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", 'a,b\n"0,126","2,250"\n"-3,100",4\n'))
+    np.testing.assert_array_equal(table.X, [[0.126, 2.25], [-3.1, 4]])
+
+
 def test_truth_values_are_numbers_and_labels_stay_words(tmp_path):
     path = written(tmp_path, "t.csv", "a,b,c\nTrue,1,TRUE\nfalse,2,FALSE\n")
     np.testing.assert_array_equal(read_table(path).X, [[1, 1, 1], [0, 2, 0]])

@@ -17,7 +17,7 @@ from gramian.kernel import NPKL
 from gramian.manifold import MVU
 from gramian.metric import KTA
 from gramian.report import figures, report_eigen, report_estimator, report_results
-from gramian.report.formula import mathml
+from gramian.report.formula import displayed, mathml
 from gramian.report.page import Section, figure, write_page
 from gramian.report.parts import in_words
 
@@ -110,6 +110,12 @@ def test_formulas_are_mathematics():
     ):
         assert part in text, (part, text)
     assert ElementTree.fromstring(text.replace("&nbsp;", " ")).tag == "math"
+
+
+def test_a_problem_may_stand_on_two_lines():
+    text = displayed("min ‖U‖_*  subject to [P U; Uᵀ Q] ⪰ 0")
+    assert text.count("<math") == 2 and displayed("") == ""
+    assert '<mi>P</mi><mspace width=".3em"/><mi>U</mi>' in text
 
 
 def test_names_of_users_are_not_markup(pages):

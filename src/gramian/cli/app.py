@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import difflib
+import os
+import signal
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
+from types import FrameType
 from typing import Any
 
 import click
@@ -38,6 +45,9 @@ COMMANDS = {
 }
 """The file of each command, imported when it is asked for, and what it does in a line."""
 
+LATER = 0.05
+"""Seconds until Ctrl-C asks again whether an import is done."""
+
 
 class _OnDemand(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -46,7 +56,8 @@ class _OnDemand(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"gramian.cli.{COMMANDS[name][0]}")
+        with _ending_at_once():
+            module = import_module(f"gramian.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name)
         return command
 
@@ -82,7 +93,8 @@ def gramian() -> None:
 def run() -> None:
     """Run the command of `sys.argv` and leave with its exit status."""
     try:
-        sys.exit(gramian.main(standalone_mode=False))
+        with _whole_imports():
+            sys.exit(gramian.main(standalone_mode=False))
     except click.UsageError as wrong:
         wrong.show()
         sys.exit(BAD_INPUT)
@@ -100,6 +112,51 @@ def run() -> None:
             raise
         complain(_sentence(wrong))
         sys.exit(BAD_INPUT)
+
+
+@contextmanager
+def _on_interrupt(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """What Ctrl-C does meanwhile, unless somebody has turned it off."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    signal.signal(signal.SIGINT, hear)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _ending_at_once() -> AbstractContextManager[None]:
+    """While a command is imported: some packages turn a Ctrl-C into errors of their own."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        complain("interrupted before it began")
+        os._exit(INTERRUPTED)
+
+    return _on_interrupt(hear)
+
+
+def _whole_imports() -> AbstractContextManager[None]:
+    """While it runs, Ctrl-C waits for what is being imported: half of a package breaks the rest."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if not _importing(frame):
+            raise KeyboardInterrupt
+        later = threading.Timer(LATER, _thread.interrupt_main)
+        later.daemon = True
+        later.start()
+
+    return _on_interrupt(hear)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _sentence(wrong: Exception) -> str:

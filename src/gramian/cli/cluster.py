@@ -29,6 +29,7 @@ from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepa
 from gramian.explorer import Session
 from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
+from gramian.result import Status
 from gramian.verdict import verdict_of_kernel
 
 METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
@@ -85,7 +86,10 @@ def cluster(
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=True)
     y = given.y if label is not None else None
     known = next(iter(given.ids.values()), None)
-    links = {"must_link": _pairs(must_link, known), "cannot_link": _pairs(cannot_link, known)}
+    links = {
+        "must_link": _pairs(must_link, known, given.X.shape[0]),
+        "cannot_link": _pairs(cannot_link, known, given.X.shape[0]),
+    }
     if y is None and not opened and not any(pairs is not None for pairs in links.values()):
         raise click.UsageError(
             "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
@@ -108,6 +112,7 @@ def cluster(
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
             raise click.UsageError("say how many clusters there are: --clusters")
+        _refuse_nothing(fitted, run.time_limit)
         _refuse_one_cluster(fitted)
         verdict = run.judged(
             fitted.result_.status, lambda: verdict_of_kernel(fitted, fitted.X_fit_, codes)
@@ -193,10 +198,22 @@ def known_labels(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
         unknown = (y == -1) | np.isnan(y)
     else:
         unknown = np.array([str(label).strip() in ("", "-1") for label in y])
-    names, place = np.unique(y[~unknown], return_inverse=True)
+    known = y[~unknown]
+    if known.dtype.kind == "f" and (known % 1 == 0).all():  # empty cells made numbers of the rest
+        known = known.astype(np.int64)
+    names, place = np.unique(known, return_inverse=True)
     codes = np.full(y.shape, -1, dtype=np.int64)
     codes[~unknown] = place
     return names, codes
+
+
+def _refuse_nothing(fitted: Any, limit: float | None) -> None:
+    """A kernel of zeros has one cluster of all samples, and nobody wants to read that."""
+    if fitted.result_.status is Status.TIME_LIMIT and fitted.result_.rank == 0:
+        raise click.ClickException(
+            f"the time limit of {limit:g} s ended before anything was learned, so nothing was "
+            "written: raise --time-limit"
+        )
 
 
 def _refuse_one_cluster(fitted: Any) -> None:
@@ -209,7 +226,7 @@ def _refuse_one_cluster(fitted: Any) -> None:
         )
 
 
-def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | None:
+def _pairs(file: Path | None, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64] | None:
     if file is None:
         return None
     if ids is not None:
@@ -221,6 +238,12 @@ def _pairs(file: Path | None, ids: NDArray[Any] | None) -> NDArray[np.int64] | N
         raise click.ClickException(f"{file} has three columns, where two row numbers belong")
     if not len(pairs):
         raise click.ClickException(f"{file} has no pairs")
+    outside = pairs[pairs >= rows]
+    if outside.size:
+        raise click.ClickException(
+            f"{file} links row {outside[0]}, and the last of {rows:,} rows is row {rows - 1}: they "
+            "are counted from 0 without the header"
+        )
     return pairs
 
 

@@ -52,7 +52,7 @@ CONNECT = "10 s"
     help="FILE has a row for each user, named by its first column, and a column for each item.",
 )
 @click.option(
-    "--duplicates", type=click.Choice(["error", "mean", "last"]), default="error",
+    "--duplicates", type=click.Choice(["error", "mean", "sum", "last"]), default="error",
     show_default=True, help="What to do with a pair rated twice.",
 )  # fmt: skip
 @click.option(

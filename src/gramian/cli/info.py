@@ -10,7 +10,7 @@ import click
 import gramian as gm
 from gramian import storage
 from gramian.cli.options import FILE, FORMATS, json_option
-from gramian.cli.output import outcome, show
+from gramian.cli.output import noted, outcome, show
 from gramian.cli.samples import last
 from gramian.files import describe
 
@@ -34,7 +34,8 @@ def info(file: Path, format: str | None, as_json: bool) -> None:
         facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
         show("checkpoint", {**facts, "rank": stored["factor"].shape[1]}, as_json=as_json)
     else:
-        facts = describe(file, format=format)
+        with noted():
+            facts = describe(file, format=format)
         fields = facts.get("fields", [])
         table = (["column", "kind", "missing"], [list(field.values()) for field in fields])
         if not as_json:

@@ -21,8 +21,7 @@ from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samp
 from gramian.explorer import MetricSession
 from gramian.explorer.serve import known_classes
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
-from gramian.report.families import voted
-from gramian.verdict import of_errors, verdict_of_metric, wrong_rows
+from gramian.verdict import of_errors, verdict_of_metric, voted, wrong_rows
 
 METHODS: dict[str, Any] = {
     "kta": KTA,
@@ -96,14 +95,7 @@ def metric(
         )
         run.fit(model, X, y)
         whole = _with_classifier(model, X, y, neighbors)
-        fitted = last(model)
-        errors = {}
-        with run.after():
-            clock.phase("the errors of k-NN")
-            errors = {
-                "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
-                "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
-            }
+        fitted, errors, tested = last(model), {}, {}
         if test is None:
             verdict = run.judged(
                 fitted.result_.status,
@@ -116,9 +108,15 @@ def metric(
             given_classes = classes_of(there, test)
             wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
             verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}")
-            errors |= {
+            tested = {
                 "test_error_before": float(np.mean(wrong[:, 0])),
                 "test_error_after": float(np.mean(wrong[:, 1])),
+            }
+        with run.after():
+            clock.phase("the errors of k-NN")
+            errors = {
+                "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
+                "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
             }
     if out is not None:
         mapped = model.transform(X)
@@ -136,6 +134,7 @@ def metric(
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
+            **tested,
             **run.keep(whole, X, y, verdict, source=file),
             "out": out,
         },
@@ -207,4 +206,5 @@ def _before(model: Any, X: Any) -> Any:
 
 def leave_one_out(X: Any, y: NDArray[Any], k: int) -> float:
     """The share of samples that the k nearest others put into another class."""
-    return float(np.mean(voted(X, y, k) != y))
+    asked, called = voted(X, y, k)
+    return float(np.mean(called != y[asked]))

@@ -82,6 +82,8 @@ class Run:
     device: str | None = None
     seconds: float = 0.0
     """What the fit took, all its solves together."""
+    began: float = 0.0
+    """When it began, by `time.perf_counter`."""
     interrupted: bool = False
     """Whether the keyboard ended what came after it."""
 
@@ -102,17 +104,23 @@ class Run:
         if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
             note(f"going on from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
-        started = time.perf_counter()
+        self.began = time.perf_counter()
         with keeping, warnings_as_notes():
             fitted = estimator.fit(*data, **more)
-        self.seconds = time.perf_counter() - started
+        self.seconds = time.perf_counter() - self.began
         return fitted
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Around what is told of a fit and not needed to keep it: Ctrl-C goes on to keeping."""
+        """Around what is told of a fit and not needed to keep it: in what is left of the time.
+
+        The end of the time and Ctrl-C go on to keeping.
+        """
+        spent = time.perf_counter() - self.began
+        left = None if self.time_limit is None else max(self.time_limit - spent, 1e-3)
         try:
-            yield
+            with clock.budget(left), suppress(clock.TimeUpError, TimeoutError):
+                yield
         except KeyboardInterrupt:
             self.interrupted = True
 
@@ -124,9 +132,7 @@ class Run:
             return untested("the time was up")
         if self.verdict is None and self.seconds > SLOW:
             return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
-        left = None if self.time_limit is None else max(self.time_limit - self.seconds, 1e-3)
-        ended = suppress(clock.TimeUpError, TimeoutError)
-        with self.after(), clock.budget(left), ended, warnings.catch_warnings():
+        with self.after(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are of fits to parts
             return judge()
         return untested("the time was up")

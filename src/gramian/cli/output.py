@@ -46,12 +46,15 @@ def noted() -> Iterator[None]:
 
 SPELLED = {
     'pass duplicates="mean" or "last"': "pass --duplicates mean or --duplicates last",
+    'pass duplicates="mean", "sum"': "pass --duplicates mean, sum",
+    '(of counts) or "last"': "(of counts) or last",
     "time_limit": "--time-limit",
     "n_neighbors": "--neighbors",
     "n_components": "--components",
     "n_clusters": "--clusters",
     'connect="mst"': "--connect mst",
     'connect="components"': "--connect components",
+    "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
     "raise max_iter or tol": "raise --tol",
 }
 """What parameters are called on the command line."""

@@ -73,7 +73,7 @@ def samples(
     asked = columns_in(encode, there)
     left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
     left_out += _unnamed_counter(file, header, format, {*left_out, *asked, label})
-    table, texts = _read(file, label, left_out, asked, format, unknown)
+    table, texts = _read(file, label, left_out, asked, format, unknown or missing == "drop")
     names = {} if ids is None else {ids: read_column(file, ids, format)}
     X, y = named(table), table.y
     kinds = {}
@@ -84,22 +84,34 @@ def samples(
     if texts:
         X = X[[name for name in there if name in set(X.columns)]]
     _note_counters(table)
-    if not sp.issparse(X) and bool(X.isna().to_numpy().any()):
-        if missing == "error":
-            raise click.ClickException(_gaps(file, X, format))
+    gaps = False if sp.issparse(X) else bool(X.isna().to_numpy().any())
+    if gaps and missing == "error":
+        raise click.ClickException(_gaps(file, X, format))
+    if gaps:
         _note_empty(X)
-        if missing == "drop":
-            whole = ~X.isna().to_numpy().any(axis=1)
+    if missing == "drop":
+        whole = _whole(X, None if unknown else y)
+        if not whole.all():
             count = int((~whole).sum())
-            some = (
-                "1 row with missing cells is"
-                if count == 1
-                else f"{count} rows with missing cells are"
-            )
-            note(f"{some} left out")
-            X, y = X[whole], None if y is None else y[whole]
-            names = {name: values[whole] for name, values in names.items()}
+            note(f"{count} row{'' if count == 1 else 's'} with missing cells left out")
+        X, y = X[whole], None if y is None else _without_gaps(y[whole])
+        names = {name: values[whole] for name, values in names.items()}
     return Samples(X, y, table.label or "label", names, kinds)
+
+
+def _whole(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
+    """Which rows have all their cells, and their label."""
+    whole = np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
+    if y is None:
+        return whole
+    return whole & (~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != "")
+
+
+def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are whole numbers as such, which gaps among them had made floats of."""
+    if y.dtype.kind == "f" and np.isfinite(y).all() and (y % 1 == 0).all():
+        return y.astype(np.int64)
+    return y
 
 
 def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
@@ -338,7 +350,8 @@ def for_model(
     X = X[list(names)]
     if X.isna().to_numpy().any() and not fills_gaps(model):
         raise click.ClickException(
-            f"{file} has missing cells, and the model was learned without: fit it with --missing"
+            f"{file} has missing cells, and the model has nothing to fill them with: fit it with "
+            "--missing median, or leave their rows out of the file"
         )
     return X
 

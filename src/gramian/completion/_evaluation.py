@@ -50,6 +50,13 @@ class Ranking:
             self.hits[part, : best.shape[1]] = found
         self.recommended.update(np.unique(best).tolist())
 
+    def gains(self) -> Array:
+        """nDCG@k of each row of `asked`."""
+        discount = 1.0 / np.log2(np.arange(2, self.k + 2))
+        most = np.cumsum(discount)[np.minimum(self.relevant, self.k) - 1]
+        found: Array = self.hits @ discount / most
+        return found
+
 
 def scores(errors: Array, ranking: Ranking, columns: int) -> dict[str, float]:
     """The figures that `evaluate` gives, NaN where nothing relevant was asked for."""
@@ -61,14 +68,12 @@ def scores(errors: Array, ranking: Ranking, columns: int) -> dict[str, float]:
     if count == 0:
         nothing = dict.fromkeys(("precision", "recall", "ndcg", "coverage"), float("nan"))
         return {**found, **nothing, "rows": 0}
-    discount = 1.0 / np.log2(np.arange(2, k + 2))
-    most = np.cumsum(discount)[np.minimum(ranking.relevant, k) - 1]
     hits = ranking.hits.sum(axis=1)
     return {
         **found,
         "precision": float(np.mean(hits / k)),
         "recall": float(np.mean(hits / ranking.relevant)),
-        "ndcg": float(np.mean(ranking.hits @ discount / most)),
+        "ndcg": float(np.mean(ranking.gains())),
         "coverage": len(ranking.recommended) / columns,
         "rows": count,
     }

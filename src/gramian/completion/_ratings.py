@@ -20,7 +20,7 @@ from gramian.storage import storable
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-DUPLICATES = ("error", "mean", "last")
+DUPLICATES = ("error", "mean", "sum", "last")
 
 DENSE_NAMES = 4
 """Whole numbers within so many times as many as are given are looked up in a table."""
@@ -233,6 +233,10 @@ def merged(
         return values[ends], None if weights is None else weights[ends]
     shares = np.ones_like(values) if weights is None else weights
     totals = np.add.reduceat(shares, first)
+    if duplicates == "sum":
+        sums = np.add.reduceat(values, first)
+        counts = np.diff(np.append(first, values.size))
+        return sums, None if weights is None else totals / counts
     means = np.add.reduceat(shares * values, first) / totals
     return means, None if weights is None else totals
 
@@ -243,7 +247,7 @@ def _refuse_repeated(keys: Indices, first: Indices, row_ids: Ids, col_ids: Ids) 
     raise ValueError(
         f"row {row_ids.names[row]} and column {col_ids.names[col]} have {int(counts.max())} "
         f"ratings, and {keys.size - first.size} are repetitions in all: pass "
-        'duplicates="mean" or "last"'
+        'duplicates="mean", "sum" (of counts) or "last"'
     )
 
 

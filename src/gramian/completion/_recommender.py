@@ -121,10 +121,20 @@ class Recommender:
         j = self._cols.find(ratings.col_ids.names)[ratings.cols]
         predicted, k = self._rated(i, j), whole_number(k, "k")
         good = ratings.values >= (self._relevant(ratings.values) if relevant is None else relevant)
+        ranking = self._lists(i, j, good, k)
+        return scores(predicted - ratings.values, ranking, len(self.col_ids_))
+
+    def _list_gains(self, rows: Any, cols: Any, k: int = 10) -> Array:
+        """nDCG@k of each row known to the fit: how well lists of k find these entries of it."""
+        i, j = self._rows.find(np.asarray(rows)), self._cols.find(np.asarray(cols))
+        return self._lists(i, j, np.ones(i.size, dtype=bool), k).gains()
+
+    def _lists(self, i: Indices, j: Indices, good: NDArray[np.bool_], k: int) -> Ranking:
+        """What is recommended to the rows of entries by index, −1 for what is not known."""
         ranking = Ranking(i, j, good, k)
         for rows in _parts(ranking.asked.size, len(self.col_ids_)):
             ranking.add(rows, self._best(ranking.asked[rows], k, True)[0])
-        return scores(predicted - ratings.values, ranking, len(self.col_ids_))
+        return ranking
 
     def _rated(self, i: Indices, j: Indices) -> Array:
         """Entries by index as ratings, −1 for what is not known."""

@@ -45,8 +45,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         The largest rank of U; the certificate then says what the limit can cost.
     bounds : (float, float), "auto" or None
         Where predictions are cut off; "auto" takes the least and largest known entry.
-    duplicates : {"error", "mean", "last"}
-        What to do with an entry that is given more than once.
+    duplicates : {"error", "mean", "sum", "last"}
+        What to do with an entry that is given more than once; a sum, which is for counts, has the
+        mean of their weights.
     tol : "auto" or float
         Where the fit ends. "auto": when the error of a tenth of the entries, held out, has stopped
         moving; the certificate, whatever it is then, is still a true bound. A number: when the

@@ -40,7 +40,7 @@ class KTA(LazyTransform, home.KTA):
     name of a column. λ is chosen as at home, which takes two passes more.
     """
 
-    def fit(self, X: Any, y: Any) -> KTA:
+    def fit(self, X: Any, y: Any) -> KTA:  # type: ignore[override]
         """Learn the metric from labelled samples."""
         if self.kernel is not None:
             raise ValueError("kernels need all samples at once: fit gramian.metric.KTA at home")
@@ -85,7 +85,7 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
     lam="auto" is 2/‖L_S‖ here: nothing is held out to choose it by.
     """
 
-    def fit(self, X: Any, y: Any) -> LinearSeparation:
+    def fit(self, X: Any, y: Any) -> LinearSeparation:  # type: ignore[override]
         """Learn the metric from labelled samples."""
         cluster = Cluster()
         with cluster.in_time("the moments of the samples"):

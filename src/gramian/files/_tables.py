@@ -237,8 +237,8 @@ def _labels(columns: Frame, name: str, values: Values, unknown: bool) -> NDArray
     if gone.any() and not unknown:
         raise FileError(
             f"{columns.path}: the label column {shown(name)} has {int(gone.sum()):,} missing "
-            f"cells, the first in {columns.place(int(gone.argmax()))}: "
-            "fill them or leave those rows out"
+            f"cell{'' if gone.sum() == 1 else 's'}, the first in "
+            f"{columns.place(int(gone.argmax()))}: fill them in or leave those rows out"
         )
     return _with_gaps(columns.path, values, gone)
 

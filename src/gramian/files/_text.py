@@ -24,7 +24,7 @@ DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 UNQUOTED = (" ", "::")
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?\d{1,3},\d{3}")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
 TITLE = 8
@@ -97,7 +97,10 @@ class TextFrame:
                 told += len(chunk)
                 if told > self.rows:
                     raise self._lost(told)
-                yield [_values(chunk[self._step * column]) for column in columns]
+                yield [
+                    _values(chunk[self._step * column], "." if column in as_text else self.decimal)
+                    for column in columns
+                ]
             with parsing(self.path, self.source.format):
                 if next(parser, None) is not None:
                     raise self._lost(told)
@@ -294,11 +297,18 @@ def _quoted(path: NameOfFile, number: int, lines: Iterator[str], delimiter: str)
         ) from None
 
 
-def _values(column: Any) -> Values:
-    """Numbers as they are; everything else as text, None where it is missing."""
+def _values(column: Any, decimal: str) -> Values:
+    """Numbers as they are; everything else as text, None where it is missing.
+
+    A number beside texts has a decimal point, whatever its mark was.
+    """
     if column.dtype.kind in "iuf":
         return np.asarray(column)
     cells = np.empty(len(column), dtype=object)
     gone = column.isna().to_numpy()
     cells[:] = [None if none else str(cell) for cell, none in zip(column, gone, strict=True)]
+    if decimal == ",":
+        for place, cell in enumerate(cells):
+            if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
+                cells[place] = cell.replace(",", ".")
     return cells

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,9 @@ from gramian.maps.distances import PairDistances
 
 FILL, GROWTH = 6_000_000, 3
 """Entries of a root that are worth their time, and how many times more the next trial may have."""
+
+LONGER, SHARE = 4, 0.5
+"""How many times longer the next trial takes, and the share of the time left that it may take."""
 
 WHOLE = 2000
 """Points whose graph may fill in altogether."""
@@ -150,6 +154,7 @@ def sparse_root(
 
     They are a breadth-first tree and others at random, twice as many at each trial: what a tree
     with few shortcuts leaves of the conditioning does not grow with the graph as its fill does.
+    Where the time is limited there are fewer trials.
     """
     n, p = distances.order, distances.size
     kept = np.ones(p) * np.asarray(weights, dtype=float)
@@ -160,11 +165,14 @@ def sparse_root(
     more = n // 4
     while True:
         clock.check()
+        started = time.perf_counter()
         chosen = tree.copy()
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)
         root = GroundedRoot(distances.adjoint_sparse(kept))
         if more >= others.size or GROWTH * root.C.nnz > FILL:
+            return root, kept
+        if LONGER * (time.perf_counter() - started) > SHARE * clock.left():
             return root, kept
         more *= 2
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from gramian import plotting
 from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
@@ -75,6 +75,27 @@ class MetricLearner(
                 "from the difference between at least two classes"
             )
         return X, classes
+
+    def _weighed(
+        self, X: Any, classes: Indices, sample_weight: Any
+    ) -> tuple[Any, Indices, Array | None]:
+        """The samples that are there, their classes and weights; one of weight 0 is not there."""
+        if sample_weight is None:
+            return X, classes, None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if np.any(weights < 0):
+            row = int(np.argmax(weights < 0))
+            raise ValueError(f"sample_weight[{row}] = {weights[row]:g} is negative: weights are "
+                             "how often a sample counts")  # fmt: skip
+        there = weights > 0
+        held, classes = np.unique(classes[there], return_inverse=True)
+        if held.size < 2:
+            raise ValueError(
+                "all samples of a weight above 0 are of one class; a metric is learned from the "
+                "difference between at least two classes"
+            )
+        self.classes_ = self.classes_[held]
+        return X[there], classes, weights[there]
 
     def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices]:
         """The samples that pairs touch, and the similar and dissimilar pairs, as indices."""

@@ -51,6 +51,7 @@ def choose_weight(
     classes: Indices,
     *,
     centered: bool,
+    weights: Array | None = None,
     regularizer: str,
     n_components: int | None,
     rank: int | None,
@@ -61,14 +62,15 @@ def choose_weight(
     With ‖M − I‖² the path begins with λ = 0, Euclid's metric, from which labels have to earn any
     other. The moments without the held-out samples come by subtraction, and one
     eigendecomposition of them serves the whole path. The answer depends neither on the order of
-    the samples nor on chance.
+    the samples nor on chance. `weights` of samples are in the moments; a vote is a vote.
     """
-    mean = column_means(X) if centered else np.zeros(X.shape[1])
+    mean = column_means(X, weights) if centered else np.zeros(X.shape[1])
     return weigh(
         data,
         classes,
         raw_keys(X, data.spectrum[1][:, -1], mean),
         lambda rows: _dense_rows(X, rows) - mean,
+        counted=weights,
         regularizer=regularizer,
         n_components=n_components,
         rank=rank,
@@ -82,12 +84,17 @@ def weigh(
     keys: Array,
     rows_of: Callable[[Indices], Array],
     *,
+    counted: Array | None = None,
     regularizer: str,
     n_components: int | None,
     rank: int | None,
     device: Any = None,
 ) -> EvidencePath:
-    """`choose_weight` by the keys of the samples and a way to some of them, less their mean."""
+    """`choose_weight` by the keys of the samples and a way to some of them, less their mean.
+
+    `counted` is how often each sample is in the moments, once unless told.
+    """
+    times = np.ones(classes.size) if counted is None else counted
     plain = regularizer == "identity" and rank is None
     weights = _weights(data, classes.size, plain)
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
@@ -96,8 +103,9 @@ def weigh(
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
         out = samples[count:]
-        g, V = np.linalg.eigh(data.gram.dense() - out.T @ out)
-        sums = V.T @ (data.sums - _class_sums(out, classes[split.held], data.counts.size))
+        w = times[split.held]
+        g, V = np.linalg.eigh(data.gram.dense() - out.T @ (w[:, None] * out))
+        sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         rotated, wrong = samples @ V, []
         for lam in weights:
             L = _factor(_unconstrained(np.maximum(g, 0.0), sums, lam, regularizer), rank)
@@ -152,9 +160,9 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     return key
 
 
-def _class_sums(samples: Array, classes: Indices, c: int) -> Array:
+def _class_sums(samples: Array, classes: Indices, weights: Array, c: int) -> Array:
     """XᵀY over all c classes, of which some may be absent."""
-    sums, counts = class_sums(samples, classes)
+    sums, counts = class_sums(samples, classes, weights)
     return np.pad(sums, ((0, 0), (0, c - counts.size)))
 
 

@@ -24,7 +24,9 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     """The majority of the k nearest samples, in a metric learned from the same samples.
 
     A metric learner and scikit-learn's `KNeighborsClassifier` in one estimator, for grids over the
-    parameters of both: ``{"metric__lam": […], "n_neighbors": […]}``.
+    parameters of both: ``{"metric__lam": […], "n_neighbors": […]}``. There is no `sample_weight`: a
+    sample that counts twice is not two neighbours. `KTA` and `LinearSeparation` take weights, where
+    they are repetitions exactly; the others learn from nearest samples, too.
 
     Parameters
     ----------

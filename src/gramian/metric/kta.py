@@ -125,15 +125,21 @@ class KTA(KernelMetricLearner):
         self.progress = progress
         self.device = device
 
-    def fit(self, X: Any, y: ArrayLike) -> KTA:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KTA:
         """Learn the metric from labelled samples.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            How often each sample counts: the optimum with weight 2 is that with the row twice, with
+            weight 0 that without the row, for a given `lam` (and γ of a kernel). What lam="auto"
+            holds out counts once. Weights of classes are those of their samples:
+            ``sklearn.utils.class_weight.compute_sample_weight``.
         """
         X, classes = self._labelled(X, y)
+        X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check_sizes(X.shape[0])
         check_weight(self.lam)
         if self.regularizer not in REGULARIZERS:
@@ -141,15 +147,18 @@ class KTA(KernelMetricLearner):
                 f"regularizer must be one of {sorted(REGULARIZERS)}, got {self.regularizer!r}"
             )
         view = self._view(X, center=self.center)
-        center = self.center and not view.centered
-        data = moments(view.X, classes, center=center, near=self.center)
-        self.lam_ = self._weight(view, data, classes, center)
+        # The coordinates of a span are less the mean of samples that count alike.
+        center = self.center and not (view.centered and weights is None)
+        data = moments(view.X, classes, center=center, near=self.center, weights=weights)
+        self.lam_ = self._weight(view, data, classes, center, weights)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         large = not view.exact and self.solver == "auto" and self.lam_ > 0
         self._solve(problem, data.gram, view.matrix, regression(data, self.lam_) if large else None)
         return self
 
-    def _weight(self, view: Span, data: Moments, classes: Any, center: bool) -> float:
+    def _weight(
+        self, view: Span, data: Moments, classes: Any, center: bool, weights: Array | None
+    ) -> float:
         self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)
@@ -160,6 +169,7 @@ class KTA(KernelMetricLearner):
             view.X,
             classes,
             centered=center,
+            weights=weights,
             regularizer=self.regularizer,
             n_components=self.n_components,
             rank=self.rank,

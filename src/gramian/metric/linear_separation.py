@@ -114,21 +114,25 @@ class LinearSeparation(MetricLearner):
         self.progress = progress
         self.device = device
 
-    def fit(self, X: Any, y: ArrayLike) -> LinearSeparation:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> LinearSeparation:
         """Learn the metric from labelled samples.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            How often each sample counts: the optimum with weight 2 is that with the row twice, with
+            weight 0 that without the row, for a given `lam`. What lam="auto" holds out counts once.
         """
         X, classes = self._labelled(X, y)
+        X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
         view = span_of(X, center=True)
-        scatter = signed_scatter(view.X, classes)
-        steps = self._steps_by_labels(view, classes)
-        return self._fit_to(view, scatter, steps)
+        scatter = signed_scatter(view.X, classes, weights)
+        steps = self._steps_by_labels(view, classes, weights)
+        return self._fit_to(view, scatter, steps, weights)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> LinearSeparation:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -161,7 +165,9 @@ class LinearSeparation(MetricLearner):
                 f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
             )
 
-    def _steps_by_labels(self, view: Span, classes: Indices) -> EvidencePath | None:
+    def _steps_by_labels(
+        self, view: Span, classes: Indices, weights: Array | None
+    ) -> EvidencePath | None:
         """λ in units of 2/‖L_S‖, by the neighbours of held-out samples."""
         if not self._may_choose(view) or classes.size < FEWEST:
             return None
@@ -169,7 +175,8 @@ class LinearSeparation(MetricLearner):
         losses = []
         for split in splits(sample_keys(X), classes, FOLDS, X.shape[1]):
             part = np.unique(classes[split.kept], return_inverse=True)[1]
-            scatter = signed_scatter(X[split.kept], part).dense()
+            counted = None if weights is None else weights[split.kept]
+            scatter = signed_scatter(X[split.kept], part, counted).dense()
             factors = self._factors(scatter, X)
             losses += of_neighbours(X, classes, split, factors, device=self.device)
         return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
@@ -216,15 +223,19 @@ class LinearSeparation(MetricLearner):
         )
 
     def _fit_to(
-        self, view: Span, scatter: SymmetricMatrix, steps: EvidencePath | None
+        self,
+        view: Span,
+        scatter: SymmetricMatrix,
+        steps: EvidencePath | None,
+        weights: Array | None = None,
     ) -> LinearSeparation:
         unit = self._unit(scatter)
         if steps is not None:
             self.path_ = replace(steps, values=unit * steps.values)
         self.lam_ = self._weight(unit)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
-        mean = None if view.centered else column_means(view.X)
-        self._solve(problem, gram_of(view.X, mean), view.matrix)
+        mean = None if view.centered and weights is None else column_means(view.X, weights)
+        self._solve(problem, gram_of(view.X, mean, weights), view.matrix)
         return self
 
     def _weight(self, unit: float) -> float:

@@ -94,15 +94,18 @@ def linear_separation_from_scatter(
     )
 
 
-def signed_scatter(X: Any, classes: NDArray[np.integer]) -> SymmetricMatrix:
+def signed_scatter(
+    X: Any, classes: NDArray[np.integer], weights: Array | None = None
+) -> SymmetricMatrix:
     """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
 
     With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
     order. A shift of the samples changes nothing of it, so they are taken near the origin.
+    `weights` say how often each sample is there, once unless told.
     """
     X = near_origin(X)
-    sums, counts = class_sums(X, classes)
-    rows = 2 * counts[classes] - X.shape[0]
+    sums, counts = class_sums(X, classes, weights)
+    rows = (2 * counts[classes] - counts.sum()) * (1.0 if weights is None else weights)
     across = LowRankPlusIdentity(
         X.shape[1],
         0.0,

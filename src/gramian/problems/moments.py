@@ -43,39 +43,53 @@ class Moments:
 
 
 def moments(
-    X: Any, classes: NDArray[np.integer], *, center: bool = False, near: bool = False
+    X: Any,
+    classes: NDArray[np.integer],
+    *,
+    center: bool = False,
+    near: bool = False,
+    weights: Array | None = None,
 ) -> Moments:
     """The moments of X, dense or CSR, or of X less its mean, which is never formed.
 
-    `near` where X is known to be near the origin (`near_origin`).
+    `near` where X is known to be near the origin (`near_origin`); `weights` say how often each
+    sample is there, once unless told.
     """
     X = near_origin(X) if center and not near else X
-    mean = column_means(X) if center else None
-    sums, counts = class_sums(X, classes)
+    mean = column_means(X, weights) if center else None
+    sums, counts = class_sums(X, classes, weights)
     if mean is not None:
         sums = sums - np.outer(mean, counts)
-    gram = gram_of(X, mean)
+    gram = gram_of(X, mean, weights)
     if isinstance(gram, Dense):
         return Moments(gram, sums, counts, float(np.trace(gram.array)))
-    square = float(X.multiply(X).sum() if sp.issparse(X) else np.einsum("ij,ij->", X, X))
-    shift = 0.0 if mean is None else X.shape[0] * float(mean @ mean)
+    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    square = float(np.sum(np.ravel(squares) * (1.0 if weights is None else weights)))
+    shift = 0.0 if mean is None else counts.sum() * float(mean @ mean)
     return Moments(gram, sums, counts, square - shift)
 
 
-def class_sums(X: Any, classes: NDArray[np.integer]) -> tuple[Array, Array]:
+def class_sums(
+    X: Any, classes: NDArray[np.integer], weights: Array | None = None
+) -> tuple[Array, Array]:
     """XᵀY and the class sizes, for class indices 0 … c − 1, in double precision."""
     c = int(classes.max()) + 1
     sums = np.zeros((c, X.shape[1]))
-    for rows, labels in _blocks(X, classes):
+    w = np.ones(classes.size) if weights is None else weights
+    for (rows, labels), (_, weight) in zip(_blocks(X, classes), _blocks(X, w), strict=True):
         n = labels.size
-        Y = sp.csr_array((np.ones(n), (np.arange(n), labels)), shape=(n, c))
+        Y = sp.csr_array((weight, (np.arange(n), labels)), shape=(n, c))
         sums += _toarray(Y.T @ rows)
-    return np.ascontiguousarray(sums.T), np.bincount(classes).astype(float)
+    return np.ascontiguousarray(sums.T), np.bincount(classes, w).astype(float)
 
 
-def column_means(X: Any) -> Array:
+def column_means(X: Any, weights: Array | None = None) -> Array:
     """The mean of each feature."""
-    return column_sums(X, squares=False)[0] / X.shape[0]
+    if weights is None:
+        return column_sums(X, squares=False)[0] / X.shape[0]
+    alike = np.zeros(X.shape[0], dtype=np.intp)
+    sums, total = class_sums(X, alike, weights)
+    return sums[:, 0] / total[0]
 
 
 def weighted_gram(X: Any, weights: Array | None = None) -> Array:
@@ -96,18 +110,21 @@ def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
         yield X[start : start + BLOCK].astype(float, copy=False), along[start : start + BLOCK]
 
 
-def gram_of(X: Any, mean: Array | None) -> Dense | GramOperator | MatrixSum:
+def gram_of(
+    X: Any, mean: Array | None, weights: Array | None = None
+) -> Dense | GramOperator | MatrixSum:
     """XᵀX, or that of X less its mean, formed only at moderate order."""
-    n, d = X.shape
+    d = X.shape[1]
+    n = float(X.shape[0] if weights is None else weights.sum())
     if d <= DENSE_ORDER:
-        gram = weighted_gram(X)
+        gram = weighted_gram(X, weights)
         if mean is not None:
             gram -= n * np.outer(mean, mean)
         return Dense(gram, lower=0.0)
+    whole = GramOperator(X, 1.0, weights)
     if mean is None:
-        return GramOperator(X)
-    shift = LowRankPlusIdentity(d, 0.0, mean[:, None], np.array([-float(n)]))
-    return MatrixSum(GramOperator(X), shift, lower=0.0)
+        return whole
+    return MatrixSum(whole, LowRankPlusIdentity(d, 0.0, mean[:, None], np.array([-n])), lower=0.0)
 
 
 def _toarray(product: Any) -> Array:

@@ -76,7 +76,7 @@ class SparseForm:
         )
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
         size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
-        while size < near.size and growth * taken < LONGEST:
+        while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
             part, last = shifted[near[:size]][:, near[:size]], taken
             started = time.perf_counter()
             splu(sp.csc_array(part), **_SYMMETRIC)

@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import confusion_matrix
 
-from gramian._samples import checked_samples
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
-from gramian.neighbours import nearest
 from gramian.plotting import flat
 from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
+from gramian.verdict import voted
 
 Array = NDArray[np.floating]
 
@@ -80,25 +79,17 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
     names = [str(name) for name in np.unique(y)]
     told, counts, places = [], [], []
     for title, Z in (("before", X), ("after", mapped)):
-        called = voted(Z, y, NEIGHBOURS)
-        told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y))))
-        confusion = confusion_matrix(y, called)
+        asked, called = voted(Z, y, NEIGHBOURS)
+        told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y[asked]))))
+        confusion = confusion_matrix(y[asked], called, labels=np.unique(y))
         counts.append(figure(figures.matrix(confusion, names, title)))
         places.append(figure(figures.points(two_directions(Z), color=y, title=title)))
-    note = "Each sample by the majority of its nearest others."
+    which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
+    note = f"{which} by the majority of its nearest others."
     return [
         Section("Two leading directions", beside(*places)),
         Section("Who is taken for whom", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
     ]
-
-
-def voted(X: Any, y: NDArray[Any], k: int) -> NDArray[Any]:
-    """The commonest class among the k nearest others of each sample."""
-    classes, codes = np.unique(y, return_inverse=True)
-    near = nearest(checked_samples(X), min(k, len(y) - 1)).indices
-    votes = np.stack([(codes[near] == c).sum(axis=1) for c in range(classes.size)], axis=1)
-    called: NDArray[Any] = classes[votes.argmax(axis=1)]
-    return called
 
 
 def two_directions(X: Any) -> Array:

@@ -25,6 +25,12 @@ def mathml(line: str) -> str:
     )
 
 
+def displayed(line: str) -> str:
+    """A problem as formulas that stand below each other where the page is narrow; "" for none."""
+    parts = [part for part in re.split(r"\s{2,}(?=subject)", line) if part]
+    return f'<div class="formula">{" ".join(map(mathml, parts))}</div>' if parts else ""
+
+
 def _row(line: str) -> list[str]:
     parts: list[str] = []
     for found in TOKEN.finditer(line):
@@ -37,7 +43,9 @@ def _row(line: str) -> list[str]:
             tag = "msup" if kind == "raised" else "msub"
             parts.append(f"<{tag}>{parts.pop()}<mrow>{''.join(_row(_bare(text)))}</mrow></{tag}>")
         elif kind == "space":
-            parts += ['<mspace width="1em"/>'] if len(text) > 1 else []
+            apart = line[: found.start()][-1:].isalpha() and line[found.end() :][:1].isupper()
+            width = "1em" if len(text) > 1 else ".3em"
+            parts += [f'<mspace width="{width}"/>'] if len(text) > 1 or apart else []
         else:
             parts.append(f"<mo>{escape(text)}</mo>")
     return parts

@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian.certificate import Certificate
 from gramian.report import figures
-from gramian.report.formula import mathml
+from gramian.report.formula import displayed
 from gramian.report.page import Section, beside, facts, figure, table
 from gramian.result import Result
 from gramian.spectral import TopEigen
@@ -42,7 +42,7 @@ def opening(result: Result, certificate: Certificate | None = None) -> Section:
         "seconds": result.seconds,
     }
     kind = "verdict" if proof.gap is not None and result.status.converged else "verdict open"
-    formula = f'<div class="formula">{mathml(result.formula)}</div>' if result.formula else ""
+    formula = displayed(result.formula)
     verdict = f'<p class="{kind}">{escape(in_words(proof))}</p>'
     return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(told))
 
@@ -58,7 +58,7 @@ def comparison(runs: Sequence[Result]) -> Section:
         for run in runs
     ]  # fmt: skip
     best = min(runs, key=lambda run: run.value)
-    formula = f'<div class="formula">{mathml(best.formula)}</div>' if best.formula else ""
+    formula = displayed(best.formula)
     verdict = f'<p class="verdict">{escape(in_words(best.certificate))}</p>'
     return Section(f"{best.problem}: {len(runs)} runs", formula + verdict + table(columns, rows))
 

@@ -1,0 +1,92 @@
+"""Weights of samples: they are repetitions, and a sample without any is not there."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import make_classification
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.estimator_checks import (
+    check_sample_weight_equivalence_on_dense_data,
+    check_sample_weight_equivalence_on_sparse_data,
+)
+
+from gramian.metric import KTA, LinearSeparation
+
+X, Y = make_classification(90, 7, n_informative=5, n_classes=3, random_state=0)
+X += 3.0
+TIMES = np.random.default_rng(0).integers(0, 4, 90)
+WIDE = np.random.default_rng(1).normal(size=(90, 300)) + 1.0  # a span, repeated or not
+
+LEARNERS = [
+    KTA(lam=1e-3),
+    KTA(lam=1e-3, center=False),
+    KTA(lam=1e-3, regularizer="trace"),
+    KTA(lam=1e-2, kernel="rbf", kernel_params={"gamma": 0.05}),
+    LinearSeparation(lam=1e-3),
+    LinearSeparation(regularizer="frobenius"),
+]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize("samples", [X, WIDE, sp.csr_array(X)], ids=["tall", "wide", "sparse"])
+def test_a_weight_is_a_number_of_repetitions(learner, samples):
+    weighted = learner.set_params(tol=1e-8).fit(samples, Y, sample_weight=TIMES)
+    value, mapped = weighted.result_.value, weighted.transform(samples)
+    repeated = np.repeat(np.arange(90), TIMES)
+    again = learner.fit(samples[repeated], Y[repeated])
+    assert value == pytest.approx(again.result_.value, rel=1e-6)
+    assert again.certificate_.relative_gap <= 1e-8
+    there = again.transform(samples)
+    np.testing.assert_allclose(
+        _distances(mapped), _distances(there), atol=1e-4 * np.abs(_distances(there)).max()
+    )
+
+
+def _distances(mapped):
+    return np.sum((mapped[:40] - mapped[40:80]) ** 2, axis=1)
+
+
+@pytest.mark.parametrize("learner", [KTA(), LinearSeparation()], ids=str)
+def test_weights_of_one_are_no_weights(learner):
+    plain = learner.fit(X, Y).transform(X)
+    np.testing.assert_allclose(learner.fit(X, Y, np.ones(90)).transform(X), plain, atol=1e-8)
+
+
+def test_the_chosen_metric_is_that_of_the_weights():
+    rare = (Y != 2) | (np.arange(90) % 10 == 0)
+    balanced = compute_sample_weight("balanced", Y[rare])
+    model = KTA().fit(X[rare], Y[rare], balanced)
+    again = KTA(lam=model.lam_).fit(X[rare], Y[rare], balanced)
+    assert model.lam_ == model.path_.value
+    np.testing.assert_allclose(model.transform(X), again.transform(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("learner", [KTA(), LinearSeparation()], ids=str)
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (-np.ones(90), r"sample_weight\[0\] = -1 is negative"),
+        (np.ones(89), "sample_weight"),
+        (np.full(90, np.nan), "NaN"),
+        ((Y == 1).astype(float), "above 0 are of one class"),
+        (np.zeros(90), "[Ss]ample weights|of one class"),
+    ],
+    ids=["negative", "length", "nan", "one class", "none"],
+)
+def test_what_is_no_weight_is_refused(learner, weights, message):
+    with pytest.raises(ValueError, match=message):
+        learner.fit(X, Y, sample_weight=weights)
+
+
+def test_classes_without_weight_are_not_there():
+    model = KTA().fit(X, np.array(["a", "b", "c"])[Y], sample_weight=(Y != 0))
+    assert model.classes_.tolist() == ["b", "c"]
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize(
+    "check",
+    [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data],
+)
+def test_scikit_learn_agrees(check, learner):
+    check(type(learner).__name__, learner)
