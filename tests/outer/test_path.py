@@ -27,6 +27,15 @@ def test_what_is_nearly_the_best_and_nearer_to_nothing_is_taken():
     assert earned(flips(0, 2, 1), needed=0.0, close=0.0) == 1
 
 
+def test_what_is_worse_than_nothing_is_never_taken():
+    """Within a standard error of the best, but behind doing nothing."""
+    worse = np.zeros((3, 40))
+    worse[0, :20], worse[1, 19:], worse[2, :14] = 1.0, 1.0, 1.0
+    behind, error = difference([worse], 1, 2)
+    assert behind <= 2 * error
+    assert earned([worse], close=2.0) == 2
+
+
 def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():
     assert least(flips(0, 1, 5, 4)) == 2
     assert least(flips(0, 5, 2, 5)) == 3

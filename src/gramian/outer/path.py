@@ -115,7 +115,7 @@ def chosen_by(
 
 
 def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CLOSE) -> int:
-    """The first candidate that is nearly as good as the best, if that beats the first clearly.
+    """The first that beats doing nothing and is nearly as good as the best, if that does clearly.
 
     Nearly and clearly are `close` and `needed` standard errors of the difference.
     """
@@ -125,7 +125,7 @@ def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CL
         return 0
     for place in range(1, best):
         behind, error = difference(losses, place, best)
-        if behind <= close * error:
+        if behind <= close * error and difference(losses, 0, place)[0] > 0:
             return place
     return best
 
