@@ -18,6 +18,9 @@ from gramian.certificate import Certificate, relative
 
 Array = NDArray[np.floating]
 
+ROUNDED = 1e-15
+"""What a value in other units can be off by, relatively to its terms."""
+
 
 class Reduction(Protocol):
     """The ways between M = LLᵀ of a problem and S = YYᵀ of the one it becomes."""
@@ -52,7 +55,9 @@ def carried(
     )
     if found.gap is None:
         return told
-    gap = scale * found.gap
+    moved = (scale, constant) != (1.0, 0.0)
+    rounding = ROUNDED * (abs(scale * found.value) + abs(constant)) if moved else 0.0
+    gap = scale * found.gap + rounding
     return replace(told, gap=gap, relative_gap=relative(gap, value, size))
 
 
