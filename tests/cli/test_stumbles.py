@@ -392,7 +392,9 @@ def test_standard_input_is_a_file(run, messy, monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", Stdin)
     facts = told(run, "metric", "-", "--label", "class", "--drop", "name,colour,when")
-    assert facts["samples"] == 60
+    assert facts["samples"] == 60 and facts["file"] == "standard input"
+    Stdin.buffer = io.BytesIO(text)
+    assert "standard input has text where numbers belong" in refused(run, "metric", "-")
 
 
 # --- files that people have ------------------------------------------------------------
@@ -514,6 +516,12 @@ def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
     facts = told(run, *line, "--duplicates", "sum")
     assert facts["verdict"].startswith("It helped: nDCG")
     assert facts["held_out"]["before"] < facts["held_out"]["after"]
+
+
+def test_a_user_in_other_letters_is_suggested(run, folder):
+    told(run, "complete", "ratings.csv", "--model", "m", "--no-verdict")
+    known = str(gm.load("m").row_ids_[0])
+    assert f"did you mean {known!r}" in refused(run, "recommend", known.upper(), "--model", "m")
 
 
 def test_clicks_are_pairs_alone(run, folder):

@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian import clock
+from gramian.cli.exits import as_called, call
 from gramian.cli.output import note
 from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
 from gramian.persistence import Kept
@@ -39,6 +40,7 @@ class Input(click.Path):
         if ctx is not None:
             ctx.call_on_close(folder.cleanup)
         path = Path(folder.name) / "stdin"
+        call(path, "standard input")
         with open(path, "wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         return path
@@ -152,7 +154,7 @@ class Run:
             gm.save(model, self.model)
         if self.report is not None:
             clock.phase(f"writing {self.report}")
-            name = None if source is None else str(source)
+            name = None if source is None else as_called(str(source))
             write_report(model, self.report, X, y, verdict=verdict, source=name)
         return {"model": self.model, "report": self.report}
 
