@@ -17,6 +17,7 @@ from sklearn.datasets import make_moons
 
 import gramian as gm
 from gramian import clock
+from gramian.cli.options import Run
 from gramian.cli.progress import Display, shown, unbroken
 from gramian.neighbours import nearest
 from gramian.verdict import verdict_of_metric, voted
@@ -98,6 +99,14 @@ def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeyp
     line = ("cluster", "moons.csv", "--clusters", 2, "--cannot-link", "apart.csv", "--out", "o.csv")
     assert "ended before anything was learned" in refused(run, *line, "--time-limit", 5)
     assert not (folder / "o.csv").exists()
+
+
+def test_no_verdict_is_begun_that_cannot_end_in_time():
+    given = dict.fromkeys(("rank", "tol", "progress", "checkpoint", "model", "report"))
+    run = Run(solver="auto", time_limit=10.0, seed=0, as_json=False, **given)
+    run.seconds, run.began = 9.0, time.perf_counter() - 9.0
+    said = run.judged(gm.Status.CONVERGED, lambda: pytest.fail("judged"))
+    assert "the time was up" in said.sentence
 
 
 def test_very_many_rows_are_asked_about_in_part(monkeypatch):
@@ -392,7 +401,9 @@ def test_standard_input_is_a_file(run, messy, monkeypatch):
 
     monkeypatch.setattr(sys, "stdin", Stdin)
     facts = told(run, "metric", "-", "--label", "class", "--drop", "name,colour,when")
-    assert facts["samples"] == 60
+    assert facts["samples"] == 60 and facts["file"] == "standard input"
+    Stdin.buffer = io.BytesIO(text)
+    assert "standard input has text where numbers belong" in refused(run, "metric", "-")
 
 
 # --- files that people have ------------------------------------------------------------
@@ -514,6 +525,12 @@ def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
     facts = told(run, *line, "--duplicates", "sum")
     assert facts["verdict"].startswith("It helped: nDCG")
     assert facts["held_out"]["before"] < facts["held_out"]["after"]
+
+
+def test_a_user_in_other_letters_is_suggested(run, folder):
+    told(run, "complete", "ratings.csv", "--model", "m", "--no-verdict")
+    known = str(gm.load("m").row_ids_[0])
+    assert f"did you mean {known!r}" in refused(run, "recommend", known.upper(), "--model", "m")
 
 
 def test_clicks_are_pairs_alone(run, folder):

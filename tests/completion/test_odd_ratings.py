@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gramian as gm
@@ -104,3 +105,27 @@ def test_many_more_rows_and_columns_than_ratings_of_each(learner):
     if learner is NuclearCompletion:
         error = np.sqrt(np.mean((model.predict((rows, cols)) - values) ** 2))
         assert error < 0.8 * values.std()
+
+
+@pytest.mark.parametrize("kind", ["polars", "pivot"])
+def test_frames_of_others_and_pivot_tables_are_ratings(kind):
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((12, 9)) < 0.5)
+    frame = pd.DataFrame(
+        {
+            "user": [f"u{i}" for i in rows],
+            "item": [f"i{j}" for j in cols],
+            "stars": rng.integers(1, 6, rows.size).astype(float),
+        }
+    )
+    plain = NuclearCompletion(lam=1.0).fit(frame)
+    if kind == "polars":
+        other = pytest.importorskip("polars").DataFrame(frame.to_dict("list"))
+    else:
+        other = frame.pivot(index="user", columns="item", values="stars")
+    model = NuclearCompletion(lam=1.0).fit(other)
+    for user in ("u0", "u7"):
+        names, values = model.recommend(user, 3)
+        expected = plain.recommend(user, 3)
+        assert names.tolist() == expected[0].tolist()
+        np.testing.assert_allclose(values, expected[1], atol=1e-3)

@@ -68,10 +68,11 @@ def test_the_chosen_metric_is_that_of_the_weights():
         (-np.ones(90), r"sample_weight\[0\] = -1 is negative"),
         (np.ones(89), "sample_weight"),
         (np.full(90, np.nan), "NaN"),
+        ("balanced", "compute_sample_weight"),
         ((Y == 1).astype(float), "above 0 are of one class"),
         (np.zeros(90), "[Ss]ample weights|of one class"),
     ],
-    ids=["negative", "length", "nan", "one class", "none"],
+    ids=["negative", "length", "nan", "text", "one class", "none"],
 )
 def test_what_is_no_weight_is_refused(learner, weights, message):
     with pytest.raises(ValueError, match=message):

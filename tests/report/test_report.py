@@ -164,6 +164,12 @@ def test_labels_must_fit_the_embedding(tmp_path):
         MVU().fit(ROLL).report(tmp_path / "x.html", y=ALONG[:5])
 
 
+def test_a_page_is_not_called_otherwise(tmp_path):
+    with pytest.raises(ValueError, match=r"x.pdf: a report is a page, so its name must end"):
+        KTA(lam=1.0).fit(X, y).report(tmp_path / "x.pdf", X, y)
+    assert not (tmp_path / "x.pdf").exists()
+
+
 def test_unfitted_estimators_have_no_report(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         KTA().report(tmp_path / "x.html")

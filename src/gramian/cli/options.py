@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian import clock
+from gramian.cli.exits import as_called, call
 from gramian.cli.output import note
 from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
 from gramian.persistence import Kept
@@ -39,6 +40,7 @@ class Input(click.Path):
         if ctx is not None:
             ctx.call_on_close(folder.cleanup)
         path = Path(folder.name) / "stdin"
+        call(path, "standard input")
         with open(path, "wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         return path
@@ -53,6 +55,9 @@ FORMATS = (
 
 SLOW = 30.0
 """Seconds of a fit beyond which no second one is made unasked."""
+
+PART = 0.25
+"""The part of a fit's seconds that has to be left for another to begin."""
 
 
 class Tolerance(click.ParamType):
@@ -116,19 +121,26 @@ class Run:
 
         The end of the time and Ctrl-C go on to keeping.
         """
-        spent = time.perf_counter() - self.began
-        left = None if self.time_limit is None else max(self.time_limit - spent, 1e-3)
         try:
-            with clock.budget(left), suppress(clock.TimeUpError, TimeoutError):
+            with clock.budget(self._left()), suppress(clock.TimeUpError, TimeoutError):
                 yield
         except KeyboardInterrupt:
             self.interrupted = True
+
+    def _left(self) -> float | None:
+        """The seconds that are left of the limit; None without one."""
+        if self.time_limit is None:
+            return None
+        return max(self.time_limit - (time.perf_counter() - self.began), 1e-3)
 
     def judged(self, status: gm.Status, judge: Callable[[], Verdict]) -> Verdict:
         """The verdict, in what is left of the time; Ctrl-C does without it."""
         if self.verdict is False:
             return untested("--no-verdict")
         if status in (gm.Status.INTERRUPTED, gm.Status.TIME_LIMIT) or self.interrupted:
+            return untested("the time was up")
+        left = self._left()
+        if left is not None and left < PART * self.seconds:
             return untested("the time was up")
         if self.verdict is None and self.seconds > SLOW:
             return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
@@ -152,7 +164,7 @@ class Run:
             gm.save(model, self.model)
         if self.report is not None:
             clock.phase(f"writing {self.report}")
-            name = None if source is None else str(source)
+            name = None if source is None else as_called(str(source))
             write_report(model, self.report, X, y, verdict=verdict, source=name)
         return {"model": self.model, "report": self.report}
 

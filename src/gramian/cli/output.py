@@ -17,14 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.certificate import Certificate
-from gramian.cli.exits import INTERRUPTED, NOT_CONVERGED
+from gramian.cli.exits import INTERRUPTED, NOT_CONVERGED, as_called
 from gramian.result import Result, Status
 
 
 def note(sentence: str) -> None:
     """Something the user should know, on standard error."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(
-        Text("note: ", style="yellow") + Text(sentence)
+        Text("note: ", style="yellow") + Text(as_called(sentence))
     )
 
 
@@ -165,7 +165,7 @@ def _words(value: Any) -> str:
         return ", ".join(_words(part) for part in value)
     if isinstance(value, (float, np.floating)):
         return f"{value:.6g}"
-    return str(value)
+    return as_called(str(value))
 
 
 def _certificate(told: Mapping[str, Any]) -> str:
@@ -187,4 +187,4 @@ def _plain(value: Any) -> Any:
         return _plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return str(value) if isinstance(value, Path) else value
+    return as_called(str(value)) if isinstance(value, (Path, str)) else value

@@ -147,7 +147,8 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
     ids = {str(known): known for known in model.row_ids_.tolist()}
     unknown = next((user for user in given if user not in ids), None)
     if unknown is not None:
-        near = difflib.get_close_matches(unknown, ids, n=3)
+        near = [known for known in ids if known.lower() == unknown.lower()]
+        near = near or difflib.get_close_matches(unknown, ids, n=3)
         near = near or [known for known in ids if unknown and unknown in known][:3]
         hint = f": did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise click.ClickException(f"user {unknown!r} has no rating in the model{hint}")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.backends import cpu
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._frames import are_names, pair_columns, plain
@@ -133,6 +134,7 @@ class Recommender:
         """What is recommended to the rows of entries by index, −1 for what is not known."""
         ranking = Ranking(i, j, good, k)
         for rows in _parts(ranking.asked.size, len(self.col_ids_)):
+            clock.check()
             ranking.add(rows, self._best(ranking.asked[rows], k, True)[0])
         return ranking
 

@@ -304,9 +304,9 @@ def _values(column: Any, decimal: str) -> Values:
     """
     if column.dtype.kind in "iuf":
         return np.asarray(column)
-    cells = np.empty(len(column), dtype=object)
-    gone = column.isna().to_numpy()
-    cells[:] = [None if none else str(cell) for cell, none in zip(column, gone, strict=True)]
+    cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
+    if not all(cell is None or type(cell) is str for cell in cells):
+        cells[:] = [None if cell is None else str(cell) for cell in cells]
     if decimal == ",":
         for place, cell in enumerate(cells):
             if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):

@@ -108,8 +108,9 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
         if k > MOST_NEIGHBORS:
             raise ValueError(
-                f"n_neighbors={k} would hold each sample by more than {MOST_NEIGHBORS} edges, "
-                "which cut across the folds and leave nothing to unfold: pass 4 to 30"
+                f"n_neighbors={self.n_neighbors} would hold each sample by more than "
+                f"{MOST_NEIGHBORS} edges, which cut across the folds and leave nothing to unfold: "
+                "pass 4 to 30"
             )
         graph = neighbor_graph(
             X[copies.first] if copies.any else X,

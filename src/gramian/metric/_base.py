@@ -82,6 +82,11 @@ class MetricLearner(
         """The samples that are there, their classes and weights; one of weight 0 is not there."""
         if sample_weight is None:
             return X, classes, None
+        if isinstance(sample_weight, str):
+            raise ValueError(
+                f"sample_weight must be a number for each sample, got {sample_weight!r}: of "
+                "classes they come from sklearn.utils.class_weight.compute_sample_weight"
+            )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))

@@ -11,7 +11,7 @@ from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
 from gramian.report.families import family_sections
-from gramian.report.page import Section, write_page
+from gramian.report.page import Section, page_path, write_page
 from gramian.report.parts import (
     comparison,
     convergence,
@@ -39,6 +39,7 @@ def report_results(
     results: Result | Sequence[Result], path: str | Path, *, source: str | None = None
 ) -> Path:
     """Write the page of one result, or of several of the same problem, to compare solvers."""
+    path = page_path(path)
     runs = [results] if isinstance(results, Result) else list(results)
     if not runs or not all(isinstance(run, Result) for run in runs):
         raise ValueError("a report needs one Result, or several of the same problem")
@@ -46,7 +47,7 @@ def report_results(
         raise ValueError("results of different problems have no axis in common: report them apart")
     first = opening(runs[0]) if len(runs) == 1 else comparison(runs)
     sections = [first, convergence(runs), spectrum(runs)]
-    return write_page(Path(path), f"gramian: {runs[0].problem}", sections, source=source)
+    return write_page(path, f"gramian: {runs[0].problem}", sections, source=source)
 
 
 def report_estimator(
@@ -75,6 +76,7 @@ def report_estimator(
     source : str, optional
         The file that it was learned from, for the head of the page.
     """
+    path = page_path(path)
     sections: list[Section] = []
     verdict = verdict or _found(estimator, X, y)
     if verdict is not None:
@@ -86,7 +88,7 @@ def report_estimator(
         sections += [convergence([estimator.result_]), spectrum([estimator.result_])]
     sections.append(settings(estimator))
     title = f"gramian: {type(estimator).__name__}"
-    return write_page(Path(path), title, sections, source=source)
+    return write_page(path, title, sections, source=source)
 
 
 def _found(estimator: Any, X: Any, y: Any) -> Verdict | None:
@@ -111,4 +113,4 @@ def _found(estimator: Any, X: Any, y: Any) -> Verdict | None:
 def report_eigen(found: TopEigen, path: str | Path, name: str = "a symmetric matrix") -> Path:
     """Write the page of the leading eigenvalues of a matrix."""
     title = f"gramian: eigenvalues of {name}"
-    return write_page(Path(path), title, [eigenpairs(found, name)], source=name)
+    return write_page(page_path(path), title, [eigenpairs(found, name)], source=name)

@@ -15,6 +15,7 @@ from typing import Any
 from gramian.report.figures import Figure, markup
 from gramian.storage import replacing
 
+ENDINGS = (".html", ".htm")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -24,6 +25,14 @@ class Section:
 
     title: str
     body: str
+
+
+def page_path(path: str | Path) -> Path:
+    """Where a page goes, refused where the name says that it is something else."""
+    named = Path(path)
+    if named.suffix.lower() not in ENDINGS and not named.is_dir():  # which the writer refuses
+        raise ValueError(f"{named}: a report is a page, so its name must end with .html")
+    return named
 
 
 def write_page(
