@@ -41,6 +41,9 @@ Array = NDArray[np.floating]
 NEAR = 2_000_000
 """Ratings up to which the gradient comes home for the many products of a Krylov method: 50 MB."""
 
+PIECE = 3e7
+"""Bytes of a block's part of BᵀB that a task holds at a time."""
+
 REFINED = 1e-14
 """What offsets may leave of F before they are solved for once more."""
 
@@ -187,10 +190,16 @@ class Completed(Objective):
         return Blocks(0.5 * self.lam, self, image)
 
     def gram(self, image: RatedImage) -> Array:
-        """BᵀB for the block B of the gradient: a sum over blocks of users."""
+        """BᵀB for the block B of the gradient: a sum over blocks of users, some columns a round."""
         if image.gram is None:
-            size = 8.0 * self.rated.shape[1] ** 2
-            image.gram = self.cluster.sum("gram", gram, self._residuals(image), size=size)
+            items = self.rated.shape[1]
+            width = max(1, int(PIECE / (8 * items)))
+            image.gram = np.hstack([
+                self.cluster.sum(
+                    "gram", gram, self._residuals(image), first, min(first + width, items)
+                )
+                for first in range(0, items, width)
+            ])  # fmt: skip
         return image.gram
 
     def hessian_factor(self, image: RatedImage) -> Callable[[Array], Array]:

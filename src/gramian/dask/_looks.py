@@ -107,5 +107,6 @@ def times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
     return sp.csr_array(G.T) @ top, G @ low
 
 
-def gram(G: sp.csr_array) -> Array:
-    return dense_product(G, G)
+def gram(G: sp.csr_array, first: int, last: int) -> Array:
+    """Some columns of GᵀG."""
+    return dense_product(G, sp.csr_array(G[:, first:last]))
