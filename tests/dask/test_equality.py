@@ -180,7 +180,7 @@ def test_a_kernel_of_sharded_edges_and_links():
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])
-def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path):
+def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkeypatch):
     for k, part in enumerate(np.array_split(np.arange(len(ratings)), 3)):
         ratings.iloc[part].to_parquet(tmp_path / f"{k}.parquet")
     rated = store(Cluster(), str(tmp_path))
