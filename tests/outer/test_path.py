@@ -33,7 +33,8 @@ def test_what_is_worse_than_nothing_is_never_taken():
     worse[0, :20], worse[1, 19:], worse[2, :14] = 1.0, 1.0, 1.0
     behind, error = difference([worse], 1, 2)
     assert behind <= 2 * error
-    assert earned([worse], close=2.0) == 2
+    assert earned([worse], close=2.0) == 0
+    assert earned([worse], close=0.5) == 2
 
 
 def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():

@@ -115,9 +115,11 @@ def chosen_by(
 
 
 def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CLOSE) -> int:
-    """The first that beats doing nothing and is nearly as good as the best, if that does clearly.
+    """The first candidate that is nearly as good as the best, if that beats doing nothing clearly.
 
-    Nearly and clearly are `close` and `needed` standard errors of the difference.
+    Nearly and clearly are `close` and `needed` standard errors of the difference. Where one that is
+    nearly the best does not beat doing nothing at all, the best may well be chance: nothing is
+    done.
     """
     best = int(np.argmin(np.mean([np.mean(part, axis=1) for part in losses], axis=0)))
     gain, error = difference(losses, 0, best)
@@ -125,8 +127,8 @@ def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CL
         return 0
     for place in range(1, best):
         behind, error = difference(losses, place, best)
-        if behind <= close * error and difference(losses, 0, place)[0] > 0:
-            return place
+        if behind <= close * error:
+            return place if difference(losses, 0, place)[0] > 0 else 0
     return best
 
 
