@@ -89,6 +89,13 @@ def test_pcp_keeps_one_limit_of_time_and_tells_links_that_it_did_not_keep():
     assert fitted.constraint_violation_ > 0
 
 
+def test_a_factor_without_columns_is_judged_too(monkeypatch):
+    """As a limit of time leaves it that ends before anything is found."""
+    monkeypatch.setattr(PCP, "_learn_roughly", lambda self: np.zeros((self.links_.n, 0)))
+    fitted = PCP(n_clusters=2, tol=1e-2).fit(X, KNOWN)
+    assert np.isfinite(fitted.path_.errors).all()
+
+
 @pytest.mark.parametrize("merge", [False, True])
 def test_links_pull_together_and_apart(merge):
     must, cannot = [[0, 1], [1, 2]], [[0, 3], [4, 5]]

@@ -198,7 +198,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._check_clusters()
         clusters, count = self.labels_, int(self.n_clusters_ or 1)
         waves = smoothest(self.laplacian_, count, constant=True)[1]
-        before = self._k_means().fit(normalize(waves)).labels_
+        before = self._k_means().fit(unit_rows(waves)).labels_
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
         some = {
@@ -246,9 +246,9 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _rows(self, factor: Array, waves: Array | None) -> Array:
         """Rows of the kernel at unit length, with a part β of those of the waves."""
         if self.shrinkage_ == 0:
-            return normalize(factor)
-        both = np.sqrt(1 - self.shrinkage_) * normalize(factor)
-        return np.hstack([both, np.sqrt(self.shrinkage_) * normalize(waves)])
+            return unit_rows(factor)
+        both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)
+        return np.hstack([both, np.sqrt(self.shrinkage_) * unit_rows(waves)])
 
     def _choose_shrinkage(self) -> None:
         """β, by how well links held out are told apart where "auto"."""
@@ -294,7 +294,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * FOLDS)
         rough.progress = False
         factor = rough._learn_roughly()
-        squares = [_linked_squares(normalize(F), links.pairs[held])
+        squares = [_linked_squares(unit_rows(F), links.pairs[held])
                    for F in (factor, self._waves_kept)]  # fmt: skip
         must, cannot = links.targets[held] == 1, links.targets[held] == 0
         found = []
@@ -388,3 +388,9 @@ def _linked_squares(rows: Array, pairs: NDArray[np.integer]) -> Array:
 
 def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:
     return np.asarray(abs(X - Z).sum(axis=1)).ravel() == 0
+
+
+def unit_rows(factor: Array) -> Array:
+    """Rows of length 1; a factor without columns, as a limit of time may leave it, stays so."""
+    scaled: Array = normalize(factor) if factor.shape[1] else factor
+    return scaled
