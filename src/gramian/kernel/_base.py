@@ -390,7 +390,7 @@ def _equal_rows(X: Any, Z: Any) -> NDArray[np.bool_]:
     return np.asarray(abs(X - Z).sum(axis=1)).ravel() == 0
 
 
-def unit_rows(factor: Array) -> Array:
+def unit_rows(factor: Any) -> Array:
     """Rows of length 1; a factor without columns, as a limit of time may leave it, stays so."""
     scaled: Array = normalize(factor) if factor.shape[1] else factor
     return scaled
