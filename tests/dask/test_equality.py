@@ -10,7 +10,6 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 from sklearn.datasets import load_wine, make_moons
 from sklearn.preprocessing import StandardScaler
 
@@ -24,19 +23,10 @@ from gramian.dask._scene import Model
 from gramian.dask._store import chance, store
 from gramian.graph import neighbor_graph
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    """A cluster of threads: what tasks compute does not depend on where they run."""
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+pytestmark = [
+    pytest.mark.usefixtures("client"),
+    pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ import dask.array as da
 import dask.dataframe as dd
 import pandas as pd
 import scipy.sparse as sp
-from distributed import Client, LocalCluster
 from sklearn.datasets import load_wine, make_moons
 from sklearn.preprocessing import StandardScaler
 
@@ -26,18 +25,10 @@ from gramian.dask._impostors import Anchors, Task
 from gramian.dask._kernel import sharded
 from gramian.dask._store import store
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    with (
-        LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
-        ) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+pytestmark = [
+    pytest.mark.usefixtures("client"),
+    pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 
 @pytest.fixture(scope="module")

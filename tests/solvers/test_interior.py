@@ -96,3 +96,11 @@ def test_a_limit_of_time_ends_it():
     result = gm.minimize(unfolding(300), "interior", tol=1e-12, time_limit=0.05)
     assert result.status is gm.Status.TIME_LIMIT
     assert np.isfinite(result.certificate.gap)
+
+
+def test_a_gap_below_rounding_ends_the_path():
+    """It hands over where digits end, with a gap that is still a true one."""
+    result = gm.minimize(unfolding(40), "interior", tol=1e-16, max_iter=40)
+    assert result.iterations <= 40 and result.route[0] == "interior"
+    assert len(result.route) > 1
+    assert 0 <= result.certificate.relative_gap <= 1e-7

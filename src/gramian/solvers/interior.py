@@ -35,6 +35,9 @@ FIRST, POLISH = 200, 100
 SHRINK = 0.1
 """μ from one point of the path to the next."""
 
+LAST = 1e-10
+"""Of the first μ, the last: beyond that M = μS⁻¹ is made of rounding."""
+
 CUTS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 """Eigenvalues of a point that are left out, relative to the largest, where F allows it."""
 
@@ -67,8 +70,9 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     forms = objective.forms()
     assert forms is not None
     barrier, value = Barrier(forms, dual), certificate.value
-    mu = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order
-    while (M := barrier.centre(mu, settings.expired)) is not None:
+    first = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order
+    mu = first
+    while mu > LAST * first and (M := barrier.centre(mu, settings.expired)) is not None:
         Y = _better(objective, M, image, 0.1 * mu * even.order)
         Y = descend(objective, Y, settings, iterations=POLISH, memory=PAIRS)
         image = white.lean(objective, Y, settings.tol)

@@ -1,0 +1,17 @@
+"""A cluster for the tests of one module."""
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster of threads: what tasks compute does not depend on where they run."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=":0"
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
