@@ -36,8 +36,8 @@ UNFOLDED = 20
 """Points beyond which a graph is unfolded in whitened coordinates."""
 
 FEW_EDGES = 700
-"""Edges up to which the path of the dual begins at once. 150 flowers (608 edges) to 1e-3: 2 s, by
-L-BFGS 46 s; 300 points of a Swiss roll (1,074) to 1e-4: 6.4 s, by L-BFGS 3.0 s."""
+"""Edges up to which the path of the dual begins at once. 150 flowers (608 edges) to 1e-3: 1.7 s, by
+L-BFGS 26 s; 300 points of a Swiss roll (1,074) to 1e-4: 6.4 s, by L-BFGS 3.0 s."""
 
 SPLIT_STEPS, CUT_AT, CUT_STEPS = 100, 1e-2, 500
 """The answer to be cut need not be exact; what is left is refined in so many steps."""
