@@ -33,7 +33,7 @@ SHAPE, RATINGS, FILES = (60_000, 4_000), 10_000_000, 10
 QUICK_SHAPE, QUICK_RATINGS = (3_000, 600), 200_000
 RANK, SWEEPS, BYTES = 32, 2, 4
 FEWER = 10
-"""Whole fits have so many times fewer ratings."""
+"""A whole fit is measured with so many times fewer ratings, too."""
 NETWORK = 10e9 / 8
 """Bytes a second of a link."""
 TASKS, MEGABYTES = 2000, 32
@@ -61,12 +61,10 @@ def run(ctx: Context) -> Report:
             there = _there(client, files)
             costs = _costs()
         measured.add(f"a sweep at rank {RANK}", there["size"], *_beside(there["sweep"], home))
-        frame = _read(fewer)
-        home_fit = _spent(None, lambda: _fit(gm.completion, frame))
         with workers(1) as client:
             _fit(_dask(), fewer)  # what is compiled is there after it
-            fit = _spent(client, lambda: _fit(_dask(), fewer))
-        measured.add(f"a fit, rank={RANK}", len(frame), *_beside(fit, home_fit))
+            for some in (fewer, files):
+                measured.add(f"a fit, rank={RANK}", *_fits(client, some))
     moved = Table("A sweep: what moves", ["what", "measured", "by formula"])
     moved.add("MB through the driver", there["moved"] / 1e6, there["formula"] / 1e6)
     moved.add("tasks", there["tasks"], there["formula tasks"])
@@ -122,6 +120,13 @@ def _dask() -> Any:
 def _fit(where: Any, ratings: Any) -> None:
     """A fit from the files, or from a frame in memory, the λ given."""
     where.NuclearCompletion(lam=20.0, rank=RANK, duplicates="mean").fit(ratings)
+
+
+def _fits(client: Any, files: str) -> list[float]:
+    """Ratings, and what a fit of them costs there and at home."""
+    there = _spent(client, lambda: _fit(_dask(), files))
+    frame = _read(files)
+    return [len(frame), *_beside(there, _spent(None, lambda: _fit(gm.completion, frame)))]
 
 
 def _spent(client: Any, work: Any, times: int = 1) -> tuple[float, float]:
