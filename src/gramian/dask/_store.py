@@ -14,9 +14,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramian.backends.cpu import counting_sort
 from gramian.completion._checks import refuse_missing
 from gramian.completion._frames import names_of, rating_columns
-from gramian.completion._ratings import DUPLICATES, Ids, merged
+from gramian.completion._ratings import DUPLICATES, Ids, by_row, merged
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
@@ -183,7 +184,7 @@ def _split(
     sides = []
     for own, other, cuts in ((i, j, row_cuts), (j, i, col_cuts)):
         place = np.searchsorted(cuts, own, side="right") - 1
-        order = np.argsort(place, kind="stable")
+        order = counting_sort(place, cuts.size - 1)[1]
         ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
         sides.append([
             (own[k].astype(short_index), other[k].astype(short_index), values[k], held[k],
@@ -206,9 +207,9 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
         own, across, values, held = own[live], across[live], values[live], held[live]
         weights = weights[live]
     width = int(other[-1])
-    key = (own.astype(np.int64) - cut[0]) * width + across
-    order = np.argsort(key, kind="stable")
-    key, values, held = key[order], values[order], held[order]
+    order = by_row(own - cut[0], across, int(cut[1] - cut[0]), width)
+    key = ((own.astype(np.int64) - cut[0]) * width + across)[order]
+    values, held = values[order], held[order]
     weights = None if weights is None else weights[order]
     first = np.flatnonzero(np.diff(key, prepend=-1))
     repeated = key.size - first.size
