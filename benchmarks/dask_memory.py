@@ -1,9 +1,9 @@
 """Data several times as large as all workers together: moments, sweeps, and a fit to a gap.
 
 Samples are generated block by block and ratings are read from Parquet; one or two workers run, each
-with a limit of memory, beyond which it would be killed. Reported: the bytes of the data as arrays (8 for
-a number, 24 for a rating) beside the workers' limit, the largest memory of a worker process so far,
-seconds, and the certificate.
+with a limit of memory, beyond which it would be killed. Reported: the bytes of the data as arrays
+(8 for a number, 24 for a rating) beside the workers' limit, the largest memory of a worker process
+so far, seconds, and the certificate.
 """
 
 import sys
