@@ -28,7 +28,7 @@ class Graph(dict[Any, Any]):
     """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
 
 
-@normalize_token.register(Graph)  # type: ignore[untyped-decorator]
+@normalize_token.register(Graph)
 def _name_of(graph: Graph) -> str:
     return uuid4().hex
 

@@ -71,9 +71,10 @@ def store(
         raise ValueError("there are no ratings")
     cuts = [_cuts(side.counts) for side in found]
     ids = [cluster.shared("names", side.names) for side in found]
-    split = cluster.keep(cluster.each("split", _split, shards, *ids, *cuts, seed))
-    shape = len(row_ids), len(col_ids)
-    sides = [_stored(cluster, split, side, cuts, shape[1], duplicates) for side in (0, 1)]
+    split = cluster.each("split", _split, shards, *ids, *cuts, seed)
+    pieces = [_pieces(cluster, one, cuts) for one in split]
+    sides = [_stored(cluster, pieces, side, cuts, duplicates) for side in (0, 1)]
+    del pieces
     facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
     if facts["repeated"] and duplicates == "error":
         i, j = facts["example"]
@@ -125,15 +126,26 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
     return (*chosen, *(() if weights is None else (weights,))), names_of(empty)
 
 
+def _pieces(cluster: Cluster, split: Any, cuts: list[Indices]) -> list[list[Any]]:
+    """A partition by the blocks of both sides, each piece on its own: what is asked for first is
+    done first, so that a worker forgets the whole before it reads the next.
+    """
+    counts = [side.size - 1 for side in cuts]
+    nodes = cluster.each("piece", _piece, [split] * sum(counts), *map(list, zip(
+        *((side, k) for side in (0, 1) for k in range(counts[side])), strict=True
+    )))  # fmt: skip
+    kept = cluster.keep(nodes)
+    return [kept[: counts[0]], kept[counts[0] :]]
+
+
 def _stored(
-    cluster: Cluster, split: list[Any], side: int, cuts: list[Indices], width: int, duplicates: str
+    cluster: Cluster, pieces: list[list[list[Any]]], side: int, cuts: list[Indices], duplicates: str
 ) -> tuple[list[Any], Indices, Any]:
     """The blocks of one side, each gathered from its pieces in the order of the partitions."""
     own, other = cuts[side], cuts[1 - side]
-    blocks = []
-    for k in range(own.size - 1):
-        pieces = cluster.each("piece", _piece, split, side, k)
-        blocks += cluster.each("store", _gathered, [pieces], own[k : k + 2], other, duplicates)
+    parts = [[one[side][k] for one in pieces] for k in range(own.size - 1)]
+    ends = [own[k : k + 2] for k in range(own.size - 1)]
+    blocks = cluster.each("store", _gathered, parts, ends, other, duplicates)
     return cluster.keep(blocks), own, other
 
 
@@ -195,7 +207,8 @@ def _split(
 
 
 def _piece(split: list[list[Any]], side: int, k: int) -> Any:
-    return split[side][k]
+    """Copies: views would keep all that was read with them in memory, uncounted."""
+    return tuple(None if part is None else part.copy() for part in split[side][k])
 
 
 def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
