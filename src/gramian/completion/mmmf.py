@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from gramian.certificate import relative
 from gramian.completion._base import Completion
+from gramian.completion._levels import all_thresholds, checked_levels, midway
 from gramian.completion._ratings import Ratings
 from gramian.losses import SquaredWithOffsets
 from gramian.problem import Problem
-from gramian.problems.completion import mmmf
 from gramian.problems.manifold import positive
 
 Array = NDArray[np.floating]
 
-MOST_LEVELS = 50
 GUESS = 0.6
 """λ in units of √entries per row + √entries per column, about what signs at random need."""
 
@@ -120,9 +119,7 @@ class MMMF(Completion):
         return found
 
     def _midway(self) -> Array:
-        """Between the levels, in margins: levels k − (K − 1)/2 times 2, so their half gap is 1."""
-        K = self.classes_.size
-        return 2.0 * np.arange(1, K) - K
+        return midway(self.classes_.size)
 
     @property
     def _learned(self) -> bool:
@@ -131,37 +128,18 @@ class MMMF(Completion):
 
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
         places = np.searchsorted(self.classes_, ratings.values)
-        thresholds = self._midway()
         self._fit_biases(ratings, 2.0 * places - (self.classes_.size - 1.0))
-        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
-        signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
-        margins = 1.0 - signs * (offset[:, None] - thresholds)
-        repeat = thresholds.size
         rows, cols = self._scales(ratings)
-        return mmmf(
-            np.repeat(ratings.rows, repeat),
-            np.repeat(ratings.cols, repeat),
-            signs.ravel(),
-            ratings.shape,
-            lam,
-            margin=margins.ravel(),
-            mu=self.mu,
-            row_scale=rows,
-            col_scale=cols,
-            weights=None if ratings.weights is None else np.repeat(ratings.weights, repeat),
-            groups=np.tile(np.arange(repeat), places.size) if self._learned else None,
-            ridge=self.bias_ridge,
-        )
+        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
+        return all_thresholds(
+            ratings.rows, ratings.cols, places, ratings.shape, lam, offset=offset,
+            thresholds=self._midway(), learned=self._learned, weights=ratings.weights, mu=self.mu,
+            row_scale=rows, col_scale=cols, ridge=self.bias_ridge,
+        )  # fmt: skip
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         ratings = super()._ratings(X, weights)
-        self.classes_ = np.unique(ratings.values)
-        K = self.classes_.size
-        if not 1 < K <= MOST_LEVELS:
-            raise ValueError(
-                f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {K} different "
-                "values: NuclearCompletion predicts numbers"
-            )
+        self.classes_ = checked_levels(ratings.values)
         return ratings
 
     def _fit_biases(self, ratings: Ratings, scores: Array) -> None:

@@ -50,11 +50,6 @@ def check_neighbor_metric(metric: str) -> None:
         raise ValueError(f"neighbor_metric must be one of {NEIGHBOR_METRICS}, got {metric!r}")
 
 
-def joined(basis: Array | None, R: Array) -> Array:
-    """The way from whitened coordinates back to the features."""
-    return R if basis is None else basis @ R
-
-
 def targets_of(triplets: Indices) -> Indices:
     """The pairs (anchor, same) of triplets, each once."""
     pairs: Indices = np.unique(triplets[:, :2], axis=0)

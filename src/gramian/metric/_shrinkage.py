@@ -6,7 +6,6 @@ have the same mean square over the samples. α = 0 is the model as it is, α = 1
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from numbers import Real
@@ -30,7 +29,7 @@ from gramian.metric._evidence import (
 )
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
-from gramian.reductions.base import Reduction
+from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span
 
@@ -187,20 +186,14 @@ class ShrunkLearner(MetricLearner):
         start = rough if given is None else given
         return None if start is None else within.coordinates(start)
 
-    def _shrunk(self, factor: Array, Z: Array, white: ScatterWhitening) -> tuple[Array, Dense]:
-        """The metric of whitened samples Z shrunk towards Euclid's, and the scatter of Z."""
+    def _shrunk(
+        self, factor: Array, Z: Array, white: ScatterWhitening, span: Span
+    ) -> tuple[Array, Dense, Array]:
+        """The metric of whitened samples Z shrunk towards Euclid's, the scatter of Z, and the way
+        back to the features."""
         gram = Dense(Z.T @ Z, lower=0.0)
-        return blended(factor, white.plain, gram, self.shrinkage_), gram
-
-    def _remaining(self, started: float) -> float | None:
-        """Seconds of the time limit that are left."""
-        if self.time_limit is None:
-            return None
-        return max(1e-3, self.time_limit - (time.perf_counter() - started))
-
-    def _late(self, started: float) -> bool:
-        """Whether none of it is."""
-        return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
+        factor = blended(factor, white.plain, gram, self.shrinkage_)
+        return factor, gram, Substitution(span.matrix).factor(white.matrix)
 
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from numbers import Real
@@ -24,7 +23,6 @@ from gramian.metric._base import row_signs
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
     check_neighbor_metric,
-    joined,
     neighbor_space,
     ridge_for,
 )
@@ -180,7 +178,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -191,7 +188,7 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(span, similar, dissimilar, rough, started)
+        return self._fit_to(span, similar, dissimilar, rough)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -202,13 +199,12 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         span = self._dense_view(samples)
         rough = self._shrink_by_pairs(span.X, similar, dissimilar, **self._amounts(span.X))
         given = np.flatnonzero(~marks(same, len(pairs)))
-        self._fit_to(span, similar, dissimilar, rough, started, given)
+        self._fit_to(span, similar, dissimilar, rough, given)
         return self.calibrate(pairs, same, X=X)
 
     def _check(self, n_samples: int) -> None:
@@ -231,7 +227,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         similar: Indices,
         dissimilar: Indices,
         rough: Array | None,
-        started: float,
         given: Indices | None = None,
     ) -> DMLEig:
         """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
@@ -246,11 +241,10 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         floor = Floor(self.floor_)
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
         start = floor.coordinates(self._begin(span, rough, white))
-        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
+        result = self._minimize(problem, init=start)
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
-        factor, gram = self._shrunk(floor.factor(result.factor), X, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        self._finish(result, *self._shrunk(floor.factor(result.factor), X, white, span))
         return self
 
     def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from numbers import Real
 from typing import Any
 
@@ -19,7 +18,6 @@ from gramian.constraints import (
 from gramian.losses import FilledSoftMin
 from gramian.metric._local import (
     check_neighbor_metric,
-    joined,
     neighbor_space,
     ridge_for,
     targets_of,
@@ -155,7 +153,6 @@ class LMNNEig(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -166,7 +163,7 @@ class LMNNEig(ShrunkLearner):
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(span, triplets, rough, started)
+        return self._fit_to(span, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
         """Learn the metric from triplets (anchor, same, other).
@@ -176,13 +173,12 @@ class LMNNEig(ShrunkLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
         span = dense_span(X, "LMNNEig")
         samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
-        return self._fit_to(span, indices, rough, started)
+        return self._fit_to(span, indices, rough)
 
     def _check(self, n_samples: int) -> None:
         self._check_sizes(n_samples)
@@ -205,7 +201,6 @@ class LMNNEig(ShrunkLearner):
         span: Span,
         triplets: Indices,
         rough: Array | None,
-        started: float,
     ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, span.X)
         white = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
@@ -220,10 +215,9 @@ class LMNNEig(ShrunkLearner):
         start = floor.coordinates(self._begin(span, rough, white))
         if start is not None:
             start = min(row.starts(start), key=problem.value)
-        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
+        result = self._minimize(problem, init=start)
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
-        factor, gram = self._shrunk(floor.factor(row.factor(result.factor)), X, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        self._finish(result, *self._shrunk(floor.factor(row.factor(result.factor)), X, white, span))
         return self
 
     def _smoothing(self, margins: Array) -> float:

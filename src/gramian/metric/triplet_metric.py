@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -129,14 +128,13 @@ class TripletMetric(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         view = _centred(span_of(X, center=True))
         rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
         triplets = local_triplets(view.X, classes, self.n_neighbors)
-        return self._fit_to(view, triplets, rough, started)
+        return self._fit_to(view, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -146,12 +144,11 @@ class TripletMetric(ShrunkLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
         view = _centred(span_of(samples, center=True))
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
-        return self._fit_to(view, indices, rough, started)
+        return self._fit_to(view, indices, rough)
 
     def _check(self, n_samples: int) -> None:
         self._check_sizes(n_samples)
@@ -177,15 +174,14 @@ class TripletMetric(ShrunkLearner):
         view: Span,
         triplets: Indices,
         rough: NDArray[np.floating] | None,
-        started: float,
     ) -> TripletMetric:
         X = view.X
         self.lam_ = self._weight(X, triplets)
         problem = triplet_problem(X, triplets, self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
-        start, left = self._begin(view, rough, Substitution(None)), self._remaining(started)
-        result = self._minimize(problem, init=start, rank=limit, time_limit=left)
+        start = self._begin(view, rough, Substitution(None))
+        result = self._minimize(problem, init=start, rank=limit)
         factor = result.factor
         if view.exact:
             factor = blended(factor, np.eye(factor.shape[0]), gram, self.shrinkage_)
