@@ -22,6 +22,7 @@ from gramian import (
 )
 from gramian.backends.arrays import host
 from gramian.backends.threads import few_blas_threads
+from gramian.parameters import check_rules
 from gramian.storage import StoredFileError
 
 FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
@@ -134,6 +135,10 @@ class Kept:
             A metric shows what it makes of them; an embedding is coloured by y.
         """
         return pages.write(self, path, X, y)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_rules(self)
 
     def _to_store(self) -> dict[str, Any]:
         return dict(vars(self))

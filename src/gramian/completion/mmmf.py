@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from gramian.completion._base import Completion
 from gramian.completion._levels import all_thresholds, checked_levels, midway
 from gramian.completion._ratings import Ratings
 from gramian.losses import SquaredWithOffsets
+from gramian.parameters import ABOVE_ZERO, one_of
 from gramian.problem import Problem
-from gramian.problems.manifold import positive
 
 Array = NDArray[np.floating]
 
@@ -59,6 +59,8 @@ class MMMF(Completion):
     columns_, result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NuclearCompletion`.
     """
+
+    _rules: ClassVar = {"mu": ABOVE_ZERO, "thresholds": one_of("learned", "fixed")}
 
     def __init__(
         self,
@@ -188,9 +190,3 @@ class MMMF(Completion):
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_ = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        positive(self.mu, "mu")
-        if self.thresholds not in ("learned", "fixed"):
-            raise ValueError(f'thresholds must be "learned" or "fixed", got {self.thresholds!r}')

@@ -41,7 +41,8 @@ class LMNN(OnShards, home.LMNN):
         """Learn the metric from labelled samples."""
         started, cluster = time.perf_counter(), Cluster()
         shards, found = labelled(self, cluster, X, y)
-        lam, d = self._check(found.count), found.mean.size
+        self._check(found.count)
+        lam, d = float(self.lam), found.mean.size
         quick = alignment(cluster, shards, found) if self.neighbor_metric == "kta" else None
         near, far = (
             cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
@@ -95,13 +96,13 @@ class LMNN(OnShards, home.LMNN):
         refuse_indices(X)
         cluster = Cluster()
         shards, found = tupled(self, cluster, triplets, 3)
-        lam = self._check(found.count)
+        self._check(found.count)
         self.ridge_ = ridge_for(self.ridge, shaped(found.count, found.mean.size))
         keys = cluster.gather(cluster.each("targets", _pair_keys, shards))
         scatter = cluster.sum("scatter", _target_scatter, shards, _firsts(keys))
         R = whitening_of(scatter, self.ridge_)
         shared = cluster.shared("whitening", R)
-        parts = cluster.keep(cluster.each("triplets", squared, shards, lam, shared))
+        parts = cluster.keep(cluster.each("triplets", squared, shards, float(self.lam), shared))
         problem = Problem(
             Sum([Sharded(cluster, parts), Linear(1.0, R.shape[1])]),
             name="lmnn",

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,7 @@ from gramian.metric._evidence import (
 )
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
+from gramian.parameters import SHARE, or_auto
 from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span
@@ -51,15 +51,6 @@ ROUGH = 1e-2
 PLAIN = "Euclid's metric"
 
 
-def check_shrinkage(shrinkage: float | str) -> None:
-    """Refuse what is neither "auto" nor in [0, 1]."""
-    if isinstance(shrinkage, str):
-        if shrinkage != "auto":
-            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {shrinkage!r}')
-    elif not (isinstance(shrinkage, Real) and 0 <= shrinkage <= 1):
-        raise ValueError(f"shrinkage must be between 0 and 1, got {shrinkage!r}")
-
-
 def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
     """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of Euclid's metric in the same coordinates."""
     if share == 0:
@@ -77,6 +68,8 @@ class ShrunkLearner(MetricLearner):
     Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
     from, None where there is none. `fixed` are parameters that parts of the samples are to share.
     """
+
+    _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
 
     def _shrink_by_labels(self, samples: Array, classes: Indices, **fixed: Any) -> Array | None:
         """Choose α by the neighbours of held-out samples."""

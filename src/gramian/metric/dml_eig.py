@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -22,13 +21,14 @@ from gramian.maps import PairDistances
 from gramian.metric._base import row_signs
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
-    check_neighbor_metric,
+    LOCAL_RULES,
     neighbor_space,
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._weak_input import marks
+from gramian.parameters import ABOVE_ZERO, BELOW_ONE, or_auto
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
@@ -129,6 +129,12 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
     True
     """
 
+    _rules: ClassVar = {
+        **LOCAL_RULES,
+        "mu": or_auto(ABOVE_ZERO),
+        "floor": or_auto(BELOW_ONE),
+    }
+
     def __init__(
         self,
         *,
@@ -207,13 +213,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         self._fit_to(span, similar, dissimilar, rough, given)
         return self.calibrate(pairs, same, X=X)
 
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        check_floor(self.floor)
-        check_shrinkage(self.shrinkage)
-
     def _amounts(self, samples: Array) -> dict[str, float]:
         """The ridge and the floor for so many samples, which parts of them are to have as well."""
         return {
@@ -266,24 +265,6 @@ def principal_whitening(samples: Array, white: ScatterWhitening) -> ScatterWhite
     _, axes = np.linalg.eigh(Z.T @ Z)
     signs = row_signs((Z @ axes).T)
     return ScatterWhitening(white.matrix @ (axes * signs))
-
-
-def check_smoothing(mu: float | str) -> None:
-    """Refuse a μ that is neither "auto" nor a finite number above 0."""
-    if isinstance(mu, str):
-        if mu != "auto":
-            raise ValueError(f'mu must be a number above 0 or "auto", got {mu!r}')
-    elif not (isinstance(mu, Real) and np.isfinite(mu) and mu > 0):
-        raise ValueError(f"mu must be a finite number above 0, got {mu!r}")
-
-
-def check_floor(floor: float | str) -> None:
-    """Refuse a floor ρ that is neither "auto" nor in [0, 1)."""
-    if isinstance(floor, str):
-        if floor != "auto":
-            raise ValueError(f'floor must be "auto" or at least 0 and below 1, got {floor!r}')
-    elif not (isinstance(floor, Real) and 0 <= floor < 1):
-        raise ValueError(f"floor must be at least 0 and below 1, got {floor!r}")
 
 
 def floor_for(floor: float | str, X: Array) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.backends.arrays import place
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.metric._lmnn_task import LMNNTask
-from gramian.metric._local import check_neighbor_metric, neighbor_metric, ridge_for, targets_of
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
+from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.outer.active_set import ActiveSet
-from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
+from gramian.parameters import ABOVE_ZERO, TOLERANCE
+from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.reductions.span import dense_span
-from gramian.solvers.arguments import check_tol
 
 Array = NDArray[np.floating]
 
@@ -91,6 +91,8 @@ class LMNN(ShrunkLearner):
     True
     """
 
+    _rules: ClassVar = {**LOCAL_RULES, "lam": ABOVE_ZERO, "tol": TOLERANCE}
+
     def __init__(
         self,
         *,
@@ -136,7 +138,7 @@ class LMNN(ShrunkLearner):
         """
         started = time.perf_counter()
         X, classes = self._labelled(X, y)
-        lam = self._check(X.shape[0])
+        self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = dense_span(X, "LMNN")
         samples = span.X
@@ -148,7 +150,7 @@ class LMNN(ShrunkLearner):
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
         Z = white.samples(samples)
         with there.room():
-            task = LMNNTask.at(there, Z, classes, near, lam, white.coordinates(quick))
+            task = LMNNTask.at(there, Z, classes, near, float(self.lam), white.coordinates(quick))
             rounds = ActiveSet(task, self._minimize, self.tol, self.rank is not None)
             result, self.n_active_ = rounds.run(self._begin(span, rough, white))
         result = replace(result, seconds=time.perf_counter() - started)
@@ -164,7 +166,7 @@ class LMNN(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
         X, indices = self._tripled(triplets, X)
-        lam = self._check(X.shape[0])
+        self._check(X.shape[0])
         span = dense_span(X, "LMNN")
         samples = span.X
         similar = targets_of(indices)
@@ -172,16 +174,8 @@ class LMNN(ShrunkLearner):
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
         white = whitening(samples, similar, ridge=self.ridge_)
         Z = white.samples(samples)
-        problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
+        problem = lmnn_of_triplets(Z, similar, indices, float(self.lam), pull=1.0)
         result = self._minimize(problem, init=self._begin(span, rough, white))
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
         return self
-
-    def _check(self, n_samples: int) -> float:
-        """Refuse parameters that make no sense; λ."""
-        self._check_sizes(n_samples)
-        check_neighbor_metric(self.neighbor_metric)
-        check_shrinkage(self.shrinkage)
-        check_tol(self.tol)
-        return positive(self.lam, "lam")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -17,19 +16,18 @@ from gramian.constraints import (
 )
 from gramian.losses import FilledSoftMin
 from gramian.metric._local import (
-    check_neighbor_metric,
+    LOCAL_RULES,
     neighbor_space,
     ridge_for,
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric.dml_eig import (
-    check_floor,
-    check_smoothing,
     distances,
     floor_for,
 )
+from gramian.parameters import ABOVE_ZERO, BELOW_ONE, INSIDE, or_auto
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
@@ -106,6 +104,13 @@ class LMNNEig(ShrunkLearner):
         As in scikit-learn.
     """
 
+    _rules: ClassVar = {
+        **LOCAL_RULES,
+        "mu": or_auto(ABOVE_ZERO),
+        "gamma": INSIDE,
+        "floor": or_auto(BELOW_ONE),
+    }
+
     def __init__(
         self,
         *,
@@ -179,15 +184,6 @@ class LMNNEig(ShrunkLearner):
         samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
         return self._fit_to(span, indices, rough)
-
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
-            raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
-        check_floor(self.floor)
-        check_shrinkage(self.shrinkage)
 
     def _amounts(self, samples: Array) -> dict[str, float]:
         """The ridge and the floor for so many samples, which parts of them are to have as well."""

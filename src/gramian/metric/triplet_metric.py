@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
-from gramian.metric.kta import check_weight
-from gramian.problems.local_metric import positive
+from gramian.metric._shrinkage import ShrunkLearner, blended
+from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
 from gramian.reductions.base import Substitution
@@ -87,6 +86,8 @@ class TripletMetric(ShrunkLearner):
     0
     """
 
+    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "mu": ABOVE_ZERO}
+
     def __init__(
         self,
         *,
@@ -150,12 +151,6 @@ class TripletMetric(ShrunkLearner):
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
         return self._fit_to(view, indices, rough)
 
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_weight(self.lam)
-        positive(self.mu, "mu")
-        check_shrinkage(self.shrinkage)
-
     def _may_shrink(self, view: Span) -> bool:
         """Whether Euclid's metric can be written down beside the learned one."""
         if view.exact:
@@ -191,7 +186,7 @@ class TripletMetric(ShrunkLearner):
     def _weight(self, X: Any, triplets: Indices) -> float:
         """λ; "auto" in units of λ₀, above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root."""
         if self.lam != "auto":
-            return positive(float(self.lam), "lam")
+            return float(self.lam)
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value

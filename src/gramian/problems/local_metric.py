@@ -17,6 +17,7 @@ from gramian.maps import Congruence, Mix, PairDistances, anchored_margins, tripl
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense
+from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
 from gramian.reductions.slack import SlackRow
@@ -187,12 +188,3 @@ def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhite
 def _samples(X: Any) -> Any:
     """Samples checked, and near the origin: only differences of them count here."""
     return near_origin(checked_samples(X, ensure_min_samples=2))
-
-
-def positive(value: float, name: str, *, zero: bool = False) -> float:
-    """Refuse what is not a finite number above 0, or 0 where that is allowed."""
-    if not (
-        isinstance(value, Real) and np.isfinite(value) and (value > 0 or (zero and value == 0))
-    ):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    return float(value)

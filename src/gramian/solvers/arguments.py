@@ -11,6 +11,7 @@ import numpy as np
 
 from gramian import clock
 from gramian._random import generator
+from gramian.parameters import TOLERANCE
 from gramian.problem import Problem
 from gramian.solvers.base import Settings, Solver
 
@@ -21,12 +22,6 @@ def check_proof(proof: str) -> None:
     """Refuse a way to end that there is none of."""
     if proof not in PROOFS:
         raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
-
-
-def check_tol(tol: float) -> None:
-    """Refuse what is no relative gap."""
-    if not isinstance(tol, Real) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be a number in [0, 1), got {tol!r}")
 
 
 def is_single(dtype: Any) -> bool:
@@ -58,7 +53,7 @@ def settings_for(
             raise ValueError(
                 f"rank must lie between 1 and the order of M, {problem.order}, got {rank}"
             )
-    check_tol(tol)
+    TOLERANCE.check(tol, "tol")
     if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
     deadline = np.inf if time_limit is None else started + time_limit
