@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -19,16 +19,14 @@ from gramian.constraints import (
 )
 from gramian.maps import PairDistances
 from gramian.metric._base import row_signs
+from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
-    LOCAL_RULES,
     neighbor_space,
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._weak_input import marks
-from gramian.parameters import ABOVE_ZERO, BELOW_ONE, or_auto
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
@@ -40,11 +38,8 @@ Indices = NDArray[np.integer]
 SMOOTHING = 0.3
 """μ in units of the median distance of the dissimilar pairs at S = I/d."""
 
-LEARNED, ENOUGH = 0.3, 10
-"""The part 1 − ρ of S that is learned, given so many samples for every direction."""
 
-
-class DMLEig(KernelMetricLearner, ShrunkLearner):
+class DMLEig(KernelMetricLearner, FlooredLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
 
     Solves max min_D d_M over M ⪰ 0 with Σ_S d_M ≤ 1 (DML-eig eq. 3), S and D the pairs of each
@@ -129,12 +124,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
     True
     """
 
-    _rules: ClassVar = {
-        **LOCAL_RULES,
-        "mu": or_auto(ABOVE_ZERO),
-        "floor": or_auto(BELOW_ONE),
-    }
-
     def __init__(
         self,
         *,
@@ -213,13 +202,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         self._fit_to(span, similar, dissimilar, rough, given)
         return self.calibrate(pairs, same, X=X)
 
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        """The ridge and the floor for so many samples, which parts of them are to have as well."""
-        return {
-            "ridge": ridge_for(self.ridge, samples),
-            "floor": floor_for(self.floor, samples),
-        }
-
     def _fit_to(
         self,
         span: Span,
@@ -265,14 +247,6 @@ def principal_whitening(samples: Array, white: ScatterWhitening) -> ScatterWhite
     _, axes = np.linalg.eigh(Z.T @ Z)
     signs = row_signs((Z @ axes).T)
     return ScatterWhitening(white.matrix @ (axes * signs))
-
-
-def floor_for(floor: float | str, X: Array) -> float:
-    """ρ; "auto" learns less of S where few samples speak for each direction."""
-    if floor != "auto":
-        return float(floor)
-    n, d = X.shape
-    return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))
 
 
 def distances(Z: Array, pairs: Indices) -> Array:

@@ -15,19 +15,17 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
+from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._local import (
-    LOCAL_RULES,
     neighbor_space,
     ridge_for,
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric.dml_eig import (
     distances,
-    floor_for,
 )
-from gramian.parameters import ABOVE_ZERO, BELOW_ONE, INSIDE, or_auto
+from gramian.parameters import INSIDE
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
@@ -40,7 +38,7 @@ SMOOTHING = 0.1
 """μ in units of the largest level that a multiple of I reaches."""
 
 
-class LMNNEig(ShrunkLearner):
+class LMNNEig(FlooredLearner):
     """Learn large margins between targets and impostors by eigenvalue optimisation with slack.
 
     Solves max min_T (ξ_τ + ⟨C̃_τ, S⟩) over S ⪰ 0, ξ ≥ 0 with γ tr S + (1 − γ) 1ᵀξ = 1 (DML-eig
@@ -104,12 +102,7 @@ class LMNNEig(ShrunkLearner):
         As in scikit-learn.
     """
 
-    _rules: ClassVar = {
-        **LOCAL_RULES,
-        "mu": or_auto(ABOVE_ZERO),
-        "gamma": INSIDE,
-        "floor": or_auto(BELOW_ONE),
-    }
+    _rules: ClassVar = {"gamma": INSIDE}
 
     def __init__(
         self,
@@ -184,13 +177,6 @@ class LMNNEig(ShrunkLearner):
         samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
         return self._fit_to(span, indices, rough)
-
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        """The ridge and the floor for so many samples, which parts of them are to have as well."""
-        return {
-            "ridge": ridge_for(self.ridge, samples),
-            "floor": floor_for(self.floor, samples),
-        }
 
     def _fit_to(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import at_home, contiguous, host, inner
-from gramian.callbacks import State
+from gramian.callbacks import CallbackError, State, says_stop
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
@@ -31,6 +32,25 @@ ESCAPES = 50
 """How often a solver that stalls is started again along a direction that a proof has found."""
 
 
+def ending(take: Callable[..., Status]) -> Callable[..., Status]:
+    """The steps of a run, and the status of what ends them from outside."""
+
+    @wraps(take)
+    def taken(*given: Any) -> Status:
+        try:
+            return take(*given)
+        except clock.TimeUpError:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        except CallbackError as error:
+            raise error.cause from None
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return Status.DIVERGED
+
+    return taken
+
+
 @dataclass
 class Drive:
     """Takes the steps of a solver until it is done or something else ends the run."""
@@ -47,44 +67,39 @@ class Drive:
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
         self.best = self.first = Step(factor, self.problem.value(factor))
+        return self._taken(factor, start, limit)
+
+    @ending
+    def _taken(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
-        try:
-            run = start(factor=factor)  # some solvers look at the problem for long before a step
-            for iteration in range(limit + 1):
-                try:
-                    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                        step = next(run)
-                except StopIteration as done:
-                    if (further := self._escaped(done.value)) is None:
-                        return self._ended(done.value)
-                    run = start(factor=further)
-                    continue
-                if not np.isfinite(step.value):
-                    return self._fallen() or Status.DIVERGED
-                step, optimal = self.prover.confirmed(step)
-                self.history.append(_record(step, iteration, self.settings.started))
-                if step.value <= self.best.value or _better_certified(step, self.best):
-                    self.best = step
-                if optimal:
-                    self.best = step
-                    return Status.CONVERGED
-                if step.value < deepest:
-                    deepest = ENDLESS * step.value
-                    if status := self._fallen():
-                        return status
-                state = State(iteration, step, self.history.records[-1])
-                if any([_says_stop(_told(watch, state)) for watch in self.watchers]):
-                    return Status.STOPPED
-                if self.settings.expired():
-                    return Status.TIME_LIMIT
-        except clock.TimeUpError:
-            return Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
-        except _CallbackError as error:
-            raise error.cause from None
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return Status.DIVERGED
+        run = start(factor=factor)  # some solvers look at the problem for long before a step
+        for iteration in range(limit + 1):
+            try:
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    step = next(run)
+            except StopIteration as done:
+                if (further := self._escaped(done.value)) is None:
+                    return self._ended(done.value)
+                run = start(factor=further)
+                continue
+            if not np.isfinite(step.value):
+                return self._fallen() or Status.DIVERGED
+            step, optimal = self.prover.confirmed(step)
+            self.history.append(_record(step, iteration, self.settings.started))
+            if step.value <= self.best.value or _better_certified(step, self.best):
+                self.best = step
+            if optimal:
+                self.best = step
+                return Status.CONVERGED
+            if step.value < deepest:
+                deepest = ENDLESS * step.value
+                if status := self._fallen():
+                    return status
+            state = State(iteration, step, self.history.records[-1])
+            if says_stop(self.watchers, state):
+                return Status.STOPPED
+            if self.settings.expired():
+                return Status.TIME_LIMIT
         return Status.MAX_ITER
 
     def _ended(self, status: Status) -> Status:
@@ -164,25 +179,6 @@ class Drive:
         finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status
-
-
-class _CallbackError(Exception):
-    """What a callback raised, which is not the solver's."""
-
-    def __init__(self, cause: BaseException) -> None:
-        self.cause = cause
-
-
-def _told(watch: Any, state: State) -> Any:
-    try:
-        return watch(state)
-    except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _CallbackError(error) from error
-
-
-def _says_stop(answer: Any) -> bool:
-    """True and nothing else, so that a callback may return what it likes."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _better_certified(step: Step, best: Step) -> bool:
