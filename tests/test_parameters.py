@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gramian import completion, kernel, manifold, metric, spectral
+from gramian.completion._levels import checked_levels
 from gramian.parameters import (
     ABOVE_ZERO,
     BELOW_ONE,
@@ -61,6 +62,12 @@ def test_words_are_listed():
 def test_checked_numbers_are_plain_ones():
     assert type(positive(np.float32(2), "lam")) is float and positive(0, "lam", zero=True) == 0.0
     assert type(whole_number(np.int64(2), "k")) is int
+
+
+@pytest.mark.parametrize(("values", "told"), [([3.0, 3.0], "1 diff"), (range(99), "more than 50")])
+def test_levels_are_two_at_least_and_not_too_many(values, told):
+    with pytest.raises(ValueError, match=f"two to 50 levels, and the entries have {told}"):
+        checked_levels(np.array(values))
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)

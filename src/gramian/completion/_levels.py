@@ -23,9 +23,11 @@ def checked_levels(values: Array) -> Array:
     """The different values, ascending, refused where they are no levels."""
     levels: Array = np.unique(values)
     if not 1 < levels.size <= MOST_LEVELS:
+        # Shards tell no more of them than decide this.
+        found = levels.size if levels.size <= MOST_LEVELS else f"more than {MOST_LEVELS}"
         raise ValueError(
-            f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {levels.size} "
-            "different values: NuclearCompletion predicts numbers"
+            f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {found} different "
+            "values: NuclearCompletion predicts numbers"
         )
     return levels
 
