@@ -83,6 +83,11 @@ class WhitenedBounds:
         self.seconds: float | None = None
         self.best: tuple[LowerBound, Any] | None = None
 
+    @property
+    def seconds_of_one(self) -> float:
+        """What a certificate takes, about; 0 before the first."""
+        return FACTORS * (self.seconds or 0.0)
+
     def certified(self, image: Any, mean: Any) -> tuple[Certificate, Array]:
         """The certificate of a point by the dual vector of another, and the vector it stands on."""
         objective = self.problem.objective
