@@ -96,7 +96,8 @@ def untested(why: str) -> Verdict:
 def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
     """k-NN errors on folds that neither the metric nor its neighbours have seen.
 
-    Where there are very many rows, on `MOST_ASKED` of them.
+    Where there are very many rows, on `MOST_ASKED` of them. The only sample of a class is never
+    held out.
 
     Parameters
     ----------
@@ -107,14 +108,16 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
         What a fit takes, about: it decides whether all folds are held out or one.
     """
     y = np.asarray(y)
-    smallest = int(np.unique(y, return_counts=True)[1].min())
-    folds = min(FOLDS, smallest)
-    if folds < 2:
-        return untested("a class has one sample only")
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[codes] > 1)
+    if several.size == 0:
+        return untested("no class has two samples")
+    folds = min(FOLDS, int(counts[counts > 1].min()))
     wrong: list[Array] = []
-    cuts = StratifiedKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    chosen = list(cuts)[: folds if seconds <= QUICK else 1]
-    for train, held_out in chosen:
+    parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
+    chosen = [several[part] for _, part in parts][: folds if seconds <= QUICK else 1]
+    for held_out in chosen:
+        train = np.setdiff1d(np.arange(len(y)), held_out)
         test = some(held_out, MOST_ASKED // len(chosen))
         clock.phase("the verdict on rows held out")
         try:

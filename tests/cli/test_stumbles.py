@@ -19,6 +19,7 @@ import gramian as gm
 from gramian import clock
 from gramian.cli.options import Run
 from gramian.cli.progress import Display, shown, unbroken
+from gramian.encoders import days
 from gramian.neighbours import nearest
 from gramian.verdict import verdict_of_metric, voted
 from tests.cli.data import FLOWERS, ratings
@@ -594,3 +595,49 @@ def test_notes_of_files_are_no_warnings_of_python(run, folder):
     (folder / "old.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
     status, _, err = run("info", "old.csv")
     assert status == 0 and err.startswith("note: old.csv is not text in UTF-8")
+
+
+# --- files that nobody here made -------------------------------------------------------
+
+
+def test_one_pair_of_ids_is_a_pair(run, folder):
+    frame = pd.read_csv("moons.csv").assign(name=[f"p{k}" for k in range(200)])
+    frame.loc[150, "name"] = "p149"
+    frame.to_csv("named.csv", index=False)
+    (folder / "one.csv").write_text("p0,p199\n")
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--no-verdict")
+    assert told(run, *line, "--cannot-link", "one.csv")["links"]["cannot"] == 1
+    (folder / "one.csv").write_text("p0,p149\n")
+    sentence = refused(run, *line, "--cannot-link", "one.csv")
+    assert "links 'p149', and several rows are called so" in sentence
+
+
+def test_classes_of_one_row_each_are_no_classes(run, machines):
+    line = ("metric", "machines.csv", "--label", "Machine ID", "--drop", "Measured at,State")
+    assert "every row has a class of its own in 'Machine ID'" in refused(run, *line)
+
+
+def test_the_only_row_of_a_class_is_never_held_out():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b"] * 20 + ["c"])
+    verdict = verdict_of_metric(gm.metric.KTA(), rng.normal(size=(41, 3)), y)
+    assert verdict.held_out == 40
+    assert "no class has two" in str(verdict_of_metric(gm.metric.KTA(), np.eye(3), [0, 1, 2]))
+
+
+def test_months_may_be_words(run, machines):
+    when = pd.to_datetime(machines["Measured at"], format="%d.%m.%Y %H:%M")
+    machines["Measured at"] = when.dt.strftime("%d-%b-%y")
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--encode", "all")
+    assert told(run, *line, "--no-verdict")["rank"] <= 4
+    assert days("19-Sep-03") == days("19 September 2003") == days("2003-09-19")
+    assert days("1-Jan-70") == 0.0
+    with pytest.raises(ValueError, match="no date"):
+        days("19-Sox-03")
+
+
+def test_a_program_is_told_by_info(run, folder):
+    gm.io.write_sdpa(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), "cut.dat-s.gz")
+    facts = told(run, "info", "cut.dat-s.gz")
+    assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4

@@ -380,7 +380,8 @@ def left_out(
 
 def listed(names: Sequence[str]) -> str:
     """The first names, and how many there are beside."""
-    more = f" and {len(names) - 5} others" if len(names) > 5 else ""
+    beside = len(names) - 5
+    more = "" if beside <= 0 else f" and {beside} other{'s' if beside > 1 else ''}"
     return f"{', '.join(map(str, names[:5]))}{more}"
 
 
