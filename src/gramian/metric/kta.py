@@ -51,6 +51,10 @@ class KTA(KernelMetricLearner):
         span of the samples, and holds n × n matrices.
     kernel_params : dict, optional
         Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
+    class_weight : "balanced" or dict, optional
+        How often the samples of each class count, times `sample_weight`: "balanced" makes all
+        classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
+        weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost. With more than
         3000 features and samples it is 40 unless told.
@@ -99,6 +103,7 @@ class KTA(KernelMetricLearner):
         center: bool = True,
         kernel: str | Callable[..., Array] | None = None,
         kernel_params: dict[str, Any] | None = None,
+        class_weight: Any = None,
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -115,6 +120,7 @@ class KTA(KernelMetricLearner):
         self.center = center
         self.kernel = kernel
         self.kernel_params = kernel_params
+        self.class_weight = class_weight
         self.solver = solver
         self.rank = rank
         self.tol = tol
@@ -135,8 +141,7 @@ class KTA(KernelMetricLearner):
         sample_weight : array of shape (n_samples,), optional
             How often each sample counts: the optimum with weight 2 is that with the row twice, with
             weight 0 that without the row, for a given `lam` (and γ of a kernel). What lam="auto"
-            holds out counts once. Weights of classes are those of their samples:
-            ``sklearn.utils.class_weight.compute_sample_weight``.
+            holds out counts once. Weights of classes are the parameter `class_weight`.
         """
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
