@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -145,6 +146,20 @@ def test_progress_is_told_of_every_phase_on_a_terminal(run, folder, monkeypatch)
     line = terminal.getvalue()
     assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
     assert "the certificate" in line and line.endswith("\r\x1b[2K")
+
+
+def test_a_terminal_is_told_before_the_imports(run, folder, monkeypatch):
+    terminal, seen = _Terminal(), []
+
+    def imported(name):
+        seen.append(terminal.getvalue())
+        return import_module(name)
+
+    monkeypatch.setattr("gramian.cli.app.import_module", imported)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run("info", "points.csv")[0] == 0
+    assert seen == ["gramian info: starting"]
+    assert terminal.getvalue() == "gramian info: starting\r\x1b[2K"
 
 
 def test_progress_is_silent_in_files_unless_asked(run, folder):
