@@ -22,7 +22,12 @@ from gramian.cli.options import Run
 from gramian.cli.progress import Display, shown, unbroken
 from gramian.encoders import days
 from gramian.neighbours import nearest
-from gramian.verdict import verdict_of_metric, voted
+from gramian.verdict import (
+    beyond_chance,
+    verdict_of_completion,
+    verdict_of_metric,
+    voted,
+)
 from tests.cli.data import FLOWERS, ratings
 
 
@@ -656,3 +661,23 @@ def test_a_program_is_told_by_info(run, folder):
     gm.io.write_sdpa(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), "cut.dat-s.gz")
     facts = told(run, "info", "cut.dat-s.gz")
     assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4
+
+
+def test_lists_are_judged_by_a_weight_that_leaves_something():
+    rng = np.random.default_rng(0)
+    likes = rng.random((40, 30)) < np.kron([[0.5, 0.02], [0.02, 0.5]], np.ones((20, 15)))
+    user, item = np.nonzero(likes)
+    given = (user, item, np.ones(user.size))
+    model = gm.completion.ImplicitCompletion(random_state=0).fit(given)
+    model.lam_ = 1e9  # nothing is left of less with this
+    judged = verdict_of_completion(model, *given)
+    assert judged.after is not None and judged.after > judged.before
+    fixed = gm.completion.ImplicitCompletion(lam=1e9).fit(given)
+    assert "nothing is learned with λ = 1e+09" in str(verdict_of_completion(fixed, *given))
+
+
+def test_a_gain_of_few_is_no_proof():
+    assert not beyond_chance(np.array([0.3, 0.4, 0.35]))
+    assert beyond_chance(np.array([0.3, 0.4, 0.35, 0.3, 0.32, 0.2]))
+    assert beyond_chance(np.r_[np.full(20, 0.5), np.full(20, -0.1)])
+    assert not beyond_chance(np.zeros(5))
