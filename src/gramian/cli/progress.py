@@ -102,7 +102,7 @@ def shown(asked: bool | None, limit: float | None) -> Iterator[None]:
 
 @contextmanager
 def starting(what: str) -> Iterator[None]:
-    """Say on a terminal that something begins while its packages are imported: seconds, at times."""
+    """Say on a terminal that something begins, while its packages are imported."""
     if not sys.stderr.isatty() or "--no-progress" in sys.argv:
         yield
         return
