@@ -681,3 +681,14 @@ def test_a_gain_of_few_is_no_proof():
     assert beyond_chance(np.array([0.3, 0.4, 0.35, 0.3, 0.32, 0.2]))
     assert beyond_chance(np.r_[np.full(20, 0.5), np.full(20, -0.1)])
     assert not beyond_chance(np.zeros(5))
+
+
+def test_columns_are_encoded_by_number_where_they_have_no_names(run, machines):
+    machines.to_csv("machines.csv", index=False, header=False)
+    line = ("metric", "machines.csv", "--label", -1, "--drop", 0, "--no-verdict")
+    facts = told(run, *line, "--encode", 1, "--model", "m.gramian")
+    assert facts["features"] == 4
+    machines.drop(columns="State").to_csv("new.csv", index=False, header=False)
+    status, out, _ = run("predict", "new.csv", "--model", "m.gramian")
+    assert status == 0 and len(out.split()) == 61
+    assert "no column '9'" in refused(run, *line, "--encode", 9)
