@@ -16,8 +16,8 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 from benchmarks.lro_tables56 import LAM, NEVER, PAPER_TABLE_6
 from benchmarks.metric_tables import _splits, paper_rank
-from gramian.certificate import lowest_eigenvalue
 from gramian.metric import KTA
+from gramian.proofs import lowest
 
 TITLE = "LRO on KTA: ω along the iterations"
 PAPER = "LRO (Yuan, Zhang, Ghanem, Hao 2013), Section 5.2, Fig. 4"
@@ -103,7 +103,7 @@ class Watched(KTA):
 
         def watch(state: gm.State) -> None:
             gradient = problem.objective.gradient(problem.objective.image(state.factor))
-            self.omegas_.append(-lowest_eigenvalue(gradient))
+            self.omegas_.append(-lowest(gradient).value)
 
         return super()._minimize(problem, check=NEVER, callback=watch, **changes)
 

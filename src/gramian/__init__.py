@@ -6,6 +6,8 @@ Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = L
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gramian import pages
+
 if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
     from gramian import (
         checks,
@@ -19,7 +21,6 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         manifold,
         metric,
         problems,
-        report,
         solvers,
         spectral,
     )
@@ -28,13 +29,17 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
     from gramian.constrained import Constraint
     from gramian.domains import PSDCone, Spectrahedron
     from gramian.explorer import explore
+    from gramian.models import load
     from gramian.outer.certify import certify
     from gramian.outer.minimize import minimize
-    from gramian.persistence import load, save
+    from gramian.persistence import save
     from gramian.problem import Problem
+    from gramian.report import CalledModule
     from gramian.result import History, Result, Status
     from gramian.solvers.checkpoint import checkpoints
     from gramian.storage import StoredFileError
+
+    report: CalledModule
 
 __version__ = "0.1.0"
 
@@ -52,7 +57,7 @@ _HOMES = {
     "certify": "outer",
     "checkpoints": "solvers",
     "explore": "explorer",
-    "load": "persistence",
+    "load": "models",
     "minimize": "outer",
     "save": "persistence",
 }
@@ -109,3 +114,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+pages.written_by(lambda *given: import_module("gramian.report").report(*given))

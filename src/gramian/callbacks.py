@@ -46,6 +46,24 @@ class State:
 Callback = Callable[[State], Any]
 
 
+class CallbackError(Exception):
+    """What a callback raised, which is not the solver's."""
+
+    def __init__(self, cause: BaseException) -> None:
+        self.cause = cause
+
+
+def says_stop(watchers: list[Any], state: State) -> bool:
+    """Show the state to all; whether one answers True and nothing else, as they may return what
+    they like.
+    """
+    try:
+        answers = [watch(state) for watch in watchers]
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
+        raise CallbackError(error) from error
+    return any(isinstance(answer, bool | np.bool_) and bool(answer) for answer in answers)
+
+
 SURE = 1.0
 """How far the logarithm of the gap has to have fallen to tell the time left from."""
 

@@ -282,12 +282,6 @@ def proved_bottom(
     )
 
 
-def lowest_eigenvalue(gradient: SymmetricOperator) -> float:
-    """A lower bound on λ_min that is proved, −inf where no proof fits."""
-    bottom = lowest(gradient)
-    return bottom.value if bottom.proved else -np.inf
-
-
 def _quick_bottom(
     problem: Problem, image: Any, gradient: SymmetricOperator, value: float, tol: float
 ) -> Bottom:

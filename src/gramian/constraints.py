@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 from gramian._random import generator
 from gramian._samples import checked_samples, class_indices
 from gramian.neighbours import nearest
+from gramian.parameters import whole_number
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
@@ -197,13 +198,6 @@ def _labelled(X: Any, y: ArrayLike) -> tuple[Any, Indices, Any]:
 def _need_two(names: Any) -> None:
     if names.size < 2:
         raise ValueError("y has only one class; constraints need at least two")
-
-
-def whole_number(k: int, name: str) -> int:
-    """Refuse what is not a whole number of at least 1."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {k!r}")
-    return int(k)
 
 
 def _members(classes: Indices) -> Iterator[Indices]:

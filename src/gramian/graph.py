@@ -21,9 +21,9 @@ from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
 from gramian.backends import cpu
-from gramian.constraints import whole_number
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
+from gramian.parameters import whole_number
 from gramian.storage import storable
 
 Array = NDArray[np.floating]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import html
+from gramian import html, pages
 from gramian.certificate import Certificate
 from gramian.storage import storable
 
@@ -126,8 +125,7 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Write an HTML page of this result, which needs no network; returns where."""
-        written: Path = import_module("gramian.report").report_results(self, path)
-        return written
+        return pages.write(self, path)
 
     def summary(self) -> dict[str, Any]:
         """The figures of the run as plain values."""

@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 
 from gramian.cli.app import run
+from tests.fuzz import mutated as broken
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "data"
 LINES = (
@@ -126,19 +127,6 @@ def mutated(words: list[str], rng: np.random.Generator) -> list[str]:
     return words
 
 
-def scrambled(data: bytes, rng: np.random.Generator) -> bytes:
-    """The bytes of a file, cut, doubled or with some of them changed."""
-    way = rng.integers(0, 4)
-    if way == 0:
-        return data[: int(rng.integers(0, len(data)))]
-    if way == 1:
-        return data + data[: int(rng.integers(0, len(data)))]
-    changed = bytearray(data)
-    for _ in range(int(rng.integers(1, 20))):
-        changed[int(rng.integers(0, len(changed)))] = int(rng.integers(0, 256))
-    return bytes(changed) if way == 2 else bytes(changed).replace(b",", b";")
-
-
 @dataclass
 class Outcome:
     """How many invocations ended with which status, the longest, and what went wrong."""
@@ -164,7 +152,7 @@ def attack(count: int, seed: int = 0) -> Outcome:
                 inputs = dict(kept)
                 if files and rng.random() < 0.5:
                     name = str(rng.choice(files))
-                    inputs[name] = scrambled(kept[name], rng)
+                    inputs[name] = broken(kept[name], rng)
                     (folder / name).write_bytes(inputs[name])
                 started = time.perf_counter()
                 status, said = outcome(words)

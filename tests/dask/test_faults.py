@@ -93,6 +93,7 @@ def test_what_a_cluster_raises_becomes_one_sentence(tmp_path):
 
     for error, told in (
         (KilledWorker("gramian-gradient-1", None, 3), "lost with 4 workers"),
+        (KeyError("gramian-piece-1"), "want of memory"),
         (CommClosedError("closed"), "connection to the Dask scheduler was lost"),
         (OSError(28, "No space left on device"), "make room"),
     ):

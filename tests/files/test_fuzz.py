@@ -20,12 +20,13 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
     """What came of each kind; one process, which loads the libraries once, forks for each."""
-    script = Path(__file__).with_name("fuzzing.py")
+    folder = str(tmp_path_factory.mktemp("fuzz"))
     done = subprocess.run(
-        [sys.executable, script, str(COUNT), str(tmp_path_factory.mktemp("fuzz"))],
+        [sys.executable, "-m", "tests.files.fuzzing", str(COUNT), folder],
         capture_output=True,
         text=True,
         timeout=600,
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr

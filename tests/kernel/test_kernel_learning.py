@@ -161,7 +161,7 @@ def test_affinities_laplacians_frames_and_sparse_samples_do_as_well():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"affinity": "what"}, "affinity must be one of"),
+        ({"affinity": "what"}, 'affinity must be "nearest_neighbors", "precomputed" or "prec'),
         ({"lam": 0.0}, "lam must be"),
         ({"n_clusters": 0}, "n_clusters must be"),
         ({"n_clusters": 500}, "n_clusters=500, but"),

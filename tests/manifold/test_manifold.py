@@ -185,7 +185,7 @@ def test_a_rank_limit_is_kept():
     ("options", "message"),
     [
         ({"nu": -1.0}, "nu must be"),
-        ({"nu": "large"}, "nu must be a number above 0"),
+        ({"nu": "large"}, 'nu must be a finite number above 0, or "auto"'),
         ({"max_edge_error": 0}, "max_edge_error must be"),
         ({"n_components": 0}, "n_components must be"),
         ({"n_components": 90}, "unfold to at most"),
@@ -295,7 +295,7 @@ def test_as_many_components_as_the_variance_asks_for():
     apart = np.vstack([X, X[:60] + 100.0])
     parts = MVU(n_neighbors=8, n_components="auto", connect="components").fit(apart)
     assert parts.transform(apart[:4]).shape == (4, parts.embedding_.shape[1])
-    with pytest.raises(ValueError, match="number or \"auto\", got 'some'"):
+    with pytest.raises(ValueError, match="number of at least 1, or \"auto\", got 'some'"):
         MVU(n_components="some").fit(X)
 
 

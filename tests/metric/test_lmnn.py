@@ -438,7 +438,7 @@ BAD = {
     "lam NaN": ({"lam": np.nan}, "lam must be a finite number above 0"),
     "lam a word": ({"lam": "auto"}, "lam must be a finite number above 0"),
     "ridge": ({"ridge": -1.0}, "ridge must be a finite number"),
-    "neighbor_metric": ({"neighbor_metric": "x"}, r"neighbor_metric must be one of \('kta', 'eu"),
+    "neighbor_metric": ({"neighbor_metric": "x"}, 'neighbor_metric must be "kta" or "euclidean"'),
     "no neighbours": ({"n_neighbors": 0}, "whole number of at least 1, got 0"),
     "half a neighbour": ({"n_neighbors": 1.5}, "whole number of at least 1, got 1.5"),
     "neighbours in words": ({"n_neighbors": "3"}, "whole number of at least 1, got '3'"),

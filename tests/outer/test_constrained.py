@@ -196,6 +196,18 @@ def test_limits_callbacks_warm_starts_and_options():
         gm.solvers.minimize(problem)
 
 
+def test_callbacks_of_a_loop_are_those_of_a_solver():
+    problem = gm.problems.maxcut(weights(15))
+    stopped = gm.minimize(problem, "splitting", callback=lambda state: np.True_, tol=1e-12)
+    assert stopped.status is gm.Status.STOPPED
+
+    def broken(state):
+        raise np.linalg.LinAlgError("of the callback itself")
+
+    with pytest.raises(np.linalg.LinAlgError, match="of the callback itself"):
+        gm.minimize(problem, "splitting", callback=broken)
+
+
 def test_distances_as_constraints():
     """Three points on a line, as far apart as their distances allow."""
     pairs = np.array([[0, 1], [1, 2]])

@@ -170,9 +170,28 @@ def test_a_page_is_not_called_otherwise(tmp_path):
     assert not (tmp_path / "x.pdf").exists()
 
 
-def test_unfitted_estimators_have_no_report(tmp_path):
+@pytest.mark.parametrize("report", [gm.report, KTA.report])
+def test_unfitted_estimators_have_no_report(report, tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
-        KTA().report(tmp_path / "x.html")
+        report(KTA(), tmp_path / "x.html")
+
+
+def test_one_function_writes_every_page(tmp_path):
+    model, values = KTA(lam=1.0).fit(X, y), gm.spectral.top_eigen(np.diag(np.arange(9.0)), 2)
+    things = {
+        "Settings of KTA": model,
+        "kta by auto": model.result_,
+        "kta: 2 runs": [model.result_, model.result_],
+        "The 2 largest eigenvalues of a symmetric matrix": values,
+    }
+    for title, thing in things.items():
+        path = gm.report(thing, tmp_path / "x.html")
+        assert f"<h2>{title}</h2>" in path.read_text("utf-8")
+
+
+def test_what_is_no_model_has_no_page(tmp_path):
+    with pytest.raises(TypeError, match="not an estimator"):
+        gm.report(3.0, tmp_path / "x.html")
 
 
 def test_a_pipeline_reports_by_its_last_step(tmp_path):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +18,10 @@ from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
 from gramian.fitting import settle, solve, sweeps_for
+from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
-from gramian.problems.manifold import positive
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
 from gramian.solvers.rough import rough
@@ -42,6 +41,13 @@ that there is."""
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
     """A matrix of low rank beside offsets, learned from some entries."""
+
+    _rules: ClassVar = {
+        "lam": or_auto(ABOVE_ZERO),
+        "bias_ridge": ABOVE_ZERO,
+        "time_limit": or_none(ABOVE_ZERO),
+        "weight_power": SHARE,
+    }
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -68,20 +74,6 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     @abstractmethod
     def _set_bounds(self, values: Array) -> None:
         """Set where predictions are cut off."""
-
-    def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
-        if isinstance(self.lam, str):
-            if self.lam != "auto":
-                raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
-        else:
-            positive(self.lam, "lam")
-        positive(self.bias_ridge, "bias_ridge")
-        if self.time_limit is not None:
-            positive(self.time_limit, "time_limit")
-        power = self.weight_power
-        if not (isinstance(power, Real) and 0 <= float(power) <= 1):
-            raise ValueError(f"weight_power must be between 0 and 1, got {power!r}")
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Complete the matrix.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gramian.backends import cpu
 from gramian.completion._frames import is_frame
 from gramian.completion._ratings import gather
-from gramian.constraints import whole_number
+from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
 

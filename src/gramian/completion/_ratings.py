@@ -205,7 +205,7 @@ def _sorted(
         i, j, values, weights = i[live], j[live], values[live], weights[live]
     keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
     if np.any(keys[1:] < keys[:-1]):
-        order = _by_row(i, j, len(row_ids), len(col_ids))
+        order = by_row(i, j, len(row_ids), len(col_ids))
         keys, values = keys[order], values[order]
         weights = None if weights is None else weights[order]
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -218,7 +218,7 @@ def _sorted(
     return Ratings(*entries, row_ids, col_ids, weights)
 
 
-def _by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
+def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
     """The order by row and then column, of equals the first first, in linear time."""
     rows, (_, by_column) = index_array(i), counting_sort(index_array(j), n)
     return by_column[counting_sort(rows[by_column], m)[1]]

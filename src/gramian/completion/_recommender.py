@@ -14,7 +14,7 @@ from gramian.backends import cpu
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._frames import are_names, pair_columns, plain
 from gramian.completion._ratings import gather
-from gramian.constraints import whole_number
+from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
 from gramian.completion._update import Updating
+from gramian.parameters import ABOVE_ZERO, TOLERANCE, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
-from gramian.problems.manifold import positive
 
 Array = NDArray[np.floating]
 
@@ -66,6 +66,8 @@ class ImplicitCompletion(Updating, Completion):
     >>> bool(np.all(model.recommend(0, 4)[0] < 15))
     True
     """
+
+    _rules: ClassVar = {"alpha": ABOVE_ZERO, "tol": or_auto(TOLERANCE)}
 
     biases = False
     bias_ridge = 1.0
@@ -177,10 +179,7 @@ class ImplicitCompletion(Updating, Completion):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        positive(self.alpha, "alpha")
         if self.device not in (None, "cpu"):
             raise ValueError(
                 f"implicit feedback is solved on the processor: leave device={self.device!r} out"
             )
-        if isinstance(self.tol, str) and self.tol != "auto":
-            raise ValueError(f'tol must be a number in [0, 1) or "auto", got {self.tol!r}')

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import relative
 from gramian.completion._base import Completion
+from gramian.completion._levels import all_thresholds, checked_levels, midway
 from gramian.completion._ratings import Ratings
 from gramian.losses import SquaredWithOffsets
+from gramian.parameters import ABOVE_ZERO, one_of
 from gramian.problem import Problem
-from gramian.problems.completion import mmmf
-from gramian.problems.manifold import positive
 
 Array = NDArray[np.floating]
 
-MOST_LEVELS = 50
 GUESS = 0.6
 """λ in units of √entries per row + √entries per column, about what signs at random need."""
 
@@ -60,6 +59,8 @@ class MMMF(Completion):
     columns_, result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `NuclearCompletion`.
     """
+
+    _rules: ClassVar = {"mu": ABOVE_ZERO, "thresholds": one_of("learned", "fixed")}
 
     def __init__(
         self,
@@ -120,9 +121,7 @@ class MMMF(Completion):
         return found
 
     def _midway(self) -> Array:
-        """Between the levels, in margins: levels k − (K − 1)/2 times 2, so their half gap is 1."""
-        K = self.classes_.size
-        return 2.0 * np.arange(1, K) - K
+        return midway(self.classes_.size)
 
     @property
     def _learned(self) -> bool:
@@ -131,37 +130,18 @@ class MMMF(Completion):
 
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
         places = np.searchsorted(self.classes_, ratings.values)
-        thresholds = self._midway()
         self._fit_biases(ratings, 2.0 * places - (self.classes_.size - 1.0))
-        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
-        signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
-        margins = 1.0 - signs * (offset[:, None] - thresholds)
-        repeat = thresholds.size
         rows, cols = self._scales(ratings)
-        return mmmf(
-            np.repeat(ratings.rows, repeat),
-            np.repeat(ratings.cols, repeat),
-            signs.ravel(),
-            ratings.shape,
-            lam,
-            margin=margins.ravel(),
-            mu=self.mu,
-            row_scale=rows,
-            col_scale=cols,
-            weights=None if ratings.weights is None else np.repeat(ratings.weights, repeat),
-            groups=np.tile(np.arange(repeat), places.size) if self._learned else None,
-            ridge=self.bias_ridge,
-        )
+        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
+        return all_thresholds(
+            ratings.rows, ratings.cols, places, ratings.shape, lam, offset=offset,
+            thresholds=self._midway(), learned=self._learned, weights=ratings.weights, mu=self.mu,
+            row_scale=rows, col_scale=cols, ridge=self.bias_ridge,
+        )  # fmt: skip
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         ratings = super()._ratings(X, weights)
-        self.classes_ = np.unique(ratings.values)
-        K = self.classes_.size
-        if not 1 < K <= MOST_LEVELS:
-            raise ValueError(
-                f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {K} different "
-                "values: NuclearCompletion predicts numbers"
-            )
+        self.classes_ = checked_levels(ratings.values)
         return ratings
 
     def _fit_biases(self, ratings: Ratings, scores: Array) -> None:
@@ -210,9 +190,3 @@ class MMMF(Completion):
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_ = None
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        positive(self.mu, "mu")
-        if self.thresholds not in ("learned", "fixed"):
-            raise ValueError(f'thresholds must be "learned" or "fixed", got {self.thresholds!r}')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from gramian.completion._base import Completion
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
 from gramian.completion._update import Updating
+from gramian.parameters import TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 
@@ -89,6 +90,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     >>> bool(np.sqrt(np.mean(error**2)) < 0.4 * R.std())
     True
     """
+
+    _rules: ClassVar = {
+        "tol": or_auto(TOLERANCE),
+        "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
+    }
 
     def __init__(
         self,
@@ -181,13 +187,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         elif self.bounds is not None:
             self.bounds_ = (float(self.bounds[0]), float(self.bounds[1]))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.tol, str) and self.tol != "auto":
-            raise ValueError(f'tol must be a number in [0, 1) or "auto", got {self.tol!r}')
-        bad = self.bounds != "auto" if isinstance(self.bounds, str) else (
-            self.bounds is not None
-            and not (len(self.bounds) == 2 and self.bounds[0] < self.bounds[1])
-        )  # fmt: skip
-        if bad:
-            raise ValueError(f'bounds must be (low, high), "auto" or None, got {self.bounds!r}')
+
+def _are_bounds(given: Any) -> bool:
+    """Whether predictions can be cut off there."""
+    if isinstance(given, str) or given is None:
+        return given in ("auto", None)
+    return len(given) == 2 and bool(given[0] < given[1])

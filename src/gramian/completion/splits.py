@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.completion._checks import refuse_missing
 from gramian.completion._ratings import Ids
-from gramian.constraints import whole_number
+from gramian.parameters import whole_number
 
 Mask = NDArray[np.bool_]
 

@@ -15,11 +15,9 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._moments import Spread, about, spread, weighted
 from gramian.metric._selection import raw_keys, weigh
-from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import EvidencePath
 from gramian.problems.metric import (
-    REGULARIZERS,
     kta_from_moments,
     linear_separation_from_scatter,
 )
@@ -44,11 +42,7 @@ class KTA(LazyTransform, home.KTA):
         """Learn the metric from labelled samples."""
         if self.kernel is not None:
             raise ValueError("kernels need all samples at once: fit gramian.metric.KTA at home")
-        check_weight(self.lam)
-        if self.regularizer not in REGULARIZERS:
-            raise ValueError(
-                f"regularizer must be one of {sorted(REGULARIZERS)}, got {self.regularizer!r}"
-            )
+        self._check_parameters()
         cluster = Cluster()
         with cluster.in_time("the moments of the samples"):
             shards = samples(cluster, X, y)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.constraints import check_class_sizes
@@ -17,6 +16,7 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._collections import filled, samples, tuples
 from gramian.dask._moments import Spread, spread, spread_of
 from gramian.metric._weak_input import row_keys
+from gramian.reductions.scatter_whitening import scatter_whitening
 
 Array = NDArray[np.floating]
 
@@ -89,22 +89,8 @@ def shaped(n: int, d: int) -> Array:
 
 
 def whitening_of(scatter: Array, ridge: float) -> Array:
-    """R = G⁻ᵀ for the Cholesky factor G of X_S + δI, as `gramian.problems` has it."""
-    scatter, order = 0.5 * (scatter + scatter.T), scatter.shape[0]
-    if not np.any(np.diag(scatter) > 0):
-        raise ValueError("the points of every similar pair are identical: nothing to learn from")
-    lifted = scatter + ridge * float(np.trace(scatter)) / order * np.eye(order)
-    try:
-        G = scipy.linalg.cholesky(lifted, lower=True)
-    except np.linalg.LinAlgError:
-        G = np.zeros((1, 1))
-    if np.min(np.diag(G)) <= 1e-7 * np.max(np.diag(G)):
-        raise ValueError(
-            "the scatter X_S of the similar pairs is singular: some direction of the features "
-            "does not differ within any similar pair. Pass ridge=1e-3, or reduce the features "
-            "by PCA first"
-        )
-    return np.ascontiguousarray(scipy.linalg.solve_triangular(G, np.eye(order), lower=True).T)
+    """R of the whitening by a sum of scatters."""
+    return scatter_whitening(0.5 * (scatter + scatter.T), ridge).matrix
 
 
 # --- what tasks do -----------------------------------------------------------------------

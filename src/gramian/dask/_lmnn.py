@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian import metric as home
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
@@ -18,10 +19,10 @@ from gramian.dask._labelled import labelled, refuse_indices, rows_of, shaped, tu
 from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
-from gramian.metric._local import joined, ridge_for
+from gramian.metric._local import ridge_for
 from gramian.objectives import Composite, Linear, Sum
 from gramian.objectives.matrices import Dense
-from gramian.outer.active_set import ENDED, ROUNDS, whole
+from gramian.outer.active_set import ENDED, ROUNDS, ended, whole
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
@@ -40,7 +41,8 @@ class LMNN(OnShards, home.LMNN):
         """Learn the metric from labelled samples."""
         started, cluster = time.perf_counter(), Cluster()
         shards, found = labelled(self, cluster, X, y)
-        lam, d = self._check(found.count), found.mean.size
+        self._check(found.count)
+        lam, d = float(self.lam), found.mean.size
         quick = alignment(cluster, shards, found) if self.neighbor_metric == "kta" else None
         near, far = (
             cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
@@ -57,7 +59,7 @@ class LMNN(OnShards, home.LMNN):
         most = lam * self.n_neighbors * float(found.counts @ (found.count - found.counts))
         result = self._rounds_of(task, self._start(R), most, started)
         gram = found.moments(center=True).gram.dense()
-        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), joined(None, R))
+        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), R)
         return self
 
     def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
@@ -66,8 +68,8 @@ class LMNN(OnShards, home.LMNN):
         best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
         for _ in range(ROUNDS):
             problem = task.problem(self.n_features_in_)
-            tol, left = max(0.3 * self.tol, min(1e-2, 0.03 * gap)), self._remaining(started)
-            result = self._minimize(problem, init=factor, tol=tol, time_limit=left)
+            tol = max(0.3 * self.tol, min(1e-2, 0.03 * gap))
+            result = self._minimize(problem, init=factor, tol=tol)
             factor = result.factor
             lower = max(lower, result.certificate.lower_bound)
             value, count = task.seek(factor)
@@ -77,7 +79,7 @@ class LMNN(OnShards, home.LMNN):
             gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
             done = is_optimal(certificate, self.tol)
             settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
-            if done or settled or result.status in ENDED or self._late(started):
+            if done or settled or result.status in ENDED or clock.left() <= 0:
                 break
         self.n_active_ = best[1]
         return replace(
@@ -85,7 +87,7 @@ class LMNN(OnShards, home.LMNN):
             factor=best[2],
             value=certificate.value,
             certificate=certificate,
-            status=self._status(result.status, done, started),
+            status=ended(result.status, done=done, late=clock.left() <= 0),
             seconds=time.perf_counter() - started,
         )
 
@@ -94,13 +96,13 @@ class LMNN(OnShards, home.LMNN):
         refuse_indices(X)
         cluster = Cluster()
         shards, found = tupled(self, cluster, triplets, 3)
-        lam = self._check(found.count)
+        self._check(found.count)
         self.ridge_ = ridge_for(self.ridge, shaped(found.count, found.mean.size))
         keys = cluster.gather(cluster.each("targets", _pair_keys, shards))
         scatter = cluster.sum("scatter", _target_scatter, shards, _firsts(keys))
         R = whitening_of(scatter, self.ridge_)
         shared = cluster.shared("whitening", R)
-        parts = cluster.keep(cluster.each("triplets", squared, shards, lam, shared))
+        parts = cluster.keep(cluster.each("triplets", squared, shards, float(self.lam), shared))
         problem = Problem(
             Sum([Sharded(cluster, parts), Linear(1.0, R.shape[1])]),
             name="lmnn",
@@ -110,7 +112,7 @@ class LMNN(OnShards, home.LMNN):
         L = cluster.shared("factor", result.factor)
         self.n_active_ = int(cluster.sum("active", _active, parts, L))
         gram = found.moments(center=True).gram.dense()
-        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), joined(None, R))
+        self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), R)
         return self
 
 

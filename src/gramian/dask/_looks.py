@@ -57,7 +57,7 @@ def look(
     told = (loss, float(np.abs(weighted) @ np.abs(z)), square, float(weighted @ t))
     G = scene.gradient(-weighted)
     upper = cpu.sparse_product(G, scene.low)
-    lower = scene.whole(sp.csr_array(G.T) @ scene.top)
+    lower = scene.whole(G.T @ scene.top)
     return Told(*told, float(rows @ rows), scene.whole(cols), lower), upper
 
 
@@ -98,13 +98,13 @@ def bent(
     scene = scene_of(block, model, ends, reached, top, low)
     _, left = scene.fitted(images(scene, top2, low2), c)
     G = scene.gradient(scene.omega * left)
-    lower = scene.whole(sp.csr_array(G.T) @ scene.top)
+    lower = scene.whole(G.T @ scene.top)
     nothing = np.zeros(model.cols.size)
     return Told(0.0, 0.0, 0.0, 0.0, 0.0, nothing, lower), cpu.sparse_product(G, scene.low)
 
 
 def times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
-    return sp.csr_array(G.T) @ top, G @ low
+    return G.T @ top, G @ low
 
 
 def gram(G: sp.csr_array, first: int, last: int) -> Array:

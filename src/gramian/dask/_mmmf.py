@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gramian import completion as home
 from gramian.certificate import relative
+from gramian.completion._levels import MOST_LEVELS, all_thresholds, checked_levels
 from gramian.completion.mmmf import GUESS as MARGIN
-from gramian.completion.mmmf import MOST_LEVELS
 from gramian.dask._completion import Completed
 from gramian.dask._objective import Sharded
 from gramian.dask._rating_sums import errors, scores
@@ -21,7 +21,6 @@ from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
 from gramian.objectives import Linear, Objective
 from gramian.problem import Problem
-from gramian.problems.completion import mmmf
 
 Array = NDArray[np.floating]
 
@@ -33,19 +32,10 @@ class MMMF(OfRatings, home.MMMF):
     """
 
     def _look_at(self, ratings: Any) -> None:
-        self._take_levels(np.unique(ratings.values))
-
-    def _take_levels(self, levels: Array) -> None:
-        self.classes_ = levels
-        K = self.classes_.size
-        if not 1 < K <= MOST_LEVELS:
-            raise ValueError(
-                f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have more or fewer "
-                "different values: NuclearCompletion predicts numbers"
-            )
+        self.classes_ = checked_levels(ratings.values)
 
     def _prepare(self, rated: Rated) -> None:
-        self._take_levels(rated.levels(MOST_LEVELS))
+        self.classes_ = checked_levels(rated.levels(MOST_LEVELS))
         if self._learned:
             raise ValueError(
                 'thresholds="learned" couples all ratings, which is done at home only: pass '
@@ -128,16 +118,11 @@ def _signs(
     items = np.concatenate([np.arange(a, b) for a, b in reached])
     rows, cols = block.row_of() + ends[0], items[block.neighbour]
     places = np.searchsorted(facts["classes"], block.values)
-    thresholds = facts["thresholds"]
-    offset = facts["mean"] + facts["row_offsets"][rows] + facts["col_offsets"][cols]
-    signs = np.where(places[:, None] > np.arange(thresholds.size), 1.0, -1.0)
-    margins = 1.0 - signs * (offset[:, None] - thresholds)
-    repeat = thresholds.size
-    return mmmf(
-        np.repeat(rows, repeat), np.repeat(cols, repeat), signs.ravel(),
-        (facts["rows"].size, facts["cols"].size), lam, margin=margins.ravel(), mu=facts["mu"],
+    return all_thresholds(
+        rows, cols, places, (facts["rows"].size, facts["cols"].size), lam,
+        offset=facts["mean"] + facts["row_offsets"][rows] + facts["col_offsets"][cols],
+        thresholds=facts["thresholds"], weights=block.weights, mu=facts["mu"],
         row_scale=facts["rows"], col_scale=facts["cols"],
-        weights=None if block.weights is None else np.repeat(block.weights, repeat),
     ).objective  # fmt: skip
 
 

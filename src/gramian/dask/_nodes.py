@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from dask._task_spec import List, Task, TaskRef
+from dask.base import normalize_token
 from dask.delayed import Delayed
 
 
@@ -23,6 +24,15 @@ class Node:
         return str(self.task.key)
 
 
+class Graph(dict[Any, Any]):
+    """The tasks of a round. Its keys are unique: dask need not hash the arrays in it to name it."""
+
+
+@normalize_token.register(Graph)
+def _name_of(graph: Graph) -> str:
+    return uuid4().hex
+
+
 def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
     """function(*arguments); nodes, futures and delayed values, also in lists, become results.
 
@@ -33,9 +43,9 @@ def node(name: str, function: Callable[..., Any], *arguments: Any) -> Node:
     return Node(Task(f"gramian-{name}-{uuid4().hex}", function, *taken), tuple(needs))
 
 
-def graph_of(nodes: Iterable[Any]) -> dict[Any, Any]:
+def graph_of(nodes: Iterable[Any]) -> Graph:
     """All that the nodes need, and themselves."""
-    graph: dict[Any, Any] = {}
+    graph = Graph()
     waiting, wholes = list(nodes), {}
     while waiting:
         one = waiting.pop()

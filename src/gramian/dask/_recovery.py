@@ -51,6 +51,13 @@ def told_plainly() -> Iterator[None]:
             "after another, most often for want of memory: give workers more of it or the data "
             f"smaller partitions; {AGAIN}"
         ) from killed
+    except KeyError as gone:
+        if not str(gone.args[0] if gone.args else "").startswith("gramian-"):
+            raise
+        raise ClusterError(
+            "workers lost what other tasks had made for them, time after time, most often for want "
+            f"of memory: give workers more of it or the data smaller partitions; {AGAIN}"
+        ) from gone
     except (CancelledError, asyncio.CancelledError, CommClosedError, TimeoutError) as lost:
         raise ClusterError(
             f"the connection to the Dask scheduler was lost ({type(lost).__name__}): start the "

@@ -44,7 +44,6 @@ class Scene:
     """A block with the factors that its ratings need, and the numbers of each rating."""
 
     block: Block
-    rows: Any
     top: Array
     low: Array
     model: Model
@@ -56,9 +55,14 @@ class Scene:
         return 1.0 if self.block.weights is None else self.block.weights
 
     @cached_property
+    def rows(self) -> NDArray[np.int32]:
+        """The row of each rating."""
+        return self.block.row_of()
+
+    @cached_property
     def scale(self) -> Array:
-        a = self.model.rows[self.ends[0] : self.ends[1]]
-        return (a[self.rows] * self.own(self.model.cols)[self.block.neighbour]) ** -0.5
+        a, b = self.model.rows[self.ends[0] : self.ends[1]], self.own(self.model.cols)
+        return (a**-0.5)[self.rows] * (b**-0.5)[self.block.neighbour]
 
     @property
     def targets(self) -> Array:
@@ -68,9 +72,9 @@ class Scene:
     def mass(self) -> Array:
         """D_k: the ratings of each row, weighted, and κ."""
         assert self.model.ridge is not None
-        ones = np.broadcast_to(np.asarray(self.omega, dtype=float), self.rows.shape)
-        sums: Any = np.bincount(self.rows, ones, minlength=self.block.rows)
-        return np.asarray(sums + self.model.ridge)
+        if self.block.weights is None:
+            return np.diff(self.block.starts) + self.model.ridge
+        return self.by_row(np.ones(self.rows.size)) + self.model.ridge
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """What belongs to the items that the block reaches, of all of them."""
@@ -93,7 +97,7 @@ class Scene:
         return np.bincount(self.block.neighbour, self.omega * e, minlength=count).astype(float)
 
     def links(self) -> sp.csr_array:
-        ones = np.broadcast_to(np.asarray(self.omega, dtype=float), self.rows.shape)
+        ones = np.ones(self.block.values.size) if self.block.weights is None else self.block.weights
         return self.block.matrix(ones, sum(b - a for a, b in self.reached))
 
     def right(self, e: Array) -> Array:
@@ -117,7 +121,7 @@ class Scene:
 def scene_of(block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any) -> Scene:
     block = block.part(model.train)
     joined = np.concatenate(low) if low else np.zeros((0, top.shape[1]))
-    return Scene(block, block.row_of(), top, joined, model, ends, reached)
+    return Scene(block, top, joined, model, ends, reached)
 
 
 def entries(scene: Scene, top: Array, low: Array) -> Array:

@@ -14,9 +14,10 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from gramian.backends.cpu import counting_sort
 from gramian.completion._checks import refuse_missing
 from gramian.completion._frames import names_of, rating_columns
-from gramian.completion._ratings import DUPLICATES, Ids, merged
+from gramian.completion._ratings import DUPLICATES, Ids, by_row, merged
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
@@ -70,9 +71,10 @@ def store(
         raise ValueError("there are no ratings")
     cuts = [_cuts(side.counts) for side in found]
     ids = [cluster.shared("names", side.names) for side in found]
-    split = cluster.keep(cluster.each("split", _split, shards, *ids, *cuts, seed))
-    shape = len(row_ids), len(col_ids)
-    sides = [_stored(cluster, split, side, cuts, shape[1], duplicates) for side in (0, 1)]
+    split = cluster.each("split", _split, shards, *ids, *cuts, seed)
+    pieces = [_pieces(cluster, one, cuts) for one in split]
+    sides = [_stored(cluster, pieces, side, cuts, duplicates) for side in (0, 1)]
+    del pieces
     facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
     if facts["repeated"] and duplicates == "error":
         i, j = facts["example"]
@@ -124,15 +126,26 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
     return (*chosen, *(() if weights is None else (weights,))), names_of(empty)
 
 
+def _pieces(cluster: Cluster, split: Any, cuts: list[Indices]) -> list[list[Any]]:
+    """A partition by the blocks of both sides, each piece on its own: what is asked for first is
+    done first, so that a worker forgets the whole before it reads the next.
+    """
+    counts = [side.size - 1 for side in cuts]
+    nodes = cluster.each("piece", _piece, [split] * sum(counts), *map(list, zip(
+        *((side, k) for side in (0, 1) for k in range(counts[side])), strict=True
+    )))  # fmt: skip
+    kept = cluster.keep(nodes)
+    return [kept[: counts[0]], kept[counts[0] :]]
+
+
 def _stored(
-    cluster: Cluster, split: list[Any], side: int, cuts: list[Indices], width: int, duplicates: str
+    cluster: Cluster, pieces: list[list[list[Any]]], side: int, cuts: list[Indices], duplicates: str
 ) -> tuple[list[Any], Indices, Any]:
     """The blocks of one side, each gathered from its pieces in the order of the partitions."""
     own, other = cuts[side], cuts[1 - side]
-    blocks = []
-    for k in range(own.size - 1):
-        pieces = cluster.each("piece", _piece, split, side, k)
-        blocks += cluster.each("store", _gathered, [pieces], own[k : k + 2], other, duplicates)
+    parts = [[one[side][k] for one in pieces] for k in range(own.size - 1)]
+    ends = [own[k : k + 2] for k in range(own.size - 1)]
+    blocks = cluster.each("store", _gathered, parts, ends, other, duplicates)
     return cluster.keep(blocks), own, other
 
 
@@ -183,7 +196,7 @@ def _split(
     sides = []
     for own, other, cuts in ((i, j, row_cuts), (j, i, col_cuts)):
         place = np.searchsorted(cuts, own, side="right") - 1
-        order = np.argsort(place, kind="stable")
+        order = counting_sort(place, cuts.size - 1)[1]
         ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
         sides.append([
             (own[k].astype(short_index), other[k].astype(short_index), values[k], held[k],
@@ -194,7 +207,8 @@ def _split(
 
 
 def _piece(split: list[list[Any]], side: int, k: int) -> Any:
-    return split[side][k]
+    """Copies: views would keep all that was read with them in memory, uncounted."""
+    return tuple(None if part is None else part.copy() for part in split[side][k])
 
 
 def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
@@ -206,9 +220,9 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
         own, across, values, held = own[live], across[live], values[live], held[live]
         weights = weights[live]
     width = int(other[-1])
-    key = (own.astype(np.int64) - cut[0]) * width + across
-    order = np.argsort(key, kind="stable")
-    key, values, held = key[order], values[order], held[order]
+    order = by_row(own - cut[0], across, int(cut[1] - cut[0]), width)
+    key = ((own.astype(np.int64) - cut[0]) * width + across)[order]
+    values, held = values[order], held[order]
     weights = None if weights is None else weights[order]
     first = np.flatnonzero(np.diff(key, prepend=-1))
     repeated = key.size - first.size

@@ -18,7 +18,6 @@ from gramian.eigen import leading_eigenpair
 from gramian.metric.triplet_metric import WEIGHT
 from gramian.objectives import Linear, Sum
 from gramian.problem import Problem
-from gramian.problems.local_metric import positive
 
 
 class TripletMetric(OnShards, home.TripletMetric):
@@ -48,7 +47,7 @@ class TripletMetric(OnShards, home.TripletMetric):
         d = found.mean.size
         parts = cluster.keep(cluster.each("triplets", hinged, shards, 1.0, self.mu, None))
         objective = Sum([Sharded(cluster, parts), Linear(1.0, d)])
-        self.lam_ = positive(float(self.lam), "lam") if self.lam != "auto" else _unit(objective)
+        self.lam_ = float(self.lam) if self.lam != "auto" else _unit(objective)
         parts = cluster.keep(cluster.each("triplets", hinged, shards, self.lam_, self.mu, None))
         problem = Problem(
             Sum([Sharded(cluster, parts), Linear(1.0, d)]),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import replace
 from functools import partial
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,20 +20,19 @@ from sklearn.utils.validation import check_array, check_is_fitted, check_symmetr
 from gramian import plotting
 from gramian._random import for_sklearn
 from gramian._samples import naming_text, ready, refuse_masked
-from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import linked_clusters, share_met
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
+from gramian.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
 
 Array = NDArray[np.floating]
 
-AFFINITIES = ("nearest_neighbors", "precomputed", "precomputed_laplacian")
 STARTS = 10
 """Starts of k-means."""
 
@@ -53,6 +51,11 @@ MANY = 2000
 
 class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+
+    _rules: ClassVar = {
+        "affinity": one_of("nearest_neighbors", "precomputed", "precomputed_laplacian"),
+        "shrinkage": or_auto(SHARE),
+    }
 
     _keeps_links = False
     """Whether clusters keep the links, too."""
@@ -353,13 +356,6 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _check_clusters(self) -> None:
         if self.n_clusters_ is None:
             raise ValueError("pass n_clusters, or labels y that say how many classes there are")
-
-    def _check_parameters(self) -> None:
-        if self.affinity not in AFFINITIES:
-            raise ValueError(f"affinity must be one of {AFFINITIES}, got {self.affinity!r}")
-        given = self.shrinkage
-        if given != "auto" and not (isinstance(given, Real) and 0 <= float(given) <= 1):
-            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {given!r}')
 
     def _places(self) -> Array:
         if self.affinity != "nearest_neighbors":

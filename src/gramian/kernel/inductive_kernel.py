@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,16 +12,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._samples import ready, refuse_masked
 from gramian.certificate import certify
-from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
+from gramian.parameters import (
+    ABOVE_ZERO,
+    COUNT,
+    NOT_NEGATIVE,
+    SHARE,
+    or_auto,
+    or_none,
+)
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
-from gramian.problems.manifold import positive
 from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
@@ -91,6 +96,13 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
     """
+
+    _rules: ClassVar = {
+        "lam": or_auto(ABOVE_ZERO),
+        "tau": NOT_NEGATIVE,
+        "n_components": or_none(COUNT),
+        "shrinkage": or_auto(SHARE),
+    }
 
     def __init__(
         self,
@@ -192,7 +204,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
     def _weight(self, scatter: Array) -> float:
         if self.lam != "auto":
-            return positive(float(self.lam), "lam")
+            return float(self.lam)
         lowest = float(np.linalg.eigvalsh(scatter)[0])
         return 2.0 / -lowest if lowest < 0 else 1.0
 
@@ -263,16 +275,8 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
 
     def _check_parameters(self) -> None:
-        given = self.shrinkage
-        if given != "auto" and not (isinstance(given, Real) and 0 <= float(given) <= 1):
-            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {given!r}')
+        super()._check_parameters()
         check_kernel(self.kernel)
-        if not (isinstance(self.tau, Real) and 0 <= self.tau < np.inf):
-            raise ValueError(f"tau must be a number of at least 0, got {self.tau!r}")
-        if self.n_components is not None:
-            whole_number(self.n_components, "n_components")
-        if isinstance(self.lam, str) and self.lam != "auto":
-            raise ValueError(f'lam must be a number above 0 or "auto", got {self.lam!r}')
 
 
 def blended(factor: Array, Phi: Array, share: float) -> Array:

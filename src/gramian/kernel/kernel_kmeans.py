@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_
 
 from gramian._random import for_sklearn
 from gramian._samples import ready, refuse_masked
-from gramian.constraints import whole_number
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
+from gramian.parameters import whole_number
 from gramian.persistence import Kept
 from gramian.reductions.span import kernel_span
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.kernel._base import LinkedKernel
+from gramian.parameters import ABOVE_ZERO
 from gramian.problems.kernel import npkl_to
-from gramian.problems.manifold import positive
 from gramian.reductions.base import Reduction, Substitution
 from gramian.result import Result
 
@@ -91,6 +91,8 @@ class NPKL(LinkedKernel):
     True
     """
 
+    _rules: ClassVar = {"lam": ABOVE_ZERO}
+
     def __init__(
         self,
         *,
@@ -127,10 +129,6 @@ class NPKL(LinkedKernel):
         self.random_state = random_state
         self.progress = progress
         self.device = device
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        positive(self.lam, "lam")
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
         return self._penalised(self.lam, start, self.merge)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.fitting import solve
 from gramian.kernel.npkl import NPKL
+from gramian.parameters import ABOVE_ZERO
 from gramian.problems.kernel import pcp_to
-from gramian.problems.manifold import positive
 from gramian.result import Result
 
 Array = NDArray[np.floating]
@@ -49,6 +49,8 @@ path_, links_met_ :
         As in `NPKL`; `certificate_.violation` is that of all constraints together.
     """
 
+    _rules: ClassVar = {"max_violation": ABOVE_ZERO}
+
     _keeps_links = True
 
     def __init__(
@@ -85,10 +87,6 @@ path_, links_met_ :
         self.random_state = random_state
         self.progress = progress
         self.device = device
-
-    def _check_parameters(self) -> None:
-        super(NPKL, self)._check_parameters()
-        positive(self.max_violation, "max_violation")
 
     def _learn_roughly(self) -> Array:
         return self._penalised(ONCE, None, merge=True)[1]

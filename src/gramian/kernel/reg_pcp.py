@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.constraints import whole_number
 from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
+from gramian.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
 from gramian.problems.kernel import reg_pcp_to
-from gramian.problems.local_metric import positive
 from gramian.reductions.waves import Waves
 from gramian.result import Result
 
@@ -66,6 +65,12 @@ class RegPCP(LinkedKernel):
         As in `NPKL`.
     """
 
+    _rules: ClassVar = {
+        "n_basis": or_auto(COUNT),
+        "smoothness": NOT_NEGATIVE,
+        "link_weight": ABOVE_ZERO,
+    }
+
     _keeps_links = True
 
     def __init__(
@@ -106,15 +111,6 @@ class RegPCP(LinkedKernel):
         self.random_state = random_state
         self.progress = progress
         self.device = device
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if isinstance(self.n_basis, str) and self.n_basis != "auto":
-            raise ValueError(f'n_basis must be a whole number or "auto", got {self.n_basis!r}')
-        if not isinstance(self.n_basis, str):
-            whole_number(self.n_basis, "n_basis")
-        positive(self.smoothness, "smoothness", zero=True)
-        positive(self.link_weight, "link_weight")
 
     def _prepare(self) -> None:
         m = min(self._waves(), self.laplacian_.shape[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gramian import plotting
 from gramian._samples import naming_text, ready, refuse_masked
-from gramian.constraints import whole_number
 from gramian.fitting import principal, settle, solve
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._copies import Copies
 from gramian.manifold._parts import fit_parts, transform_parts
 from gramian.neighbours import nearest
+from gramian.parameters import COUNT, or_auto
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.parts import widened
@@ -41,6 +41,8 @@ MOST_NEIGHBORS = 100
 
 class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
+
+    _rules: ClassVar = {"n_components": or_auto(COUNT), "n_neighbors": COUNT}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -70,6 +72,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _fit(self, X: Any, side: Any) -> Any:
         """Unfold the samples, or each part of their graph by itself."""
+        self._check_parameters()
         self._copies = Copies.of(X)
         graph = self._graph(X)
         self.__dict__.pop("parts_", None)  # those of another fit
@@ -92,20 +95,13 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         n = copies.first.size
         if n == 1:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")
-        components = 1
-        if isinstance(self.n_components, str):
-            if self.n_components != "auto":
-                raise ValueError(
-                    f'n_components must be a number or "auto", got {self.n_components!r}'
-                )
-        else:
-            components = whole_number(self.n_components, "n_components")
+        components = 1 if self.n_components == "auto" else int(self.n_components)
         if components >= n:
             distinct = "distinct " if copies.any else ""
             raise ValueError(
                 f"{n} {distinct}samples unfold to at most {n - 1} dimensions, got {components}"
             )
-        k = min(whole_number(self.n_neighbors, "n_neighbors"), n - 1)
+        k = min(int(self.n_neighbors), n - 1)
         if k > MOST_NEIGHBORS:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} would hold each sample by more than "

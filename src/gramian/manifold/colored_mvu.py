@@ -57,7 +57,6 @@ class ColoredMVU(MVU):
         X = self._samples(X)
         side = side_information(y)
         check_consistent_length(X, side)
-        self._check_penalty()
         fitted: ColoredMVU = self._fit(X, side)
         return fitted
 

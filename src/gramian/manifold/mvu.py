@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,8 +15,9 @@ from gramian.fitting import solve
 from gramian.graph import Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
+from gramian.parameters import ABOVE_ZERO, or_auto, or_none
 from gramian.problem import Problem
-from gramian.problems.manifold import exact_mvu, mvu, positive, reg_mvu
+from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
 from gramian.reductions.waves import Waves
 from gramian.result import Result, Status
 from gramian.solvers import minimize
@@ -102,6 +102,8 @@ class MVU(Unfolding):
     True
     """
 
+    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
+
     def __init__(
         self,
         *,
@@ -144,7 +146,6 @@ class MVU(Unfolding):
         y : ignored
         """
         X = self._samples(X)
-        self._check_penalty()
         fitted: MVU = self._fit(X, None)
         return fitted
 
@@ -220,15 +221,6 @@ class MVU(Unfolding):
         if found.status is Status.INTERRUPTED:
             clock.interrupt()
         return Waves(waves).factor(found.factor)
-
-    def _check_penalty(self) -> None:
-        if self.nu != "auto":
-            if isinstance(self.nu, str):
-                raise ValueError(f'nu must be a number above 0 or "auto", got {self.nu!r}')
-            positive(self.nu, "nu")
-        error = self.max_edge_error
-        if error is not None and not (isinstance(error, Real) and error > 0):
-            raise ValueError(f"max_edge_error must be above 0 or None, got {error!r}")
 
 
 FLAT = 20

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.constraints import whole_number
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
-from gramian.problems.manifold import positive, reg_mvu
+from gramian.parameters import ABOVE_ZERO, COUNT, or_auto
+from gramian.problems.manifold import reg_mvu
 from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
@@ -52,6 +52,8 @@ class RegMVU(Unfolding):
     certificate_, n_features_in_, feature_names_in_, n_iter_ :
         As in `MVU`.
     """
+
+    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "n_basis": COUNT}
 
     def __init__(
         self,
@@ -95,9 +97,6 @@ class RegMVU(Unfolding):
         y : ignored
         """
         X = self._samples(X)
-        if isinstance(self.nu, str) and self.nu != "auto":
-            raise ValueError(f'nu must be a number above 0 or "auto", got {self.nu!r}')
-        whole_number(self.n_basis, "n_basis")
         fitted: RegMVU = self._fit(X, None)
         return fitted
 
@@ -106,7 +105,7 @@ class RegMVU(Unfolding):
         if self.nu == "auto":
             self.nu_ = 1.0 / (STRETCH * float(values[0]))
         else:
-            self.nu_ = positive(float(self.nu), "nu")
+            self.nu_ = float(self.nu)
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
         result = self._minimize(problem)
         self._finish(result, Waves(self.basis_).factor(result.factor), X)

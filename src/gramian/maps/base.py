@@ -67,10 +67,6 @@ class LinearMap(Placed, ABC):
         """A w with 𝒜*(w) = I, None where there is none or none is known."""
         return None
 
-    def form_vectors(self) -> Floats | None:
-        """u_e with 𝒜(M)_e = u_eᵀMu_e, a row each, where there are such; dense."""
-        return None
-
     def reach(self, w: Floats) -> tuple[Floats, float] | None:
         """The row sums of |𝒜*(w)| at most, and the most terms of an entry; None where not told."""
         return None

@@ -248,10 +248,13 @@ class WhitenedDistances(LinearMap):
         check_matrix(self.order, M)
         return self.distances.of_matrix(self.root @ (self.root @ M).T)
 
-    def form_vectors(self) -> Floats:
-        R = self.root @ eye(self.order, self.place)
-        difference: Floats = R[self.distances.rows] - R[self.distances.cols]
-        return difference
+    def form_vectors(self) -> sp.csr_array:
+        """e_i − e_j of every edge among the points but the first, whose place is 0."""
+        ends = np.column_stack([self.distances.rows, self.distances.cols]).ravel()
+        signs = np.tile([1.0, -1.0], self.size)
+        starts = np.arange(0, 2 * self.size + 1, 2)
+        shape = self.size, self.distances.order
+        return sp.csr_array(sp.csr_array((signs, ends, starts), shape=shape)[:, 1:])
 
     def identity_weights(self) -> NDArray[np.float64]:
         return self.kept

@@ -214,6 +214,11 @@ class MetricLearner(
         """The largest rank that a metric can have."""
         return int(self.n_features_in_)
 
+    def _check(self, n_samples: int) -> None:
+        """Refuse parameters that make no sense, or none for so many samples."""
+        self._check_parameters()
+        self._check_sizes(n_samples)
+
     def _check_sizes(self, n_samples: int) -> None:
         most = self._most_directions(n_samples)
         for name in ("rank", "n_components"):

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.metric.kta import KTA
-from gramian.problems.local_metric import positive
+from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-NEIGHBOR_METRICS = ("kta", "euclidean")
+LOCAL_RULES = {
+    "neighbor_metric": one_of("kta", "euclidean"),
+    "ridge": or_auto(NOT_NEGATIVE),
+}
 
 RIDGE, CROWDED = 1e-3, 1.0
 """What is added to the scatter of similar pairs, in units of its mean eigenvalue: by default, and
@@ -45,16 +48,6 @@ def neighbor_space(
     return samples @ neighbor_metric(samples, classes, metric, device=device)
 
 
-def check_neighbor_metric(metric: str) -> None:
-    if metric not in NEIGHBOR_METRICS:
-        raise ValueError(f"neighbor_metric must be one of {NEIGHBOR_METRICS}, got {metric!r}")
-
-
-def joined(basis: Array | None, R: Array) -> Array:
-    """The way from whitened coordinates back to the features."""
-    return R if basis is None else basis @ R
-
-
 def targets_of(triplets: Indices) -> Indices:
     """The pairs (anchor, same) of triplets, each once."""
     pairs: Indices = np.unique(triplets[:, :2], axis=0)
@@ -63,9 +56,7 @@ def targets_of(triplets: Indices) -> Indices:
 
 def ridge_for(ridge: float | str, samples: Array) -> float:
     """The ridge; "auto" is larger where directions are nearly as many as samples."""
-    if isinstance(ridge, str):
-        if ridge != "auto":
-            raise ValueError(f'ridge must be a number of at least 0 or "auto", got {ridge!r}')
-        n, order = samples.shape
-        return CROWDED if 2 * order > n else RIDGE
-    return positive(ridge, "ridge", zero=True)
+    if ridge != "auto":
+        return float(ridge)
+    n, order = samples.shape
+    return CROWDED if 2 * order > n else RIDGE

@@ -6,11 +6,9 @@ have the same mean square over the samples. α = 0 is the model as it is, α = 1
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +28,8 @@ from gramian.metric._evidence import (
 )
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
-from gramian.reductions.base import Reduction
+from gramian.parameters import SHARE, or_auto
+from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span
 
@@ -52,15 +51,6 @@ ROUGH = 1e-2
 PLAIN = "Euclid's metric"
 
 
-def check_shrinkage(shrinkage: float | str) -> None:
-    """Refuse what is neither "auto" nor in [0, 1]."""
-    if isinstance(shrinkage, str):
-        if shrinkage != "auto":
-            raise ValueError(f'shrinkage must be "auto" or between 0 and 1, got {shrinkage!r}')
-    elif not (isinstance(shrinkage, Real) and 0 <= shrinkage <= 1):
-        raise ValueError(f"shrinkage must be between 0 and 1, got {shrinkage!r}")
-
-
 def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
     """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of Euclid's metric in the same coordinates."""
     if share == 0:
@@ -78,6 +68,8 @@ class ShrunkLearner(MetricLearner):
     Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
     from, None where there is none. `fixed` are parameters that parts of the samples are to share.
     """
+
+    _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
 
     def _shrink_by_labels(self, samples: Array, classes: Indices, **fixed: Any) -> Array | None:
         """Choose α by the neighbours of held-out samples."""
@@ -187,20 +179,14 @@ class ShrunkLearner(MetricLearner):
         start = rough if given is None else given
         return None if start is None else within.coordinates(start)
 
-    def _shrunk(self, factor: Array, Z: Array, white: ScatterWhitening) -> tuple[Array, Dense]:
-        """The metric of whitened samples Z shrunk towards Euclid's, and the scatter of Z."""
+    def _shrunk(
+        self, factor: Array, Z: Array, white: ScatterWhitening, span: Span
+    ) -> tuple[Array, Dense, Array]:
+        """The metric of whitened samples Z shrunk towards Euclid's, the scatter of Z, and the way
+        back to the features."""
         gram = Dense(Z.T @ Z, lower=0.0)
-        return blended(factor, white.plain, gram, self.shrinkage_), gram
-
-    def _remaining(self, started: float) -> float | None:
-        """Seconds of the time limit that are left."""
-        if self.time_limit is None:
-            return None
-        return max(1e-3, self.time_limit - (time.perf_counter() - started))
-
-    def _late(self, started: float) -> bool:
-        """Whether none of it is."""
-        return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
+        factor = blended(factor, white.plain, gram, self.shrinkage_)
+        return factor, gram, Substitution(span.matrix).factor(white.matrix)
 
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:

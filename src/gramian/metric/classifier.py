@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._samples import refuse_masked
 from gramian.certificate import Certificate
-from gramian.constraints import whole_number
 from gramian.metric.kta import KTA
+from gramian.parameters import whole_number
 from gramian.persistence import Kept
 from gramian.result import Result
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,15 +19,13 @@ from gramian.constraints import (
 )
 from gramian.maps import PairDistances
 from gramian.metric._base import row_signs
+from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
-    check_neighbor_metric,
-    joined,
     neighbor_space,
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
 from gramian.metric._weak_input import marks
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
@@ -42,11 +38,8 @@ Indices = NDArray[np.integer]
 SMOOTHING = 0.3
 """μ in units of the median distance of the dissimilar pairs at S = I/d."""
 
-LEARNED, ENOUGH = 0.3, 10
-"""The part 1 − ρ of S that is learned, given so many samples for every direction."""
 
-
-class DMLEig(KernelMetricLearner, ShrunkLearner):
+class DMLEig(KernelMetricLearner, FlooredLearner):
     """Learn the metric whose smallest distance between dissimilar pairs is largest.
 
     Solves max min_D d_M over M ⪰ 0 with Σ_S d_M ≤ 1 (DML-eig eq. 3), S and D the pairs of each
@@ -180,7 +173,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -191,7 +183,7 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(span, similar, dissimilar, rough, started)
+        return self._fit_to(span, similar, dissimilar, rough)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -202,28 +194,13 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         span = self._dense_view(samples)
         rough = self._shrink_by_pairs(span.X, similar, dissimilar, **self._amounts(span.X))
         given = np.flatnonzero(~marks(same, len(pairs)))
-        self._fit_to(span, similar, dissimilar, rough, started, given)
+        self._fit_to(span, similar, dissimilar, rough, given)
         return self.calibrate(pairs, same, X=X)
-
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        check_floor(self.floor)
-        check_shrinkage(self.shrinkage)
-
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        """The ridge and the floor for so many samples, which parts of them are to have as well."""
-        return {
-            "ridge": ridge_for(self.ridge, samples),
-            "floor": floor_for(self.floor, samples),
-        }
 
     def _fit_to(
         self,
@@ -231,7 +208,6 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         similar: Indices,
         dissimilar: Indices,
         rough: Array | None,
-        started: float,
         given: Indices | None = None,
     ) -> DMLEig:
         """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
@@ -246,11 +222,10 @@ class DMLEig(KernelMetricLearner, ShrunkLearner):
         floor = Floor(self.floor_)
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
         start = floor.coordinates(self._begin(span, rough, white))
-        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
+        result = self._minimize(problem, init=start)
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
-        factor, gram = self._shrunk(floor.factor(result.factor), X, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        self._finish(result, *self._shrunk(floor.factor(result.factor), X, white, span))
         return self
 
     def _max_min(self, X: Array, dissimilar: Indices, plain: Array, reached: Array) -> MaxMin:
@@ -272,32 +247,6 @@ def principal_whitening(samples: Array, white: ScatterWhitening) -> ScatterWhite
     _, axes = np.linalg.eigh(Z.T @ Z)
     signs = row_signs((Z @ axes).T)
     return ScatterWhitening(white.matrix @ (axes * signs))
-
-
-def check_smoothing(mu: float | str) -> None:
-    """Refuse a μ that is neither "auto" nor a finite number above 0."""
-    if isinstance(mu, str):
-        if mu != "auto":
-            raise ValueError(f'mu must be a number above 0 or "auto", got {mu!r}')
-    elif not (isinstance(mu, Real) and np.isfinite(mu) and mu > 0):
-        raise ValueError(f"mu must be a finite number above 0, got {mu!r}")
-
-
-def check_floor(floor: float | str) -> None:
-    """Refuse a floor ρ that is neither "auto" nor in [0, 1)."""
-    if isinstance(floor, str):
-        if floor != "auto":
-            raise ValueError(f'floor must be "auto" or at least 0 and below 1, got {floor!r}')
-    elif not (isinstance(floor, Real) and 0 <= floor < 1):
-        raise ValueError(f"floor must be at least 0 and below 1, got {floor!r}")
-
-
-def floor_for(floor: float | str, X: Array) -> float:
-    """ρ; "auto" learns less of S where few samples speak for each direction."""
-    if floor != "auto":
-        return float(floor)
-    n, d = X.shape
-    return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))
 
 
 def distances(Z: Array, pairs: Indices) -> Array:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, unit
-from gramian.problems.metric import REGULARIZERS, kta_from_moments
+from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
 from gramian.reductions.span import Span
 
@@ -91,6 +91,11 @@ class KTA(KernelMetricLearner):
     True
     """
 
+    _rules: ClassVar = {
+        "lam": or_auto(NOT_NEGATIVE),
+        "regularizer": one_of("identity", "frobenius", "trace"),
+    }
+
     votes_on: Any = None
     """Where held-out neighbours are sought, if not on `device`."""
 
@@ -145,12 +150,7 @@ class KTA(KernelMetricLearner):
         """
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
-        self._check_sizes(X.shape[0])
-        check_weight(self.lam)
-        if self.regularizer not in REGULARIZERS:
-            raise ValueError(
-                f"regularizer must be one of {sorted(REGULARIZERS)}, got {self.regularizer!r}"
-            )
+        self._check(X.shape[0])
         view = self._view(X, center=self.center)
         # The coordinates of a span are less the mean of samples that count alike.
         center = self.center and not (view.centered and weights is None)
@@ -204,12 +204,3 @@ def regression(data: Moments, lam: float) -> Array:
             break
         way = left + norms / np.maximum(last, np.finfo(float).tiny) * way
     return L
-
-
-def check_weight(lam: float | str) -> None:
-    """Refuse a λ that is neither "auto" nor a finite number of at least 0."""
-    if isinstance(lam, str):
-        if lam != "auto":
-            raise ValueError(f'lam must be a number or "auto", got {lam!r}')
-    elif not (isinstance(lam, Real) and np.isfinite(lam) and lam >= 0):
-        raise ValueError(f"lam must be a finite number of at least 0, got {lam!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,9 +21,9 @@ from gramian.metric._evidence import (
     splits,
 )
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
-from gramian.metric.kta import check_weight
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
@@ -88,6 +88,11 @@ class LinearSeparation(MetricLearner):
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
     """
+
+    _rules: ClassVar = {
+        "lam": or_auto(NOT_NEGATIVE),
+        "regularizer": one_of("identity", "frobenius"),
+    }
 
     def __init__(
         self,
@@ -164,14 +169,6 @@ class LinearSeparation(MetricLearner):
         scatter = Dense(pair_scatter(view.X, both, weights=np.where(alike, 1.0, -1.0)))
         self._fit_to(view, scatter, self._steps_by_pairs(view, both, alike))
         return self.calibrate(pairs, same, X=X)
-
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_weight(self.lam)
-        if self.regularizer not in ("identity", "frobenius"):
-            raise ValueError(
-                f'regularizer must be "identity" or "frobenius", got {self.regularizer!r}'
-            )
 
     def _steps_by_labels(
         self, view: Span, classes: Indices, weights: Array | None

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,19 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.backends.arrays import place
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.metric._lmnn_task import LMNNTask
-from gramian.metric._local import (
-    check_neighbor_metric,
-    joined,
-    neighbor_metric,
-    ridge_for,
-    targets_of,
-)
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
+from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.outer.active_set import ActiveSet
-from gramian.problem import Problem
-from gramian.problems.local_metric import lmnn_of_triplets, positive, whitening
+from gramian.parameters import ABOVE_ZERO, TOLERANCE
+from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.reductions.span import dense_span
-from gramian.result import Result, Status
 
 Array = NDArray[np.floating]
 
@@ -99,6 +91,8 @@ class LMNN(ShrunkLearner):
     True
     """
 
+    _rules: ClassVar = {**LOCAL_RULES, "lam": ABOVE_ZERO, "tol": TOLERANCE}
+
     def __init__(
         self,
         *,
@@ -144,7 +138,7 @@ class LMNN(ShrunkLearner):
         """
         started = time.perf_counter()
         X, classes = self._labelled(X, y)
-        lam = self._check(X.shape[0])
+        self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         span = dense_span(X, "LMNN")
         samples = span.X
@@ -156,10 +150,11 @@ class LMNN(ShrunkLearner):
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
         Z = white.samples(samples)
         with there.room():
-            task = LMNNTask.at(there, Z, classes, near, lam, white.coordinates(quick))
-            result = self._rounds(task, self._begin(span, rough, white), started)
-        factor, gram = self._shrunk(result.factor, Z, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+            task = LMNNTask.at(there, Z, classes, near, float(self.lam), white.coordinates(quick))
+            rounds = ActiveSet(task, self._minimize, self.tol, self.rank is not None)
+            result, self.n_active_ = rounds.run(self._begin(span, rough, white))
+        result = replace(result, seconds=time.perf_counter() - started)
+        self._finish(result, *self._shrunk(result.factor, Z, white, span))
         return self
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
@@ -170,9 +165,8 @@ class LMNN(ShrunkLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
-        lam = self._check(X.shape[0])
+        self._check(X.shape[0])
         span = dense_span(X, "LMNN")
         samples = span.X
         similar = targets_of(indices)
@@ -180,44 +174,8 @@ class LMNN(ShrunkLearner):
         rough = self._shrink_by_triplets(samples, indices, ridge=self.ridge_)
         white = whitening(samples, similar, ridge=self.ridge_)
         Z = white.samples(samples)
-        problem = lmnn_of_triplets(Z, similar, indices, lam, pull=1.0)
-        start, left = self._begin(span, rough, white), self._remaining(started)
-        result = self._minimize(problem, init=start, time_limit=left)
+        problem = lmnn_of_triplets(Z, similar, indices, float(self.lam), pull=1.0)
+        result = self._minimize(problem, init=self._begin(span, rough, white))
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
-        factor, gram = self._shrunk(result.factor, Z, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        self._finish(result, *self._shrunk(result.factor, Z, white, span))
         return self
-
-    def _check(self, n_samples: int) -> float:
-        """Refuse parameters that make no sense; λ."""
-        self._check_sizes(n_samples)
-        check_neighbor_metric(self.neighbor_metric)
-        check_shrinkage(self.shrinkage)
-        if not (isinstance(self.tol, Real) and 0 <= self.tol < 1):
-            raise ValueError(f"tol must be a number in [0, 1), got {self.tol!r}")
-        return positive(self.lam, "lam")
-
-    def _rounds(self, task: LMNNTask, start: Array | None, started: float) -> Result:
-        """Solve for the active triplets, find those that are violated now, and so on."""
-
-        def solve(problem: Problem, init: Array, **options: Any) -> Result:
-            return self._minimize(
-                problem, init=init, time_limit=self._remaining(started), **options
-            )
-
-        active = ActiveSet(
-            task, solve, self.tol, self.rank is not None, lambda: self._late(started)
-        )
-        result, self.n_active_, done = active.run(start)
-        return replace(
-            result,
-            status=self._status(result.status, done, started),
-            seconds=time.perf_counter() - started,
-        )
-
-    def _status(self, inner: Status, done: bool, started: float) -> Status:
-        if done:
-            return Status.CONVERGED
-        if inner is not Status.CONVERGED:
-            return inner
-        return Status.TIME_LIMIT if self._late(started) else Status.MAX_ITER

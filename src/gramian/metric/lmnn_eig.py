@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -17,21 +15,17 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
+from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._local import (
-    check_neighbor_metric,
-    joined,
     neighbor_space,
     ridge_for,
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._shrinkage import ShrunkLearner, check_shrinkage
 from gramian.metric.dml_eig import (
-    check_floor,
-    check_smoothing,
     distances,
-    floor_for,
 )
+from gramian.parameters import INSIDE
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
@@ -44,7 +38,7 @@ SMOOTHING = 0.1
 """μ in units of the largest level that a multiple of I reaches."""
 
 
-class LMNNEig(ShrunkLearner):
+class LMNNEig(FlooredLearner):
     """Learn large margins between targets and impostors by eigenvalue optimisation with slack.
 
     Solves max min_T (ξ_τ + ⟨C̃_τ, S⟩) over S ⪰ 0, ξ ≥ 0 with γ tr S + (1 − γ) 1ᵀξ = 1 (DML-eig
@@ -108,6 +102,8 @@ class LMNNEig(ShrunkLearner):
         As in scikit-learn.
     """
 
+    _rules: ClassVar = {"gamma": INSIDE}
+
     def __init__(
         self,
         *,
@@ -155,7 +151,6 @@ class LMNNEig(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -166,7 +161,7 @@ class LMNNEig(ShrunkLearner):
         rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(span, triplets, rough, started)
+        return self._fit_to(span, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
         """Learn the metric from triplets (anchor, same, other).
@@ -176,36 +171,18 @@ class LMNNEig(ShrunkLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
         span = dense_span(X, "LMNNEig")
         samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
-        return self._fit_to(span, indices, rough, started)
-
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_smoothing(self.mu)
-        check_neighbor_metric(self.neighbor_metric)
-        if not (isinstance(self.gamma, Real) and 0 < self.gamma < 1):
-            raise ValueError(f"gamma must be between 0 and 1, got {self.gamma!r}")
-        check_floor(self.floor)
-        check_shrinkage(self.shrinkage)
-
-    def _amounts(self, samples: Array) -> dict[str, float]:
-        """The ridge and the floor for so many samples, which parts of them are to have as well."""
-        return {
-            "ridge": ridge_for(self.ridge, samples),
-            "floor": floor_for(self.floor, samples),
-        }
+        return self._fit_to(span, indices, rough)
 
     def _fit_to(
         self,
         span: Span,
         triplets: Indices,
         rough: Array | None,
-        started: float,
     ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, span.X)
         white = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
@@ -220,10 +197,9 @@ class LMNNEig(ShrunkLearner):
         start = floor.coordinates(self._begin(span, rough, white))
         if start is not None:
             start = min(row.starts(start), key=problem.value)
-        result = self._minimize(problem, init=start, time_limit=self._remaining(started))
+        result = self._minimize(problem, init=start)
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
-        factor, gram = self._shrunk(floor.factor(row.factor(result.factor)), X, white)
-        self._finish(result, factor, gram, joined(span.matrix, white.matrix))
+        self._finish(result, *self._shrunk(floor.factor(row.factor(result.factor)), X, white, span))
         return self
 
     def _smoothing(self, margins: Array) -> float:

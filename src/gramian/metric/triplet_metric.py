@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
-from gramian.metric._shrinkage import ShrunkLearner, blended, check_shrinkage
-from gramian.metric.kta import check_weight
-from gramian.problems.local_metric import positive
+from gramian.metric._shrinkage import ShrunkLearner, blended
+from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
 from gramian.reductions.base import Substitution
@@ -88,6 +86,8 @@ class TripletMetric(ShrunkLearner):
     0
     """
 
+    _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO), "mu": ABOVE_ZERO}
+
     def __init__(
         self,
         *,
@@ -129,14 +129,13 @@ class TripletMetric(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         view = _centred(span_of(X, center=True))
         rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
         triplets = local_triplets(view.X, classes, self.n_neighbors)
-        return self._fit_to(view, triplets, rough, started)
+        return self._fit_to(view, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -146,18 +145,11 @@ class TripletMetric(ShrunkLearner):
         triplets : array of shape (n_triplets, 3, n_features), or (n_triplets, 3) indices in X
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        started = time.perf_counter()
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
         view = _centred(span_of(samples, center=True))
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
-        return self._fit_to(view, indices, rough, started)
-
-    def _check(self, n_samples: int) -> None:
-        self._check_sizes(n_samples)
-        check_weight(self.lam)
-        positive(self.mu, "mu")
-        check_shrinkage(self.shrinkage)
+        return self._fit_to(view, indices, rough)
 
     def _may_shrink(self, view: Span) -> bool:
         """Whether Euclid's metric can be written down beside the learned one."""
@@ -177,15 +169,14 @@ class TripletMetric(ShrunkLearner):
         view: Span,
         triplets: Indices,
         rough: NDArray[np.floating] | None,
-        started: float,
     ) -> TripletMetric:
         X = view.X
         self.lam_ = self._weight(X, triplets)
         problem = triplet_problem(X, triplets, self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
-        start, left = self._begin(view, rough, Substitution(None)), self._remaining(started)
-        result = self._minimize(problem, init=start, rank=limit, time_limit=left)
+        start = self._begin(view, rough, Substitution(None))
+        result = self._minimize(problem, init=start, rank=limit)
         factor = result.factor
         if view.exact:
             factor = blended(factor, np.eye(factor.shape[0]), gram, self.shrinkage_)
@@ -195,7 +186,7 @@ class TripletMetric(ShrunkLearner):
     def _weight(self, X: Any, triplets: Indices) -> float:
         """λ; "auto" in units of λ₀, above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root."""
         if self.lam != "auto":
-            return positive(float(self.lam), "lam")
+            return float(self.lam)
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value

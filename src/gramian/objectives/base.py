@@ -76,15 +76,15 @@ class SquaredForms:
     −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
     """
 
-    U: Array
-    """u_e, a row each."""
+    U: Any
+    """u_e, a row each, sparse."""
     softness: Array
     """b."""
     targets: Array
     """t."""
     C: Array
     unit: Array
-    """Weights with Σ_e unit_e u_eu_eᵀ = I."""
+    """Weights with Σ_e unit_e u_eu_eᵀ ≻ 0."""
 
 
 class Restriction(Protocol):
@@ -264,7 +264,7 @@ class Objective(Placed, ABC):
         return None
 
     def forms(self) -> SquaredForms | None:
-        """F as squares of forms u_eᵀMu_e, dense, where it is that."""
+        """F as squares of forms u_eᵀMu_e, where it is that, M that of the points but the first."""
         return None
 
     def dual(self, image: Any) -> Array | None:

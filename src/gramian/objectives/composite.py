@@ -366,14 +366,17 @@ class Composite(Objective):
         return Halves.of(self.map, self.loss, squares, 2.0 * C.lower, dtype)
 
     def forms(self) -> SquaredForms | None:
-        """A sum of squares of distances in whitened coordinates; on the host."""
-        squares, unit = least_squares_of(self.loss), self.map.identity_weights()
-        U = self.map.form_vectors() if self.place.is_host and unit is not None else None
-        if squares is None or squares.ridge is not None or U is None or unit is None:
+        """A sum of squares of distances that has whitened coordinates; on the host."""
+        squares, map = least_squares_of(self.loss), self.map
+        if squares is None or squares.ridge is not None or not self.place.is_host:
             return None
-        scale = np.broadcast_to(squares.scale, unit.shape)
-        C = self.C.dense()
-        return SquaredForms(U, scale**-2.0, squares.targets / scale, 0.5 * (C + C.T), unit)
+        if not isinstance(map, WhitenedDistances) or not isinstance(self.C, Rooted):
+            return None
+        scale = np.broadcast_to(squares.scale, map.kept.shape)
+        C = self.C.matrix.dense()[1:, 1:]
+        return SquaredForms(
+            map.form_vectors(), scale**-2.0, squares.targets / scale, 0.5 * (C + C.T), map.kept
+        )
 
     def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """The dual point shifted along the edges that whiten, by λ_min in their coordinates.

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.result import Result, Status
@@ -111,13 +112,9 @@ class ActiveSet:
     tol: float
     limited: bool
     """Whether the rank is."""
-    late: Callable[[], bool]
-    """Whether the time is up."""
 
-    def run(self, start: Array | None) -> tuple[Result, int, bool]:
-        """The best point with the certificate of all terms, how many it violates, and whether it
-        is optimal to the tolerance.
-        """
+    def run(self, start: Array | None) -> tuple[Result, int]:
+        """The best point with the certificate of all terms, and how many it violates."""
         task = self.task
         factor, gap = self._first(start)
         found = task.violated(factor, task.anchors, margin=WIDE if gap == 1.0 else 1.0)
@@ -134,7 +131,7 @@ class ActiveSet:
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
                 tol = max(finest, min(1e-2, 0.03 * gap))
-                result = self.solve(problem, factor, tol=tol)
+                result = self.solve(problem, init=factor, tol=tol)
                 factor = result.factor
                 lower = max(lower, result.certificate.lower_bound)
                 active = active[task.unmet(problem, factor, SLACK)]
@@ -146,15 +143,16 @@ class ActiveSet:
                 # A limited rank keeps a gap: there the rounds end when they change no more.
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-                if done or settled or result.status in ENDED or self.late():
+                if done or settled or result.status in ENDED or clock.left() <= 0:
                     break
         except KeyboardInterrupt:  # while terms were counted; the solver keeps its own
             if certificate is None:
                 raise
             result, done = replace(result, status=Status.INTERRUPTED), False
         assert certificate is not None
+        status = ended(result.status, done=done, late=clock.left() <= 0)
         told = replace(result, factor=best[1], value=certificate.value, certificate=certificate)
-        return told, best[0].count, done
+        return replace(told, status=status), best[0].count
 
     def _first(self, start: Array | None) -> tuple[Array, float]:
         """A factor to start from and the relative gap it may have."""
@@ -176,9 +174,18 @@ class ActiveSet:
             found = task.violated(factor, few, margin=margin)
             active = task.some(task.joined(active, found.keys), factor)
             problem = task.problem(active, share=count / task.n)
-            factor = self.solve(problem, factor, tol=ROUGH, rank=None).factor
+            factor = self.solve(problem, init=factor, tol=ROUGH, rank=None).factor
             active = active[task.unmet(problem, factor, SLACK)]
         return factor
+
+
+def ended(last: Status, *, done: bool, late: bool) -> Status:
+    """How the rounds ended, of which the last solve ended so."""
+    if done:
+        return Status.CONVERGED
+    if last is not Status.CONVERGED:
+        return last
+    return Status.TIME_LIMIT if late else Status.MAX_ITER
 
 
 def whole(result: Result, value: float, lower: float, most: float) -> Certificate:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.callbacks import State
+from gramian.callbacks import State, says_stop
 from gramian.outer.judge import Judge
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate
 from gramian.outer.registry import Method
 from gramian.result import History, Status
 from gramian.solvers.base import Settings, Step
+from gramian.solvers.drive import ending
 
 Array = NDArray[np.floating]
 
@@ -78,27 +79,21 @@ class Drive:
                 judge.see(self.last, last=True)
         return Status.CONVERGED if judge.converged else status
 
+    @ending
     def _taken(self, candidates: Any, limit: int | None) -> Status:
-        try:
-            for iteration, candidate in enumerate(_quietly(candidates)):
-                self.last = candidate
-                with _quiet():
-                    status = self.judge.see(candidate)
-                stop = self._told(iteration, candidate)
-                if status is not None:
-                    return status
-                if stop:
-                    return Status.STOPPED
-                if limit is not None and iteration >= limit:
-                    return Status.MAX_ITER
-                if self.settings.expired():
-                    return Status.TIME_LIMIT
-        except clock.TimeUpError:
-            return Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return Status.DIVERGED
+        for iteration, candidate in enumerate(_quietly(candidates)):
+            self.last = candidate
+            with _quiet():
+                status = self.judge.see(candidate)
+            stop = self._told(iteration, candidate)
+            if status is not None:
+                return status
+            if stop:
+                return Status.STOPPED
+            if limit is not None and iteration >= limit:
+                return Status.MAX_ITER
+            if self.settings.expired():
+                return Status.TIME_LIMIT
         return Status.STALLED
 
     def _told(self, iteration: int, candidate: Candidate) -> bool:
@@ -115,7 +110,7 @@ class Drive:
         }
         self.history.append(record)
         state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
-        return any([watch(state) is True for watch in self.watchers])
+        return says_stop(self.watchers, state)
 
 
 def _quiet() -> Any:

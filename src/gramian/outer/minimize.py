@@ -19,9 +19,9 @@ from gramian.outer.registry import METHODS, Method, choose
 from gramian.outer.sanity import check_rows
 from gramian.problem import Problem, as_factor
 from gramian.result import History, Result, Status
+from gramian.solvers.arguments import check_proof, is_single, settings_for
 from gramian.solvers.base import Settings
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
-from gramian.solvers.minimize import PROOFS, is_single, settings_for
 
 Array = NDArray[np.floating]
 
@@ -101,8 +101,7 @@ def _constrained(
 ) -> Result:
     started = time.perf_counter()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
-    if proof not in PROOFS:
-        raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
+    check_proof(proof)
     model = Model.of(problem)
     check_rows(model)
     methods = _methods(solver, model, settings)

@@ -24,8 +24,8 @@ from gramian.losses.base import Loss
 from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere
+from gramian.parameters import positive
 from gramian.problem import Problem
-from gramian.problems.manifold import positive
 from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]

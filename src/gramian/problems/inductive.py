@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gramian._samples import check_matrix
 from gramian.objectives import GramQuadratic
 from gramian.objectives.matrices import as_symmetric
+from gramian.parameters import positive
 from gramian.problem import Problem
-from gramian.problems.manifold import positive
 
 Array = NDArray[np.floating]
 

@@ -15,8 +15,9 @@ from gramian.maps import Entries
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear
 from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
+from gramian.parameters import positive
 from gramian.problem import Problem
-from gramian.problems.manifold import as_basis, positive
+from gramian.problems.manifold import as_basis
 from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]

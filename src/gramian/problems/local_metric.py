@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gramian.maps import Congruence, Mix, PairDistances, anchored_margins, tripl
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense
+from gramian.parameters import INSIDE, positive
 from gramian.problem import Problem
 from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
 from gramian.reductions.slack import SlackRow
@@ -147,8 +147,7 @@ def lmnn_eig_whitened(
     `plain`, one number p_τ per triplet, is added times tr S to its margin: tr S = 1/γ − M_dd, so
     it becomes a constant p_τ/γ less p_τ times the slack.
     """
-    if not (isinstance(gamma, Real) and 0 < gamma < 1):
-        raise ValueError(f"gamma must be between 0 and 1, got {gamma!r}")
+    INSIDE.check(gamma, "gamma")
     n = X.shape[0]
     margins = triplet_margins(triplets, n)
     p = np.zeros(margins.size) if plain is None else plain
@@ -187,12 +186,3 @@ def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhite
 def _samples(X: Any) -> Any:
     """Samples checked, and near the origin: only differences of them count here."""
     return near_origin(checked_samples(X, ensure_min_samples=2))
-
-
-def positive(value: float, name: str, *, zero: bool = False) -> float:
-    """Refuse what is not a finite number above 0, or 0 where that is allowed."""
-    if not (
-        isinstance(value, Real) and np.isfinite(value) and (value > 0 or (zero and value == 0))
-    ):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    return float(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from gramian.maps import PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix, as_symmetric
+from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.waves import Waves
 
@@ -119,13 +119,6 @@ def masses(mass: ArrayLike, n: int) -> Array:
         raise ValueError(f"mass must hold one number for each of {n} points, got shape {m.shape}")
     refuse_rows(m, ~(np.isfinite(m) & (m > 0)), "mass", "is not a number above 0")
     return m
-
-
-def positive(value: float, name: str) -> float:
-    """A weight above 0, checked."""
-    if not (isinstance(value, Real) and np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a finite number above 0, got {value!r}")
-    return float(value)
 
 
 def as_basis(basis: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankP
 from gramian.objectives.base import Growth
 from gramian.objectives.gram_quadratic import lowered
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
+from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
 
@@ -44,7 +44,7 @@ def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> P
 
 def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity") -> Problem:
     """`kta` from the moments of the samples, which is all it needs of them."""
-    lam = _weight(lam)
+    lam = positive(lam, "lam", zero=True)
     label, b, c = _regularizer(regularizer)
     root = float(np.sqrt(lam))
     A: Any = Scaled(data.gram, root)
@@ -81,7 +81,7 @@ def linear_separation_from_scatter(
     scatter: SymmetricMatrix, lam: float, *, regularizer: str = "identity"
 ) -> Problem:
     """`linear_separation` from L_S."""
-    lam = _weight(lam)
+    lam = positive(lam, "lam", zero=True)
     label, b, c = _regularizer(regularizer)
     order = scatter.order
     C: Any = MatrixSum(Scaled(scatter, 0.5 * lam), LowRankPlusIdentity(order, c))
@@ -125,12 +125,6 @@ def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
     if classes.size < 2:
         raise ValueError("y has only one class; a metric is learned from at least two")
     return X, indices
-
-
-def _weight(lam: float) -> float:
-    if not (isinstance(lam, Real) and np.isfinite(lam) and lam >= 0):
-        raise ValueError(f"lam must be a finite number of at least 0, got {lam!r}")
-    return float(lam)
 
 
 def _regularizer(name: str) -> tuple[str, float, float]:

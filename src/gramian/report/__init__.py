@@ -1,10 +1,17 @@
-"""Reports: one HTML page that shows a result or a fitted estimator, and needs no network."""
+"""Reports: one HTML page that shows a result or a fitted estimator, and needs no network.
+
+The module is called by itself: ``gramian.report(thing, path)``.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
@@ -32,7 +39,36 @@ from gramian.verdict import (
     verdict_of_metric,
 )
 
-__all__ = ["report_eigen", "report_estimator", "report_results"]
+__all__ = ["report", "report_eigen", "report_estimator", "report_results"]
+
+
+def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
+    """Write the page of whatever gramian found, which needs no network; returns where.
+
+    Parameters
+    ----------
+    thing : Result, several Results of one problem, TopEigen, or a fitted estimator
+        The methods `report` of results and estimators come here.
+    path : str or Path
+        The page, `.html`; one of gramian's pages is replaced, nothing else ever.
+    X, y : samples and labels, optional
+        A metric shows what it makes of them; an embedding is coloured by y.
+    """
+    if isinstance(thing, TopEigen):
+        return report_eigen(thing, path)
+    if isinstance(thing, (Result, list, tuple)):
+        return report_results(thing, path)
+    return report_estimator(thing, path, X, y)
+
+
+class CalledModule(ModuleType):
+    """A module with the name of its function does what the function does."""
+
+    def __call__(self, thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
+        return report(thing, path, X, y)
+
+
+sys.modules[__name__].__class__ = CalledModule
 
 
 def report_results(
@@ -76,6 +112,7 @@ def report_estimator(
     source : str, optional
         The file that it was learned from, for the head of the page.
     """
+    check_is_fitted(estimator)
     path = page_path(path)
     sections: list[Section] = []
     verdict = verdict or _found(estimator, X, y)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
@@ -28,19 +29,24 @@ STEPS = 40
 EDGE = 0.95
 """The part of the way to the boundary that a step may go."""
 
-INSIDE = 1e-9
-"""The least λ_min of S to begin with, relative to its size."""
+SHIFT, MORE = 1e-9, 3.0
+"""The first shift into the cone, relative to w, and how many times longer the next one is."""
 
 
 class Barrier:
     """A dual vector w with S(w) ≻ 0, and Cholesky's factor of it."""
 
     def __init__(self, forms: SquaredForms, w: Array) -> None:
-        """Begin from a vector, shifted along the unit until it lies well inside."""
+        """Begin from a vector, shifted along the unit until it lies inside."""
         self.forms = forms
-        values = np.linalg.eigvalsh(self._slack(w))
-        shift = 2 * max(-values[0], INSIDE * np.abs(values).max())
-        self._move(w + shift * forms.unit)
+        shift = SHIFT * max(float(np.abs(w).max()), float(np.abs(forms.C).max()))
+        while True:
+            try:
+                self._move(w + shift * forms.unit)
+                break
+            except np.linalg.LinAlgError:
+                shift *= MORE
+        self._move(self.w + shift * forms.unit)
 
     @property
     def bound(self) -> float:
@@ -64,8 +70,8 @@ class Barrier:
     def _step(self, mu: float) -> Array | None:
         """One step of Newton's method; M where it began near the path."""
         forms = self.forms
-        V = scipy.linalg.solve_triangular(self.root, forms.U.T, lower=True, check_finite=False)
-        G = V.T @ V
+        K = _inverse(self.root)
+        G = forms.U @ (forms.U @ K).T
         level = forms.softness * self.w + forms.targets
         slope = level - mu * np.diagonal(G)
         np.multiply(G, G, out=G)
@@ -74,25 +80,33 @@ class Barrier:
         factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
         d = -scipy.linalg.cho_solve(factor, slope, check_finite=False)
         decrement = np.sqrt(max(-(slope @ d), 0.0) / mu)
-        turned = V @ (d[:, None] * V.T)  # L⁻¹ ΔS L⁻ᵀ
-        found = self._primal(mu, turned) if decrement < NEAR else None
+        change = self._sum(d)
+        found = mu * (K - K @ change @ K) if decrement < NEAR else None
+        half = scipy.linalg.solve_triangular(self.root, change, lower=True, check_finite=False)
+        turned = scipy.linalg.solve_triangular(self.root, half.T, lower=True, check_finite=False)
         along = np.linalg.eigvalsh(turned)
         self._move(self.w + _length(level @ d, d @ (forms.softness * d), mu, along) * d)
-        return found
-
-    def _primal(self, mu: float, turned: Array) -> Array:
-        """μ L⁻ᵀ(I − L⁻¹ΔSL⁻ᵀ)L⁻¹."""
-        unit = np.eye(self.root.shape[0])
-        inverse = scipy.linalg.solve_triangular(self.root, unit, lower=True, check_finite=False)
-        M: Array = mu * (inverse.T @ ((unit - turned) @ inverse))
-        return 0.5 * (M + M.T)
+        return None if found is None else 0.5 * (found + found.T)
 
     def _move(self, w: Array) -> None:
         self.root = np.linalg.cholesky(self._slack(w))
         self.w = w
 
     def _slack(self, w: Array) -> Array:
-        return self.forms.C + self.forms.U.T @ (w[:, None] * self.forms.U)
+        return self.forms.C + self._sum(w)
+
+    def _sum(self, w: Array) -> Array:
+        """Σ_e w_e u_eu_eᵀ."""
+        U = self.forms.U
+        found: Array = (U.T @ sp.diags_array(w) @ U).toarray()
+        return found
+
+
+def _inverse(root: Array) -> Array:
+    """(LLᵀ)⁻¹."""
+    found, _ = scipy.linalg.lapack.dpotri(root, lower=1)
+    found += np.tril(found, -1).T
+    return found
 
 
 def _length(slope: float, bend: float, mu: float, along: Array) -> float:

@@ -1,11 +1,11 @@
-"""Taking the steps of a solver: when to prove, when to stop, what to bring home."""
+"""Taking the steps of a solver: when to stop, and what to bring home."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import at_home, contiguous, host, inner
-from gramian.callbacks import State
-from gramian.certificate import Certificate, certify, certify_image, proved_certificate
+from gramian.callbacks import CallbackError, State, says_stop
+from gramian.certificate import Certificate
 from gramian.problem import Problem
-from gramian.proofs import EXACT_ORDER, Bottom
+from gramian.proofs import EXACT_ORDER
 from gramian.result import History, Status
 from gramian.search import bilateral
-from gramian.solvers.base import ENDLESS, RESIDUALS, Run, Settings, Step, is_optimal
+from gramian.solvers.base import ENDLESS, Run, Settings, Step, is_optimal
+from gramian.solvers.prover import Prover
 from gramian.solvers.rays import find_ray
 
 Array = NDArray[np.floating]
@@ -31,67 +32,74 @@ ESCAPES = 50
 """How often a solver that stalls is started again along a direction that a proof has found."""
 
 
+def ending(take: Callable[..., Status]) -> Callable[..., Status]:
+    """The steps of a run, and the status of what ends them from outside."""
+
+    @wraps(take)
+    def taken(*given: Any) -> Status:
+        try:
+            return take(*given)
+        except clock.TimeUpError:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        except CallbackError as error:
+            raise error.cause from None
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return Status.DIVERGED
+
+    return taken
+
+
 @dataclass
 class Drive:
     """Takes the steps of a solver until it is done or something else ends the run."""
 
     problem: Problem
     settings: Settings
-    proof: str
+    prover: Prover
     watchers: list[Any]
     history: History = field(default_factory=History)
     ray: Array | None = None
     """The direction along which F was found to fall for ever."""
-    wait: int = 0
-    """Estimates within the tolerance to let pass before the next proof."""
-    failed: int = 0
     escapes: int = 0
-    found: Certificate | None = None
-    """What the last attempt at a proof left."""
-    residuals: int = 0
-    """Certificates without a bound, whose residuals were within the tolerance."""
 
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
         self.best = self.first = Step(factor, self.problem.value(factor))
+        return self._taken(factor, start, limit)
+
+    @ending
+    def _taken(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
-        try:
-            run = start(factor=factor)  # some solvers look at the problem for long before a step
-            for iteration in range(limit + 1):
-                try:
-                    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                        step = next(run)
-                except StopIteration as done:
-                    if (further := self._escaped(done.value)) is None:
-                        return self._ended(done.value)
-                    run = start(factor=further)
-                    continue
-                if not np.isfinite(step.value):
-                    return self._fallen() or Status.DIVERGED
-                step, optimal = self._confirmed(step)
-                self.history.append(_record(step, iteration, self.settings.started))
-                if step.value <= self.best.value or _better_certified(step, self.best):
-                    self.best = step
-                if optimal:
-                    self.best = step
-                    return Status.CONVERGED
-                if step.value < deepest:
-                    deepest = ENDLESS * step.value
-                    if status := self._fallen():
-                        return status
-                state = State(iteration, step, self.history.records[-1])
-                if any([_says_stop(_told(watch, state)) for watch in self.watchers]):
-                    return Status.STOPPED
-                if self.settings.expired():
-                    return Status.TIME_LIMIT
-        except clock.TimeUpError:
-            return Status.TIME_LIMIT
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED
-        except _CallbackError as error:
-            raise error.cause from None
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return Status.DIVERGED
+        run = start(factor=factor)  # some solvers look at the problem for long before a step
+        for iteration in range(limit + 1):
+            try:
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    step = next(run)
+            except StopIteration as done:
+                if (further := self._escaped(done.value)) is None:
+                    return self._ended(done.value)
+                run = start(factor=further)
+                continue
+            if not np.isfinite(step.value):
+                return self._fallen() or Status.DIVERGED
+            step, optimal = self.prover.confirmed(step)
+            self.history.append(_record(step, iteration, self.settings.started))
+            if step.value <= self.best.value or _better_certified(step, self.best):
+                self.best = step
+            if optimal:
+                self.best = step
+                return Status.CONVERGED
+            if step.value < deepest:
+                deepest = ENDLESS * step.value
+                if status := self._fallen():
+                    return status
+            state = State(iteration, step, self.history.records[-1])
+            if says_stop(self.watchers, state):
+                return Status.STOPPED
+            if self.settings.expired():
+                return Status.TIME_LIMIT
         return Status.MAX_ITER
 
     def _ended(self, status: Status) -> Status:
@@ -114,7 +122,7 @@ class Drive:
         if self.settings.rank is not None or self.escapes >= ESCAPES:
             return None
         self.escapes += 1
-        certificate = self._prove(self.best)
+        certificate = self.prover.proved(self.best)
         self.best = replace(self.best, certificate=certificate)
         vector = self.settings.hint.vector
         if vector is None or is_optimal(certificate, self.settings.tol):
@@ -139,44 +147,6 @@ class Drive:
         self.ray = find_ray(at_home(self.problem), factor, self.settings)
         return None if self.ray is None else Status.UNBOUNDED
 
-    def _confirmed(self, step: Step) -> tuple[Step, bool]:
-        """The step with a certificate that may end the run, and whether it does."""
-        certificate, tol = step.certificate, self.settings.tol
-        if certificate is None or not is_optimal(certificate, tol):
-            return step, False
-        if certificate.gap is None:
-            self.residuals += 1
-            return step, self.residuals >= RESIDUALS
-        if certificate.proved:
-            return step, True
-        if self.wait > 0:
-            self.wait -= 1
-            return replace(step, certificate=None), False
-        found = self._prove(step, prove=self.proof != "estimated")
-        if not is_optimal(found, tol) and self.proof == "estimated":  # Lanczos was not enough
-            found = self._prove(step)
-        accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
-        if is_optimal(found, tol) and accepted:
-            return replace(step, certificate=found), True
-        self.failed += 1
-        self.wait = 2**self.failed
-        return replace(step, certificate=found), False
-
-    def _prove(self, step: Step, *, prove: bool = True) -> Certificate:
-        """The certificate of the step with λ_min proved, where a proof fits."""
-        image = self.problem.objective.image(step.factor)
-        certificate, bottom = proved_certificate(
-            self.problem,
-            image,
-            step.dual,
-            tol=self.settings.tol,
-            seconds=self.settings.proof_seconds(),
-            prove=prove,
-        )
-        self.settings.hint.vector = bottom.vector
-        self.found = certificate
-        return certificate
-
     def settled(self, status: Status) -> tuple[Step, Certificate, Status]:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
         best, objective = self.best, self.problem.objective
@@ -187,11 +157,7 @@ class Drive:
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
-        certificate = best.certificate or self._last_certificate(best)
-        tried = certificate.proved or certificate is self.found
-        if not tried and self.proof != "estimated" and status is not Status.TIME_LIMIT:
-            with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
-                certificate = self._prove(best)
+        certificate = self.prover.last(best, late=status is Status.TIME_LIMIT)
         trace = inner(best.factor, best.factor)
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, noise)
@@ -199,21 +165,6 @@ class Drive:
         if certificate.gap is None and status in ASK_FOR_RAY:
             status = self._fallen() or status
         return best, certificate, status
-
-    def _last_certificate(self, best: Step) -> Certificate:
-        """That of a point that has none yet, by what costs nothing where the time is up."""
-        problem, seconds = self.problem, self.settings.proof_seconds()
-        nothing = Certificate(best.value, -np.inf, np.nan, None, None, "none", scale=problem.scale)
-        try:
-            with clock.until(self.settings.last_deadline()):
-                return certify(problem, best.factor, tol=self.settings.tol, time_limit=seconds)
-        except clock.TimeUpError:
-            with suppress(clock.TimeUpError), clock.until(time.perf_counter() + 0.1):
-                image = problem.objective.image(best.factor)
-                return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
-            return nothing
-        except (FloatingPointError, np.linalg.LinAlgError):
-            return nothing
 
     def _last_status(
         self, status: Status, certificate: Certificate, image: Any, drifted: bool
@@ -228,25 +179,6 @@ class Drive:
         finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status
-
-
-class _CallbackError(Exception):
-    """What a callback raised, which is not the solver's."""
-
-    def __init__(self, cause: BaseException) -> None:
-        self.cause = cause
-
-
-def _told(watch: Any, state: State) -> Any:
-    try:
-        return watch(state)
-    except (FloatingPointError, np.linalg.LinAlgError) as error:
-        raise _CallbackError(error) from error
-
-
-def _says_stop(answer: Any) -> bool:
-    """True and nothing else, so that a callback may return what it likes."""
-    return isinstance(answer, bool | np.bool_) and bool(answer)
 
 
 def _better_certified(step: Step, best: Step) -> bool:

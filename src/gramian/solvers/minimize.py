@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import time
 from functools import partial
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
-from gramian._random import generator
 from gramian.backends.arrays import Place, as_double, bytes_of, host, inner, largest, moved, place
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
@@ -22,19 +19,20 @@ from gramian.memory import check_memory
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Result
-from gramian.solvers.base import (
-    Settings,
-    Solver,
-    compress,
+from gramian.solvers.arguments import (
+    check_options,
+    check_proof,
+    is_single,
+    iteration_limit,
+    settings_for,
 )
+from gramian.solvers.base import Settings, Solver, compress
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.solvers.drive import Drive
+from gramian.solvers.prover import Prover
 from gramian.solvers.registry import check_accepts, find
 
 Array = NDArray[np.floating]
-
-
-PROOFS = ("auto", "proved", "estimated")
 
 COPIES, FACTORS = 6, 320
 """What has to be free on a device before a run begins: of the data (both orders of a pattern,
@@ -125,10 +123,9 @@ def minimize(
     started = time.perf_counter()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     settings.sweeps.single = is_single(dtype)
-    limit = _iteration_limit(max_iter, chosen)
-    if proof not in PROOFS:
-        raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
-    _check_options(chosen, options)
+    limit = iteration_limit(max_iter, chosen)
+    check_proof(proof)
+    check_options(chosen, options, inspect.signature(minimize).parameters)
     there = place(device)
     check_accepts(chosen, problem, settings)
     keeper = checkpoint_for(problem, checkpoint, every)
@@ -142,7 +139,7 @@ def minimize(
     clock.phase(f"{problem.name} by {chosen.name}")
     try:
         with there.room(), blas_threads_for(_dense_numbers(problem)):
-            drive = Drive(problem, settings, proof, watchers)
+            drive = Drive(problem, settings, Prover(problem, settings, proof), watchers)
             start = partial(chosen.run, problem, settings=settings, **options)
             with clock.until(settings.deadline):
                 status = drive.take(factor, start, limit)
@@ -167,19 +164,6 @@ def minimize(
         dual=None if best.dual is None else host(best.dual),
         ray=drive.ray,
     )
-
-
-def is_single(dtype: Any) -> bool:
-    """Whether first-order steps are to be taken in float32."""
-    if dtype is None:
-        return False
-    try:
-        known = np.dtype(dtype)
-    except TypeError:
-        known = None
-    if known not in (np.float32, np.float64):
-        raise ValueError(f'dtype must be None, "float32" or "float64", got {dtype!r}')
-    return bool(known == np.float32)
 
 
 def _check_room(problem: Problem, there: Place) -> None:
@@ -207,53 +191,6 @@ def _dense_numbers(problem: Problem) -> int:
     """The size of the dense matrices worked on: data, or ∇F where all its eigenvalues are found."""
     square = problem.order**2 if problem.order <= EXACT_ORDER else 0
     return max(square, problem.objective.dense_numbers)
-
-
-def settings_for(
-    problem: Problem,
-    rank: int | None,
-    tol: float,
-    time_limit: float | None,
-    random_state: Any,
-    started: float,
-) -> Settings:
-    """What every solver is told, checked."""
-    if rank is not None:
-        if not isinstance(rank, Integral) or isinstance(rank, bool):
-            raise ValueError(f"rank must be a whole number, got {rank!r}")
-        if not 1 <= rank <= problem.order:
-            raise ValueError(
-                f"rank must lie between 1 and the order of M, {problem.order}, got {rank}"
-            )
-    if not isinstance(tol, Real) or not 0 <= tol < 1:
-        raise ValueError(f"tol must be a number in [0, 1), got {tol!r}")
-    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
-        raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
-    deadline = np.inf if time_limit is None else started + time_limit
-    deadline = min(deadline, clock.budget_end())
-    return Settings(
-        None if rank is None else int(rank), float(tol), generator(random_state), deadline, started
-    )
-
-
-def _iteration_limit(max_iter: int | None, solver: Solver) -> int:
-    if max_iter is None:
-        return solver.max_iter
-    if not isinstance(max_iter, Integral) or max_iter < 0:
-        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
-    return int(max_iter)
-
-
-def _check_options(solver: Solver, options: dict[str, Any]) -> None:
-    unknown = sorted(set(options) - set(solver.options))
-    if unknown:
-        own = inspect.signature(minimize).parameters
-        near = difflib.get_close_matches(unknown[0], [*own, *solver.options], n=1)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise TypeError(
-            f"solver {solver.name!r} has no option {', '.join(unknown)}; {hint}"
-            f"it has: {', '.join(solver.options) or 'none'}"
-        )
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gramian._samples import refuse_masked
+from gramian.parameters import ABOVE_ZERO, COUNT
 from gramian.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
 
@@ -63,6 +63,8 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         of K − LLᵀ, which its Frobenius and spectral norms do not exceed. An indefinite kernel's
         negative eigenvalues are in the sum too, and it is then no measure of error.
     """
+
+    _rules: ClassVar = {"n_components": COUNT, "lam": ABOVE_ZERO}
 
     def __init__(
         self,
@@ -207,11 +209,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return X
 
     def _check_parameters(self) -> None:
-        k, lam = self.n_components, self.lam
-        if not isinstance(k, Integral) or isinstance(k, bool) or k < 1:
-            raise ValueError(f"n_components must be a whole number of at least 1, got {k!r}")
-        if not isinstance(lam, Real) or not 0 < lam < np.inf:
-            raise ValueError(f"lam must be a number above 0, got {lam!r}")
+        super()._check_parameters()
         known = sorted({*PAIRWISE_KERNEL_FUNCTIONS, "precomputed"})
         if not callable(self.kernel) and self.kernel not in known:
             raise ValueError(

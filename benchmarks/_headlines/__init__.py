@@ -1,0 +1,26 @@
+"""A few figures of each table and picture of the papers: theirs, other people's, and ours."""
+
+from benchmarks._coverage import BILGO, BIS, DML_EIG, LRO, SQLP
+from benchmarks._headlines import besides, bilgo, bis, dml_eig, lro, sqlp
+from benchmarks._headlines.base import Cell, Headline, across, down, is_better, number, own
+
+__all__ = [
+    "BESIDES",
+    "HEADLINES",
+    "Cell",
+    "Headline",
+    "across",
+    "down",
+    "is_better",
+    "number",
+    "own",
+]
+
+PAPERS = {BILGO: bilgo, LRO: lro, DML_EIG: dml_eig, SQLP: sqlp, BIS: bis}
+HEADLINES = {
+    (paper, place): lines
+    for paper, module in PAPERS.items()
+    for place, lines in module.HEADLINES.items()
+}
+"""By the paper and the place in it, as `_coverage.ITEMS` name them."""
+BESIDES = besides.HEADLINES

@@ -1,0 +1,44 @@
+"""A floor under a whitened metric, S ⪰ ρ (tr S/d) I: what the eigenvalue learners share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.metric._local import LOCAL_RULES, ridge_for
+from gramian.metric._shrinkage import ShrunkLearner
+from gramian.parameters import ABOVE_ZERO, BELOW_ONE, or_auto
+
+Array = NDArray[np.floating]
+
+LEARNED, ENOUGH = 0.3, 10
+"""The part 1 − ρ of S that is learned, given so many samples for every direction."""
+
+
+class FlooredLearner(ShrunkLearner):
+    """A learner of local metrics with a floor and a smoothing."""
+
+    _rules: ClassVar = {
+        **LOCAL_RULES,
+        "mu": or_auto(ABOVE_ZERO),
+        "floor": or_auto(BELOW_ONE),
+    }
+    floor: Any
+    ridge: Any
+
+    def _amounts(self, samples: Array) -> dict[str, float]:
+        """The ridge and the floor for so many samples, which parts of them are to have as well."""
+        return {
+            "ridge": ridge_for(self.ridge, samples),
+            "floor": floor_for(self.floor, samples),
+        }
+
+
+def floor_for(floor: float | str, X: Array) -> float:
+    """ρ; "auto" learns less of S where few samples speak for each direction."""
+    if floor != "auto":
+        return float(floor)
+    n, d = X.shape
+    return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))

@@ -1,0 +1,38 @@
+"""Models read back from their files, without running anything from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+
+from gramian import (  # noqa: F401  a file may hold whatever these register
+    completion,
+    kernel,
+    manifold,
+    metric,
+    spectral,
+    storage,
+)
+from gramian.persistence import Kept
+from gramian.storage import StoredFileError
+
+
+def load(path: str | Path) -> Any:
+    """Read an estimator that was saved with `save`.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Raises
+    ------
+    StoredFileError
+        For a file that is not a whole model of gramian. Nothing in it is run, ever.
+    """
+    content = storage.read(Path(path), "model")
+    estimator = content.get("estimator") if isinstance(content, dict) else None
+    if not isinstance(estimator, (Kept, Pipeline)):
+        raise StoredFileError(f"{path} holds no estimator")
+    return estimator

@@ -1,0 +1,82 @@
+"""What parameters may be. An estimator has its rules in a table, `_rules`; the first that is broken
+is told in one sentence: what must hold, and what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a value must be, and in words."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+    def check(self, value: Any, name: str) -> None:
+        """Refuse a value that breaks the rule."""
+        if not self.holds(value):
+            raise ValueError(f"{name} must be {self.words}, got {value!r}")
+
+
+def _number(words: str, holds: Callable[[float], bool]) -> Rule:
+    return Rule(words, lambda value: isinstance(value, Real) and holds(float(value)))
+
+
+ABOVE_ZERO = _number("a finite number above 0", lambda value: 0 < value < inf)
+NOT_NEGATIVE = _number("a finite number of at least 0", lambda value: 0 <= value < inf)
+SHARE = _number("between 0 and 1", lambda value: 0 <= value <= 1)
+INSIDE = _number("between 0 and 1, both excluded", lambda value: 0 < value < 1)
+BELOW_ONE = _number("at least 0 and below 1", lambda value: 0 <= value < 1)
+TOLERANCE = _number("a number in [0, 1)", lambda value: 0 <= value < 1)
+COUNT = Rule(
+    "a whole number of at least 1",
+    lambda value: isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1,
+)
+
+
+def one_of(*words: str) -> Rule:
+    """One of a few words."""
+    *first, last = (f'"{word}"' for word in words)
+    told = f"{', '.join(first)} or {last}"
+    return Rule(told, lambda value: isinstance(value, str) and value in words)
+
+
+def or_auto(rule: Rule) -> Rule:
+    """The word "auto", too."""
+    return Rule(
+        f'{rule.words}, or "auto"',
+        lambda value: value == "auto" if isinstance(value, str) else rule.holds(value),
+    )
+
+
+def or_none(rule: Rule) -> Rule:
+    """None, too."""
+    return Rule(f"{rule.words}, or None", lambda value: value is None or rule.holds(value))
+
+
+def check_rules(estimator: Any) -> None:
+    """Refuse parameters that break a rule of the estimator's class, or of those it is made of."""
+    rules: dict[str, Rule] = {}
+    for cls in reversed(type(estimator).__mro__):
+        rules |= vars(cls).get("_rules", {})
+    for name, value in estimator.get_params(deep=False).items():
+        if name in rules:
+            rules[name].check(value, name)
+
+
+def positive(value: float, name: str, *, zero: bool = False) -> float:
+    """A finite number above 0, or 0 where that is allowed."""
+    (NOT_NEGATIVE if zero else ABOVE_ZERO).check(value, name)
+    return float(value)
+
+
+def whole_number(value: int, name: str) -> int:
+    """A whole number of at least 1."""
+    COUNT.check(value, name)
+    return int(value)

@@ -1,0 +1,84 @@
+"""What a run is told, checked before anything is done."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from gramian import clock
+from gramian._random import generator
+from gramian.parameters import TOLERANCE
+from gramian.problem import Problem
+from gramian.solvers.base import Settings, Solver
+
+PROOFS = ("auto", "proved", "estimated")
+
+
+def check_proof(proof: str) -> None:
+    """Refuse a way to end that there is none of."""
+    if proof not in PROOFS:
+        raise ValueError(f"proof must be one of {', '.join(PROOFS)}, got {proof!r}")
+
+
+def is_single(dtype: Any) -> bool:
+    """Whether first-order steps are to be taken in float32."""
+    if dtype is None:
+        return False
+    try:
+        known = np.dtype(dtype)
+    except TypeError:
+        known = None
+    if known not in (np.float32, np.float64):
+        raise ValueError(f'dtype must be None, "float32" or "float64", got {dtype!r}')
+    return bool(known == np.float32)
+
+
+def settings_for(
+    problem: Problem,
+    rank: int | None,
+    tol: float,
+    time_limit: float | None,
+    random_state: Any,
+    started: float,
+) -> Settings:
+    """What every solver is told, checked."""
+    if rank is not None:
+        if not isinstance(rank, Integral) or isinstance(rank, bool):
+            raise ValueError(f"rank must be a whole number, got {rank!r}")
+        if not 1 <= rank <= problem.order:
+            raise ValueError(
+                f"rank must lie between 1 and the order of M, {problem.order}, got {rank}"
+            )
+    TOLERANCE.check(tol, "tol")
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
+        raise ValueError(f"time_limit must be a number of seconds above 0, got {time_limit!r}")
+    deadline = np.inf if time_limit is None else started + time_limit
+    deadline = min(deadline, clock.budget_end())
+    return Settings(
+        None if rank is None else int(rank), float(tol), generator(random_state), deadline, started
+    )
+
+
+def iteration_limit(max_iter: int | None, solver: Solver) -> int:
+    """Iterations at most, those of the solver unless told."""
+    if max_iter is None:
+        return solver.max_iter
+    if not isinstance(max_iter, Integral) or max_iter < 0:
+        raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
+    return int(max_iter)
+
+
+def check_options(solver: Solver, options: dict[str, Any], own: Iterable[str]) -> None:
+    """Refuse options that the solver has not, naming the nearest of its own and of `own`."""
+    unknown = sorted(set(options) - set(solver.options))
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], [*own, *solver.options], n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise TypeError(
+            f"solver {solver.name!r} has no option {', '.join(unknown)}; {hint}"
+            f"it has: {', '.join(solver.options) or 'none'}"
+        )

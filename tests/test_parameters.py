@@ -1,0 +1,81 @@
+"""What parameters may be: the rules, and the tables of them that estimators have."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from gramian import completion, kernel, manifold, metric, spectral
+from gramian.completion._levels import checked_levels
+from gramian.parameters import (
+    ABOVE_ZERO,
+    BELOW_ONE,
+    COUNT,
+    INSIDE,
+    NOT_NEGATIVE,
+    SHARE,
+    TOLERANCE,
+    one_of,
+    or_auto,
+    or_none,
+    positive,
+    whole_number,
+)
+from gramian.persistence import Kept
+
+ESTIMATORS = [
+    cls
+    for family in (completion, kernel, manifold, metric, spectral)
+    for cls in vars(family).values()
+    if inspect.isclass(cls) and issubclass(cls, Kept)
+]
+RULES = {
+    "above zero": (ABOVE_ZERO, [1, 1e-300, np.float32(2)], [0, -1, np.nan, np.inf, "1", None]),
+    "not negative": (NOT_NEGATIVE, [0, 0.0, 3], [-1e-300, np.inf, np.nan, "auto"]),
+    "share": (SHARE, [0, 1, 0.5], [-0.1, 1.1, np.nan, "half"]),
+    "inside": (INSIDE, [0.5], [0, 1, np.nan]),
+    "below one": (BELOW_ONE, [0, 0.99], [1, -0.1]),
+    "tolerance": (TOLERANCE, [0, 1e-6], [1.0, -1e-6, "small", np.nan]),
+    "count": (COUNT, [1, np.int64(7)], [0, -1, 1.5, 2.0, True, "3", None]),
+    "words": (one_of("kta", "euclidean"), ["kta", "euclidean"], ["x", None, 1, ["kta"]]),
+    "or auto": (or_auto(ABOVE_ZERO), ["auto", 2.0], ["x", 0, None]),
+    "or none": (or_none(COUNT), [None, 2], [0, "auto"]),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_rule_takes_what_it_says_and_names_what_it_does_not(name):
+    rule, good, bad = RULES[name]
+    for value in good:
+        rule.check(value, "p")
+    for value in bad:
+        with pytest.raises(ValueError) as refused:
+            rule.check(value, "p")
+        assert str(refused.value) == f"p must be {rule.words}, got {value!r}"
+
+
+def test_words_are_listed():
+    assert one_of("a", "b", "c").words == '"a", "b" or "c"'
+    assert or_auto(SHARE).words == 'between 0 and 1, or "auto"'
+
+
+def test_checked_numbers_are_plain_ones():
+    assert type(positive(np.float32(2), "lam")) is float and positive(0, "lam", zero=True) == 0.0
+    assert type(whole_number(np.int64(2), "k")) is int
+
+
+@pytest.mark.parametrize(("values", "told"), [([3.0, 3.0], "1 diff"), (range(99), "more than 50")])
+def test_levels_are_two_at_least_and_not_too_many(values, told):
+    with pytest.raises(ValueError, match=f"two to 50 levels, and the entries have {told}"):
+        checked_levels(np.array(values))
+
+
+@pytest.mark.parametrize("cls", ESTIMATORS)
+def test_every_rule_is_for_a_parameter_and_the_defaults_keep_them(cls):
+    if "_rules" in vars(cls):
+        assert set(cls._rules) <= set(inspect.signature(cls).parameters)
+    if not inspect.isabstract(cls) and all(
+        parameter.default is not inspect.Parameter.empty
+        for parameter in inspect.signature(cls).parameters.values()
+    ):
+        cls()._check_parameters()
