@@ -102,7 +102,9 @@ RARE = (Y != 2) | (np.arange(90) % 5 == 0)
 
 
 @pytest.mark.parametrize("learner", [KTA(), LinearSeparation(), *LEARNERS], ids=str)
-@pytest.mark.parametrize("weight", ["balanced", {"a": 2, "c": 0.5}, {"b": 0}], ids=str)
+@pytest.mark.parametrize(
+    "weight", ["balanced", {"a": 2, "c": 0.5}, {"b": 0}, {"a": 1, "b": 2, "c": 3, "d": 4}], ids=str
+)
 def test_weights_of_classes_are_those_of_their_samples(learner, weight):
     samples, classes = X[RARE], NAMED[RARE]
     same = clone(learner).fit(samples, classes, compute_sample_weight(weight, classes))
@@ -123,7 +125,7 @@ def test_classes_are_balanced_as_often_as_their_samples_count():
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ("even", 'None, "balanced" or a mapping'),
+        ("even", 'must be "balanced", a mapping of classes to weights, or None'),
         ({"d": 1}, "'d', which is no class of y"),
         ({"a": -1}, r"class_weight\['a'\] must be"),
         ({"a": "many"}, r"class_weight\['a'\] must be"),

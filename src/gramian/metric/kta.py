@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, unit
 from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
@@ -94,6 +95,7 @@ class KTA(KernelMetricLearner):
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius", "trace"),
+        "class_weight": CLASS_WEIGHT,
     }
 
     votes_on: Any = None

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
@@ -92,6 +93,7 @@ class LinearSeparation(MetricLearner):
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius"),
+        "class_weight": CLASS_WEIGHT,
     }
 
     def __init__(
