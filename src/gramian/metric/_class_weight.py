@@ -35,8 +35,8 @@ def weights_of_classes(
     ----------
     class_weight : "balanced" or a mapping
         "balanced" makes all classes count alike, n/(k n_c) for each of the n_c samples of a class
-        among n of k classes; a mapping has weights by the names of classes, 1 where it has none. Names beside all those of y are of classes
-        that a part of the samples has not.
+        among n of k classes; a mapping has weights by the names of classes, 1 where it has none.
+        Names beside all those of y are of classes that a part of the samples has not.
     names : the classes
     classes : the class of each sample
     counts : array of shape (n_samples,)
