@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from gramian import clock
-from gramian.graph import Graph, joined, neighbor_graph, smoothest, solve_laplacian
+from gramian.graph import (
+    Graph,
+    joined,
+    neighbor_graph,
+    normalized_laplacian,
+    smoothest,
+    solve_laplacian,
+)
 from gramian.maps import PairDistances, sparse_root
 
 
@@ -157,3 +164,15 @@ def test_there_are_fewer_trials_where_the_time_is_short(monkeypatch):
     with clock.budget(60.0):
         monkeypatch.setattr("gramian.maps.whitened.LONGER", 1e9)
         assert not sparse_root(edges)[1].all()
+
+
+def test_graphs_that_are_parts_but_for_rounding_have_smooth_waves():
+    weights = 10.0 ** np.random.default_rng(0).uniform(-14, -2, 39)
+    W = sp.block_diag([np.ones((10, 10)) - np.eye(10)] * 40).tolil()
+    for part, weight in enumerate(weights):
+        W[10 * part, 10 * part + 10] = W[10 * part + 10, 10 * part] = weight
+    laplacian = normalized_laplacian(sp.csr_array(W))
+    values, waves = smoothest(laplacian, 2, constant=True)
+    np.testing.assert_allclose(values, 0.0, atol=1e-12)
+    np.testing.assert_allclose(laplacian @ waves, 0.0, atol=1e-8)
+    np.testing.assert_allclose(waves.T @ waves, np.eye(2), atol=1e-10)

@@ -15,6 +15,11 @@ from gramian.storage import storable
 
 DOTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(.+))?")
 SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(?:[ T]+(.+))?")
+NAMED = re.compile(r"(\d{1,2})([- ])([A-Za-z]{3})[a-z]*\.?\2(\d{4}|\d\d)")
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+THIS_CENTURY = 69
+"""Years of two digits below this are of 2000 and after, as POSIX has it."""
+
 ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:\s*([AaPp])\.?[Mm]\.?)?")
 DAY, MONTH, OPEN = "day", "month", "open"
@@ -25,8 +30,9 @@ DAY, MONTH, OPEN = "day", "month", "open"
 class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Dates written out, as days since 1970: 2024-05-31, 31.5.2024, 5/31/2024; a time may follow.
 
-    Of dates with slashes the month may be the first number or the second: one beyond 12 in the
-    column tells, and a column where none does is refused. What is empty or missing becomes NaN.
+    A month may be an English word, 31-May-2024 or 31 May 24, without a time. Of dates with slashes
+    the month may be the first number or the second: one beyond 12 in the column tells, and a column
+    where none does is refused. What is empty or missing becomes NaN.
 
     Attributes
     ----------
@@ -99,19 +105,29 @@ def days(cell: Any, first: str = OPEN) -> float:
     if cell is None or cell == "" or cell != cell:
         return np.nan
     text = str(cell).strip()
-    dots, slashes = DOTS.fullmatch(text), SLASHES.fullmatch(text)
+    dots, slashes, named = (form.fullmatch(text) for form in (DOTS, SLASHES, NAMED))
     try:
+        if named is not None:
+            month = MONTHS.index(named[3].lower()) + 1
+            return _moment(_whole_year(named[4]), str(month), named[1])
         if dots is not None:
             return _moment(dots[3], dots[2], dots[1], dots[4])
         if slashes is not None and first != OPEN:
-            day, month = (1, 2) if first == DAY else (2, 1)
-            return _moment(slashes[3], slashes[month], slashes[day], slashes[4])
+            day, middle = (1, 2) if first == DAY else (2, 1)
+            return _moment(slashes[3], slashes[middle], slashes[day], slashes[4])
         if ISO.fullmatch(text):
             return _moment(*text.split("-"))
         moment = datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         raise ValueError(f"{text!r} is no date: write it as 2024-05-31") from None
     return (moment - datetime(1970, 1, 1)).total_seconds() / 86400.0
+
+
+def _whole_year(digits: str) -> str:
+    """A year of four digits."""
+    if len(digits) == 4:
+        return digits
+    return str((2000 if int(digits) < THIS_CENTURY else 1900) + int(digits))
 
 
 def _moment(year: str, month: str, day: str, clock: str | None = None) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +40,9 @@ TRIED = 5000
 SHIFT = 1e-6
 """The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
 
+FEW_RESTARTS, WIDE, DENSE = 100, 160, 3000
+"""Restarts of a short Krylov space, the width of the next, and points up to which all eigenvalues
+are had where that does not do either."""
 
 AS_DENSE = 20_000_000
 """Numbers up to which sparse samples are made dense for the lengths of edges: 160 MB."""
@@ -214,13 +217,33 @@ def smoothest(
             values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
             values = top - values
         else:
-            values, vectors = eigsh(L, m + first, sigma=shift, v0=start)
+            values, vectors = _lowest(L, m + first, shift, start)
     except ArpackNoConvergence as stopped:
         raise RuntimeError(
             f"only {stopped.eigenvalues.size} of {m} eigenvectors were found"
         ) from None
     order = np.argsort(values)[first:]
     return np.maximum(values[order], 0.0), np.ascontiguousarray(vectors[:, order])
+
+
+def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Array, Array]:
+    """The lowest eigenpairs by shift-and-invert Lanczos.
+
+    Samples that lie far apart for the width of their affinities are parts of the graph but for
+    rounding, and there are more eigenvalues of 0 than a short Krylov space can tell apart: it never
+    ends. A wide one, and for small graphs all eigenvalues, come in its place.
+    """
+    n = L.shape[0]
+    wide = {"ncv": min(n, max(WIDE, 4 * count)), "tol": 1e-10}
+    for way in ({"maxiter": FEW_RESTARTS}, wide):
+        clock.check()
+        try:
+            return cast(tuple[Array, Array], eigsh(L, count, sigma=shift, v0=start, **way))
+        except ArpackNoConvergence:
+            if way is wide and n > DENSE:
+                raise
+    values, vectors = np.linalg.eigh(L.toarray())
+    return values[:count], vectors[:, :count]
 
 
 def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:

@@ -30,6 +30,9 @@ from gramian.neighbours import nearest
 
 Array = NDArray[np.floating]
 
+FEW_GAINS = 30
+"""Gains up to which their signs have to speak, too: a mean of few is no normal variable."""
+
 CHANCE = 0.05
 """The probability of a coin that is as one-sided, up to which a difference is not chance."""
 
@@ -96,7 +99,8 @@ def untested(why: str) -> Verdict:
 def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
     """k-NN errors on folds that neither the metric nor its neighbours have seen.
 
-    Where there are very many rows, on `MOST_ASKED` of them.
+    Where there are very many rows, on `MOST_ASKED` of them. The only sample of a class is never
+    held out.
 
     Parameters
     ----------
@@ -107,14 +111,16 @@ def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float 
         What a fit takes, about: it decides whether all folds are held out or one.
     """
     y = np.asarray(y)
-    smallest = int(np.unique(y, return_counts=True)[1].min())
-    folds = min(FOLDS, smallest)
-    if folds < 2:
-        return untested("a class has one sample only")
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[codes] > 1)
+    if several.size == 0:
+        return untested("no class has two samples")
+    folds = min(FOLDS, int(counts[counts > 1].min()))
     wrong: list[Array] = []
-    cuts = StratifiedKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(y)), y)
-    chosen = list(cuts)[: folds if seconds <= QUICK else 1]
-    for train, held_out in chosen:
+    parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
+    chosen = [several[part] for _, part in parts][: folds if seconds <= QUICK else 1]
+    for held_out in chosen:
+        train = np.setdiff1d(np.arange(len(y)), held_out)
         test = some(held_out, MOST_ASKED // len(chosen))
         clock.phase("the verdict on rows held out")
         try:
@@ -194,6 +200,13 @@ def chance(one: int, other: int) -> float:
     if n > 1000:
         return 0.5 * math.erfc((most - 0.5 - n / 2) / math.sqrt(n / 2))
     return sum(math.comb(n, j) for j in range(most, n + 1)) / 2**n
+
+
+def beyond_chance(gain: Array) -> bool:
+    """Whether a mean gain is more than chance makes: two standard errors, and by signs if few."""
+    doubt = 2.0 * float(np.std(gain)) / math.sqrt(len(gain))
+    by_signs = chance(int(np.sum(gain > 0)), int(np.sum(gain < 0))) <= CHANCE
+    return abs(float(np.mean(gain))) > doubt and (by_signs or len(gain) > FEW_GAINS)
 
 
 def percent(share: float) -> str:
@@ -336,6 +349,16 @@ def verdict_of_completion(
     return _of_ratings(errors, measure, of_means, learned)
 
 
+def _fitted_to_less(model: Any, entries: tuple[Any, Any, Array]) -> Any:
+    """The model fitted to a part of its entries: by its λ, or where that leaves nothing of so few
+    by one that is chosen again, if it was chosen.
+    """
+    again = clone(model).set_params(lam=model.lam_).fit(entries)
+    if again.result_.rank == 0 and model.lam == "auto":
+        again = clone(model).fit(entries)
+    return again
+
+
 def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Verdict:
     """How much of what was held out lists of ten find, beside that of the commonest columns."""
     codes = [np.unique(side, return_inverse=True)[1] for side in (rows, cols)]
@@ -344,8 +367,12 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
     if out.sum() < 2 or (~out).sum() < 2:
         return untested("there are too few entries")
     clock.phase("the verdict on entries held out")
-    again = clone(model).set_params(lam=model.lam_)
-    again.fit((rows[~out], cols[~out], values[~out]))
+    again = _fitted_to_less(model, (rows[~out], cols[~out], values[~out]))
+    if again.result_.rank == 0:
+        return untested(
+            f"of {percent(1 - 1 / RATINGS_OUT)} of the entries nothing is learned with λ = "
+            f"{again.lam_:g}"
+        )
     plain = copy(again)
     plain.row_factors_, plain.col_factors_ = (
         np.zeros((len(factors), 1)) for factors in (again.row_factors_, again.col_factors_)
@@ -361,7 +388,7 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
         f"lists of what is most common have {common:.3f}"
     )
     gain = gains[:, 1] - gains[:, 0]
-    if abs(float(gain.mean())) <= 2.0 * float(gain.std()) / math.sqrt(len(gain)):
+    if not beyond_chance(gain):
         told = f"{told}: a difference that chance alone may make."
     else:
         told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
@@ -370,12 +397,11 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
 
 def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Verdict:
     gain = errors[:, 0] - errors[:, 1]
-    doubt = 2.0 * float(np.std(gain)) / math.sqrt(len(gain))
     told = (
         f"{measure} {learned:.4g} on {len(gain):,} held-out ratings, where the means of users and "
         f"items have {plain:.4g}"
     )
-    if abs(float(np.mean(gain))) <= doubt:
+    if not beyond_chance(gain):
         told = f"{told}: a difference that chance alone may make."
     elif np.mean(gain) > 0:
         told = f"It helped: {told}."

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -19,8 +20,14 @@ import gramian as gm
 from gramian import clock
 from gramian.cli.options import Run
 from gramian.cli.progress import Display, shown, unbroken
+from gramian.encoders import days
 from gramian.neighbours import nearest
-from gramian.verdict import verdict_of_metric, voted
+from gramian.verdict import (
+    beyond_chance,
+    verdict_of_completion,
+    verdict_of_metric,
+    voted,
+)
 from tests.cli.data import FLOWERS, ratings
 
 
@@ -144,6 +151,20 @@ def test_progress_is_told_of_every_phase_on_a_terminal(run, folder, monkeypatch)
     line = terminal.getvalue()
     assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
     assert "the certificate" in line and line.endswith("\r\x1b[2K")
+
+
+def test_a_terminal_is_told_before_the_imports(run, folder, monkeypatch):
+    terminal, seen = _Terminal(), []
+
+    def imported(name):
+        seen.append(terminal.getvalue())
+        return import_module(name)
+
+    monkeypatch.setattr("gramian.cli.app.import_module", imported)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run("info", "points.csv")[0] == 0
+    assert seen == ["gramian info: starting"]
+    assert terminal.getvalue() == "gramian info: starting\r\x1b[2K"
 
 
 def test_progress_is_silent_in_files_unless_asked(run, folder):
@@ -594,3 +615,80 @@ def test_notes_of_files_are_no_warnings_of_python(run, folder):
     (folder / "old.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
     status, _, err = run("info", "old.csv")
     assert status == 0 and err.startswith("note: old.csv is not text in UTF-8")
+
+
+# --- files that nobody here made -------------------------------------------------------
+
+
+def test_one_pair_of_ids_is_a_pair(run, folder):
+    frame = pd.read_csv("moons.csv").assign(name=[f"p{k}" for k in range(200)])
+    frame.loc[150, "name"] = "p149"
+    frame.to_csv("named.csv", index=False)
+    (folder / "one.csv").write_text("p0,p199\n")
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--no-verdict")
+    assert told(run, *line, "--cannot-link", "one.csv")["links"]["cannot"] == 1
+    (folder / "one.csv").write_text("p0,p149\n")
+    sentence = refused(run, *line, "--cannot-link", "one.csv")
+    assert "links 'p149', and several rows are called so" in sentence
+
+
+def test_classes_of_one_row_each_are_no_classes(run, machines):
+    line = ("metric", "machines.csv", "--label", "Machine ID", "--drop", "Measured at,State")
+    assert "every row has a class of its own in 'Machine ID'" in refused(run, *line)
+
+
+def test_the_only_row_of_a_class_is_never_held_out():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b"] * 20 + ["c"])
+    verdict = verdict_of_metric(gm.metric.KTA(), rng.normal(size=(41, 3)), y)
+    assert verdict.held_out == 40
+    assert "no class has two" in str(verdict_of_metric(gm.metric.KTA(), np.eye(3), [0, 1, 2]))
+
+
+def test_months_may_be_words(run, machines):
+    when = pd.to_datetime(machines["Measured at"], format="%d.%m.%Y %H:%M")
+    machines["Measured at"] = when.dt.strftime("%d-%b-%y")
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--encode", "all")
+    assert told(run, *line, "--no-verdict")["rank"] <= 4
+    assert days("19-Sep-03") == days("19 September 2003") == days("2003-09-19")
+    assert days("1-Jan-70") == 0.0
+    with pytest.raises(ValueError, match="no date"):
+        days("19-Sox-03")
+
+
+def test_a_program_is_told_by_info(run, folder):
+    gm.io.write_sdpa(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), "cut.dat-s.gz")
+    facts = told(run, "info", "cut.dat-s.gz")
+    assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4
+
+
+def test_lists_are_judged_by_a_weight_that_leaves_something():
+    rng = np.random.default_rng(0)
+    likes = rng.random((40, 30)) < np.kron([[0.5, 0.02], [0.02, 0.5]], np.ones((20, 15)))
+    user, item = np.nonzero(likes)
+    given = (user, item, np.ones(user.size))
+    model = gm.completion.ImplicitCompletion(random_state=0).fit(given)
+    model.lam_ = 1e9  # nothing is left of less with this
+    judged = verdict_of_completion(model, *given)
+    assert judged.after is not None and judged.after > judged.before
+    fixed = gm.completion.ImplicitCompletion(lam=1e9).fit(given)
+    assert "nothing is learned with λ = 1e+09" in str(verdict_of_completion(fixed, *given))
+
+
+def test_a_gain_of_few_is_no_proof():
+    assert not beyond_chance(np.array([0.3, 0.4, 0.35]))
+    assert beyond_chance(np.array([0.3, 0.4, 0.35, 0.3, 0.32, 0.2]))
+    assert beyond_chance(np.r_[np.full(20, 0.5), np.full(20, -0.1)])
+    assert not beyond_chance(np.zeros(5))
+
+
+def test_columns_are_encoded_by_number_where_they_have_no_names(run, machines):
+    machines.to_csv("machines.csv", index=False, header=False)
+    line = ("metric", "machines.csv", "--label", -1, "--drop", 0, "--no-verdict")
+    facts = told(run, *line, "--encode", 1, "--model", "m.gramian")
+    assert facts["features"] == 4
+    machines.drop(columns="State").to_csv("new.csv", index=False, header=False)
+    status, out, _ = run("predict", "new.csv", "--model", "m.gramian")
+    assert status == 0 and len(out.split()) == 61
+    assert "no column '9'" in refused(run, *line, "--encode", 9)

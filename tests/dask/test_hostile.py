@@ -95,6 +95,12 @@ def test_empty_partitions_have_no_neighbours(wine):
         gd.KTA().fit(kept(X, 20, nothing), kept(y, 20, nothing))
 
 
+@pytest.mark.parametrize("learner", [gd.KTA, gd.LinearSeparation])
+def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
+    with pytest.raises(ValueError, match="class_weight is not taken on a cluster"):
+        learner(class_weight="balanced").fit(chunked(wine[0]), wine[1])
+
+
 def test_a_block_without_impostors_is_no_part_of_the_sum():
     blocks = [Anchors(np.array([[x], [x + 0.1]]), np.array([x > 0] * 2) ^ [False, x > 0],
                       np.zeros((2, 1, 1))) for x in (0.0, 100.0)]  # fmt: skip

@@ -148,3 +148,79 @@ def test_all_columns_of_text_are_told_at_once(tmp_path):
         ("a", "categories"),
         ("c", "dates"),
     ]
+
+
+def test_rows_that_end_early_lack_their_last_cells(tmp_path):
+    text = "a,b,c\n1,2\n3,4,5\n6,7\n8,9,10\n"
+    with pytest.warns(UserWarning, match=r"2 rows end before the last column, the first in line 2"):
+        table = read_table(written(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.X, [[1, 2, np.nan], [3, 4, 5], [6, 7, np.nan], [8, 9, 10]])
+    with pytest.warns(UserWarning, match="a row ends before"):
+        table = read_table(written(tmp_path, "t.csv", "a;b;c\n1,5;2\n3;4;5\n"))
+    np.testing.assert_array_equal(table.X, [[1.5, 2, np.nan], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n", "ends in the middle of line 3"),
+        ("a,b,c\n1,2,3\n4\n5,6,7\n", "line 3 has 1 cells"),
+        ("a,b,c\n1,2\n3,4,5,6\n", "line 3 has 4 cells"),
+        ("1,2,3\n4,5\n6,7,8\n", "line 2 has 2 cells"),
+        ("a b c\n1 2\n3 4 5\n", "the text 'a b c' in line 1"),
+        ("3,2,one,two\n1,2,3,4,0\n5,6,7,8,1\n9,8,7,6,1\n", "which is no header of the rest"),
+    ],
+)
+def test_rows_of_other_lengths_are_refused(text, words, tmp_path):
+    with pytest.raises(FileError, match=words):
+        read_table(written(tmp_path, "t.csv", text))
+
+
+def test_comments_above_a_table_are_left_out(tmp_path):
+    text = "# a table\n#\n# of two columns\n\na,b\n1,2\n3,x\n"
+    path = written(tmp_path, "t.csv", text)
+    with (
+        pytest.warns(UserWarning, match="the first 3 lines begin with # and are left out"),
+        pytest.raises(FileError, match="'x' in line 7"),
+    ):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["# made by hand\n# a b\n1 2\n3 4\n", "#a,b\n1,2\n3,4\n", "# a\tb\n1\t2\n3\t4\n"]
+)
+@pytest.mark.filterwarnings("ignore:.*begins with #")
+def test_names_in_a_comment_are_those_of_the_columns(text, tmp_path):
+    table = read_table(written(tmp_path, "t.csv", text))
+    assert table.columns == ["a", "b"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+
+
+def test_texts_that_begin_like_a_comment(tmp_path):
+    rows, _, _ = read_ratings(written(tmp_path, "t.csv", "#ff0000,1,2\n#00ff00,3,4\n"))
+    assert rows.tolist() == ["#ff0000", "#00ff00"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects(indent, tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, 4], "name": ["x", "y"]})
+    path = written(tmp_path, "t.json", frame.to_json(orient="records", indent=indent))
+    table = read_table(path, label="name")
+    assert table.columns == ["a", "b"] and table.y.tolist() == ["x", "y"]
+    np.testing.assert_array_equal(table.X, [[1.5, 3], [2.5, 4]])
+    with pytest.raises(FileError, match="'x' in object 0"):
+        read_table(path)
+    with pytest.raises(FileError, match="is not JSON"):
+        read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
+
+
+def test_weka_files_are_refused_by_name(tmp_path):
+    with pytest.raises(FileError, match="ARFF"):
+        read_table(written(tmp_path, "t.arff", "% flowers\n@RELATION f\n@ATTRIBUTE a REAL\n"))
+
+
+def test_a_first_line_of_ids_is_no_header(tmp_path):
+    for text, count in (("anna,ben\n", 1), ("anna,ben\n12,anna\n", 2)):
+        path = written(tmp_path, "t.csv", text)
+        first, second, _ = read_ratings(path, rated=False, ids=["anna", "ben", "12"])
+        assert len(first) == count and (first[0], second[0]) == ("anna", "ben")

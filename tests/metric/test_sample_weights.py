@@ -3,14 +3,16 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.estimator_checks import (
     check_sample_weight_equivalence_on_dense_data,
     check_sample_weight_equivalence_on_sparse_data,
 )
 
-from gramian.metric import KTA, LinearSeparation
+from gramian.metric import KTA, LinearSeparation, MetricClassifier
 
 X, Y = make_classification(90, 7, n_informative=5, n_classes=3, random_state=0)
 X += 3.0
@@ -68,7 +70,7 @@ def test_the_chosen_metric_is_that_of_the_weights():
         (-np.ones(90), r"sample_weight\[0\] = -1 is negative"),
         (np.ones(89), "sample_weight"),
         (np.full(90, np.nan), "NaN"),
-        ("balanced", "compute_sample_weight"),
+        ("balanced", "parameter class_weight"),
         ((Y == 1).astype(float), "above 0 are of one class"),
         (np.zeros(90), "[Ss]ample weights|of one class"),
     ],
@@ -91,3 +93,60 @@ def test_classes_without_weight_are_not_there():
 )
 def test_scikit_learn_agrees(check, learner):
     check(type(learner).__name__, learner)
+
+
+# --- weights of classes ----------------------------------------------------------------
+
+NAMED = np.array(["a", "b", "c"])[Y]
+RARE = (Y != 2) | (np.arange(90) % 5 == 0)
+
+
+@pytest.mark.parametrize("learner", [KTA(), LinearSeparation(), *LEARNERS], ids=str)
+@pytest.mark.parametrize(
+    "weight", ["balanced", {"a": 2, "c": 0.5}, {"b": 0}, {"a": 1, "b": 2, "c": 3, "d": 4}], ids=str
+)
+def test_weights_of_classes_are_those_of_their_samples(learner, weight):
+    samples, classes = X[RARE], NAMED[RARE]
+    same = clone(learner).fit(samples, classes, compute_sample_weight(weight, classes))
+    by_class = clone(learner).set_params(class_weight=weight).fit(samples, classes)
+    assert by_class.classes_.tolist() == same.classes_.tolist()
+    np.testing.assert_allclose(by_class.transform(X), same.transform(X), atol=1e-8)
+
+
+def test_classes_are_balanced_as_often_as_their_samples_count():
+    repeated = np.repeat(np.arange(90), TIMES)
+    learner = KTA(lam=1e-3, class_weight="balanced", tol=1e-8)
+    value = clone(learner).fit(X, NAMED, TIMES).result_.value
+    again = clone(learner).fit(X[repeated], NAMED[repeated])
+    assert value == pytest.approx(again.result_.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("learner", [KTA(), LinearSeparation()], ids=str)
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ("even", 'must be "balanced", a mapping of classes to weights, or None'),
+        ({"d": 1}, "'d', which is no class of y"),
+        ({"a": -1}, r"class_weight\['a'\] must be"),
+        ({"a": "many"}, r"class_weight\['a'\] must be"),
+        ({"a": 0, "b": 0}, "above 0 are of one class"),
+    ],
+    ids=str,
+)
+def test_what_is_no_weight_of_classes_is_refused(learner, weight, message):
+    with pytest.raises(ValueError, match=message):
+        clone(learner).set_params(class_weight=weight).fit(X, NAMED)
+
+
+def test_pairs_have_no_classes():
+    with pytest.raises(ValueError, match="pairs have none"):
+        LinearSeparation(class_weight="balanced").fit_pairs([[0, 1], [1, 2]], [1, -1], X=X)
+
+
+def test_a_grid_over_weights_of_classes():
+    grid = GridSearchCV(
+        MetricClassifier(metric=KTA(lam=1e-3)),
+        {"metric__class_weight": [None, "balanced", {"a": 3}]},
+        cv=2,
+    )
+    assert np.isfinite(grid.fit(X, NAMED).cv_results_["mean_test_score"]).all()

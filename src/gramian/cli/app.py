@@ -18,6 +18,7 @@ import click
 
 from gramian import __version__
 from gramian.cli.exits import BAD_INPUT, INTERRUPTED, complain
+from gramian.cli.progress import ERASED, starting
 
 EXITS = """\b
 Exit status:
@@ -56,7 +57,7 @@ class _OnDemand(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        with _ending_at_once():
+        with starting(f"gramian {name}"), _ending_at_once():
             module = import_module(f"gramian.cli.{COMMANDS[name][0]}")
         command: click.Command = getattr(module, name)
         return command
@@ -132,6 +133,8 @@ def _ending_at_once() -> AbstractContextManager[None]:
     """While a command is imported: some packages turn a Ctrl-C into errors of their own."""
 
     def hear(number: int, frame: FrameType | None) -> None:
+        if sys.stderr.isatty():
+            sys.stderr.write(ERASED)
         complain("interrupted before it began")
         os._exit(INTERRUPTED)
 

@@ -249,11 +249,9 @@ def _pairs(file: Path | None, ids: NDArray[Any] | None, rows: int) -> NDArray[np
 
 def _by_id(file: Path, ids: NDArray[Any]) -> NDArray[np.int64] | None:
     """Pairs of ids as row numbers; None where they are not of ids but row numbers themselves."""
-    first, second, _ = read_ratings(file, rated=False)
-    pairs = np.column_stack([first.astype(str), second.astype(str)])
     place = {str(name): row for row, name in enumerate(ids.tolist())}
-    if len(place) < len(ids):
-        raise click.ClickException("links go by --id, and two rows have the same: name rows apart")
+    first, second, _ = read_ratings(file, rated=False, ids=place)
+    pairs = np.column_stack([first.astype(str), second.astype(str)])
     known = np.array([[cell in place for cell in pair] for pair in pairs])
     if len(pairs) > 1 and not known[0].any():  # a header
         pairs, known = pairs[1:], known[1:]
@@ -265,6 +263,12 @@ def _by_id(file: Path, ids: NDArray[Any]) -> NDArray[np.int64] | None:
         near = difflib.get_close_matches(unknown, place, n=2)
         hint = f": did you mean {' or '.join(near)}?" if near else ""
         raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
+    names, times = np.unique(ids.astype(str), return_counts=True)
+    twice = np.intersect1d(pairs, names[times > 1])
+    if twice.size:
+        raise click.ClickException(
+            f"{file} links {str(twice[0])!r}, and several rows are called so: name them apart"
+        )
     return np.array([[place[cell] for cell in pair] for pair in pairs], dtype=np.int64)
 
 

@@ -13,6 +13,7 @@ from gramian.cli.options import FILE, FORMATS, json_option
 from gramian.cli.output import noted, outcome, show
 from gramian.cli.samples import last
 from gramian.files import describe
+from gramian.io import read_sdpa
 
 
 @click.command()
@@ -20,7 +21,7 @@ from gramian.files import describe
 @click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
 @json_option
 def info(file: Path, format: str | None, as_json: bool) -> None:
-    """Say what FILE holds: samples, ratings, a matrix, a saved model or a checkpoint.
+    """Say what FILE holds: samples, ratings, a matrix, a program, a saved model or a checkpoint.
 
     \b
     Example:
@@ -33,6 +34,8 @@ def info(file: Path, format: str | None, as_json: bool) -> None:
         stored = storage.read(file, "checkpoint")
         facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
         show("checkpoint", {**facts, "rank": stored["factor"].shape[1]}, as_json=as_json)
+    elif file.name.lower().removesuffix(".gz").endswith(".dat-s"):
+        show("semidefinite program", _program(file), as_json=as_json)
     else:
         with noted():
             facts = describe(file, format=format)
@@ -41,6 +44,17 @@ def info(file: Path, format: str | None, as_json: bool) -> None:
         if not as_json:
             facts.pop("fields", None)
         show("file", facts, as_json=as_json, rows=None if as_json or not fields else table)
+
+
+def _program(file: Path) -> dict[str, Any]:
+    problem = read_sdpa(file)
+    return {
+        "file": str(file),
+        "format": "sparse SDPA",
+        "bytes": file.stat().st_size,
+        "problem": str(problem),
+        "constraints": sum(constraint.map.size for constraint in problem.constraints),
+    }
 
 
 def _model(file: Path) -> dict[str, Any]:

@@ -86,6 +86,7 @@ def metric(
             _work_on(estimator, given, run, out, (str(file), neighbors, standardize, missing))
         return
     X, y = given.X, classes_of(given, file)
+    _refuse_names(file, given.label, y)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
     with bad_input():
@@ -182,6 +183,15 @@ def classes_of(given: Samples, file: Path) -> NDArray[Any]:
         known = ", ".join(columns[:10]) + (", …" if len(columns) > 10 else "")
         raise click.UsageError(f"name the column of labels with --label; {file} has {known}")
     return given.y
+
+
+def _refuse_names(file: Path, label: str, y: NDArray[Any]) -> None:
+    """Classes of one row each tell nothing of which rows belong together."""
+    if len(y) > 1 and len(np.unique(y)) == len(y):
+        raise click.ClickException(
+            f"{file}: every row has a class of its own in {label!r}, so there is nothing to learn "
+            "from it: name a column of classes with --label"
+        )
 
 
 def _alike(other: Any, X: Any, file: Path) -> Any:

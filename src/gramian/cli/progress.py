@@ -19,6 +19,8 @@ LINE_EVERY = 10.0
 """Seconds between two lines of one phase, where they go to a file."""
 
 WIDEST = 100
+ERASED = "\r\x1b[2K"
+"""Takes the line of a terminal away."""
 
 
 class Display(clock.Watcher):
@@ -60,7 +62,7 @@ class Display(clock.Watcher):
         if not self._phase:
             return
         if self._live:
-            sys.stderr.write(f"\r\x1b[2K{self._line()[:WIDEST]}")
+            sys.stderr.write(f"{ERASED}{self._line()[:WIDEST]}")
         else:
             sys.stderr.write(f"{self._line()}\n")
         sys.stderr.flush()
@@ -74,7 +76,7 @@ class Display(clock.Watcher):
     def clear(self) -> None:
         """Take the line away, for what is printed below it."""
         if self._live and self._written:
-            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.write(ERASED)
             sys.stderr.flush()
 
     def __enter__(self) -> Display:
@@ -96,6 +98,21 @@ def shown(asked: bool | None, limit: float | None) -> Iterator[None]:
         return
     with Display(limit) as display, clock.watched_by(display):
         yield
+
+
+@contextmanager
+def starting(what: str) -> Iterator[None]:
+    """Say on a terminal that something begins, while its packages are imported."""
+    if not sys.stderr.isatty() or "--no-progress" in sys.argv:
+        yield
+        return
+    sys.stderr.write(f"{what}: starting")
+    sys.stderr.flush()
+    try:
+        yield
+    finally:
+        sys.stderr.write(ERASED)
+        sys.stderr.flush()
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def samples(
     clock.phase(f"reading {file}")
     header = read_header(file, format=format)
     there = [] if header is None else header.names
-    asked = columns_in(encode, there)
+    asked = _by_name(file, header, columns_in(encode, there))
     left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
     left_out += _unnamed_counter(file, header, format, {*left_out, *asked, label})
     table, texts = _read(file, label, left_out, asked, format, unknown or missing == "drop")
@@ -121,6 +121,15 @@ def columns_in(given: Sequence[str], there: Sequence[str]) -> list[str]:
         for names in given
         for name in ([names] if names in there else names.split(","))
         if name.strip()
+    ]
+
+
+def _by_name(file: Path, header: Any, columns: list[str]) -> list[str]:
+    """Columns by the names they have, or are given where they go by number."""
+    if header is None:
+        return columns
+    return [
+        name if name == ALL else header.names[header.places(file, [name])[0]] for name in columns
     ]
 
 
@@ -380,7 +389,8 @@ def left_out(
 
 def listed(names: Sequence[str]) -> str:
     """The first names, and how many there are beside."""
-    more = f" and {len(names) - 5} others" if len(names) > 5 else ""
+    beside = len(names) - 5
+    more = "" if beside <= 0 else f" and {beside} other{'s' if beside > 1 else ''}"
     return f"{', '.join(map(str, names[:5]))}{more}"
 
 

@@ -102,6 +102,8 @@ class LinearSeparation(LazyTransform, home.LinearSeparation):
 
 def take(model: Any, found: Spread) -> None:
     """Set what a fit keeps of the samples, and refuse what cannot be learned from."""
+    if getattr(model, "class_weight", None) is not None:
+        raise ValueError("class_weight is not taken on a cluster: fit gramian.metric at home")
     if not found.count:
         raise ValueError("X has no rows: every partition is empty")
     if found.classes.size < 2:

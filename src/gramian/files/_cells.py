@@ -14,7 +14,7 @@ import numpy as np
 from gramian.files import _frames
 from gramian.files._columns import Values, unique_names
 from gramian.files._errors import FileError, NameOfFile, claim, parsing
-from gramian.files._source import Source
+from gramian.files._source import JSON_LIST, Source
 from gramian.files._text import MISSING, layout
 
 
@@ -96,23 +96,15 @@ def _filled(rows: list[tuple[int, list[Any]]]) -> list[tuple[int, list[Any]]]:
 
 
 def json_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
-    """One object a line, all with the keys of the first; what is not there is missing."""
+    """One object a line, or a list of them; what one has not and others have is missing."""
     claim(source.path, 8.0 * source.size, f"{source.size:,} bytes of JSON", "write it as Parquet")
     rows: list[dict[str, Any]] = []
     places: list[str] = []
-    for number, line in source.lines():
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            raise FileError(f"{source.path}: line {number} is not JSON: write it again") from None
+    for place, found in _listed(source) if _is_list(source) else _by_line(source):
         if not isinstance(found, dict):
-            raise FileError(
-                f"{source.path}: line {number} is no object with names: write it as CSV"
-            )
+            raise FileError(f"{source.path}: {place} is no object with names: write it as CSV")
         rows.append(found)
-        places.append(f"line {number}")
+        places.append(place)
     names = list(dict.fromkeys(key for row in rows for key in row))
     if not names:
         raise FileError(f"{source.path} has no rows: is it the right file?")
@@ -121,6 +113,31 @@ def json_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
         raise FileError(f"{source.path}: {nested!r} holds lists or objects: flatten it")
     cells = [[row.get(name) for name in names] for row in rows]
     return CellFrame(source.path, unique_names(source.path, names), True, cells, places)
+
+
+def _by_line(source: Source) -> Iterator[tuple[str, Any]]:
+    for number, line in source.lines():
+        if line.strip():
+            yield f"line {number}", _loaded(source.path, line, f": line {number}")
+
+
+def _listed(source: Source) -> Iterator[tuple[str, Any]]:
+    text = b"".join(source.pieces()).decode(errors="replace")
+    for place, found in enumerate(_loaded(source.path, text, "")):
+        yield f"object {place}", found
+
+
+def _is_list(source: Source) -> bool:
+    """Whether the file is one list of objects, on a line or on many."""
+    first = next((line for _, line in source.lines() if line.strip()), "")
+    return JSON_LIST.match(first) is not None
+
+
+def _loaded(path: NameOfFile, text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise FileError(f"{path}{where} is not JSON: write it again") from None
 
 
 def _framed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -36,10 +36,13 @@ class Matrix:
     names: list[str] | None = None
 
 
-def frame(source: Source, expected: Sequence[str] = ()) -> Frame | None:
-    """The columns of a file of such; None for a file of arrays."""
+def frame(source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()) -> Frame | None:
+    """The columns of a file of such; None for a file of arrays.
+
+    A first line of text with the names `expected` is a header, and one of `ids` alone is none.
+    """
     if source.format in ("csv", "tsv"):
-        return text_frame(source, expected)
+        return text_frame(source, expected, ids)
     if source.format == "excel":
         return excel_frame(source, expected)
     if source.format == "json lines":

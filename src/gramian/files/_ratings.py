@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ def read_ratings(
     columns: Sequence[str] | None = None,
     format: str | None = None,
     rated: bool = True,
+    ids: Collection[str] = (),
 ) -> Triples:
     """Read the row ids, column ids and values of ratings.
 
@@ -55,6 +56,8 @@ def read_ratings(
         The format, where the ending does not tell.
     rated : bool
         Whether there are values; without them the first two columns do, and the values are NaN.
+    ids : collection of str
+        Ids that are known: a first line of such alone is no header.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def read_ratings(
         columns = columns[: 2 + rated]
     source = locate(path, format)
     with reading(path):
-        found = frame(source, columns or ())
+        found = frame(source, columns or (), ids)
         if found is not None:
             return _from_frame(found, columns, rated)
         if source.format == "npz":

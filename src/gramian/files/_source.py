@@ -25,6 +25,7 @@ ENDINGS = {
     ".xlsm": "excel",
     ".jsonl": "json lines",
     ".ndjson": "json lines",
+    ".json": "json lines",
     ".npz": "npz",
     ".npy": "npy",
     ".svm": "svmlight",
@@ -46,6 +47,9 @@ OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 BOM = b"\xef\xbb\xbf"
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 BANNER = "%%MatrixMarket"
+JSON_LINE = re.compile(r'\s*\{"')
+JSON_LIST = re.compile(r"\s*\[\s*(\{|$)")
+ARFF = re.compile(r"@relation\b", re.IGNORECASE)
 SVMLIGHT_LINE = re.compile(r"\s*[-+.\deE,]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
 LONGEST = 1 << 26
@@ -233,8 +237,10 @@ def _sniffed(source: Source) -> str:
     if lines and lines[0].startswith(BANNER):
         return "matrix market"
     kept = [line for line in lines if line.strip() and not line.startswith("#")][:2]
-    if kept and kept[0].lstrip().startswith('{"'):
+    if kept and (JSON_LINE.match(kept[0]) or JSON_LIST.match(kept[0])):
         return "json lines"
+    if any(ARFF.match(line) for line in lines):
+        raise FileError(f"{source.path} is an ARFF file, which is not read: write it as CSV")
     if kept and SVMLIGHT_LINE.fullmatch(kept[0]):
         return "svmlight"
     return "tsv" if kept and all("\t" in line for line in kept) else "csv"

@@ -40,7 +40,11 @@ from gramian.files._source import Source, locate
 FEW = 20
 """Distinct texts up to which they are categories; so many rows tell a column of names."""
 
-DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./])\d{1,2}\2\d{4}([T ]+\d.*)?")
+DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./])\d{1,2}\2\d{4}([T ]+\d.*)?"
+    r"|\d{1,2}([- ])(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\4(\d{4}|\d\d)",
+    re.IGNORECASE,
+)
 AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?")
 """A number with a sign, a unit or marks of thousands."""
 

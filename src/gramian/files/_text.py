@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 """What parts cells, in the order they are tried; a space stands for any run of blanks."""
 
 UNQUOTED = (" ", "::")
+COMMENT = "#"
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
 DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
@@ -45,6 +46,8 @@ class TextFrame:
     headed: bool
     names: list[str]
     decimal: str = "."
+    above: bool = False
+    """Whether the names are those of a comment above the table."""
 
     @property
     def path(self) -> NameOfFile:
@@ -62,26 +65,52 @@ class TextFrame:
 
     @cached_property
     def rows(self) -> int:
-        """The number of rows, each of as many cells as the first."""
+        """The number of rows, each of as many cells as the first; told where some end early."""
         width, rows = len(self.names), 0
+        short: list[int] = []
         for line, cells in self.records():
             if len(cells) != width:
-                raise FileError(
-                    f"{self.path}: line {line} has {len(cells)} cells where the first has {width}; "
-                    "make the rows alike"
-                )
+                if not self._may_end_early(len(cells)):
+                    raise self._unlike(line, len(cells))
+                short.append(line)
             if self.delimiter == "::" and any(":" in cell for cell in cells):
                 raise FileError(f"{self.path}: line {line} has a colon in a cell: part it by tabs")
             rows += 1
         if rows == 0:
             raise FileError(f"{self.path} has a header and no rows: is it the whole file?")
+        if short == [line]:
+            raise FileError(f"{self.path} ends in the middle of line {line}: is it the whole file?")
+        if short:
+            many = f"{len(short)} rows end" if len(short) > 1 else "a row ends"
+            warnings.warn(
+                f"{self.path}: {many} before the last column, the first in line {short[0]}; what "
+                "is not there is missing",
+                stacklevel=2,
+            )
         return rows
+
+    def _may_end_early(self, cells: int) -> bool:
+        """Whether what a short row lacks is its end: not where blanks part, nor in a line alone."""
+        return self.headed and self.delimiter not in UNQUOTED and 1 < cells < len(self.names)
+
+    def _unlike(self, line: int, cells: int) -> FileError:
+        """The error for a row of another width, the first line being the odd one where it is."""
+        widths = {len(row) for _, row in islice(self.records(), SAMPLED)}
+        first = f"line {self.source.skipped + 1}" if self.source.skipped else "the first"
+        remedy = "; make the rows alike"
+        if self.headed and widths == {cells}:
+            remedy = ", which is no header of the rest: name every column there, or take it out"
+        told = f"{self.path}: line {line} has {cells} cells where {first} has {len(self.names)}"
+        return FileError(told + remedy)
+
+    @property
+    def _heads(self) -> int:
+        """Lines of the table that are its header."""
+        return int(self.headed and not self.above)
 
     def records(self) -> Iterator[Record]:
         """The rows after the header."""
-        return islice(
-            _records(self.path, self.source.lines(), self.delimiter), int(self.headed), None
-        )
+        return islice(_records(self.path, self.source.lines(), self.delimiter), self._heads, None)
 
     def place(self, row: int) -> str:
         """Where a row is, for people."""
@@ -118,7 +147,7 @@ class TextFrame:
             return pandas.read_csv(
                 file,
                 sep=r"\s+" if self.delimiter == " " else self.delimiter[0],
-                header=0 if self.headed else None,
+                header=0 if self._heads else None,
                 names=range(fields),
                 usecols=[self._step * column for column in columns],
                 dtype={self._step * column: str for column in as_text},
@@ -140,9 +169,15 @@ class TextFrame:
         return len(self.delimiter)
 
 
-def text_frame(source: Source, expected: Sequence[str] = ()) -> TextFrame:
-    """The layout of a file, from its first lines; with the names expected, they are a header."""
+def text_frame(
+    source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()
+) -> TextFrame:
+    """The layout of a file, from its first lines.
+
+    With the names `expected` the first is a header; where all its cells are `ids` it is none.
+    """
     source, told = _told_delimiter(source)
+    source, comments = _uncommented(source)
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
     if not lines:
         raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
@@ -153,9 +188,46 @@ def text_frame(source: Source, expected: Sequence[str] = ()) -> TextFrame:
         cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
     ]
     decimal = _decimal(source.path, delimiter, later)
+    above = _names_above(comments, delimiter, first, later, decimal)
+    _tell_comments(source.path, len(comments) - bool(above))
+    if above:
+        names = unique_names(source.path, above)
+        return TextFrame(source, delimiter, True, names, decimal, above=True)
     headed = _has_names(first, expected) or _is_header(first, later, decimal)
+    headed = headed and not all(cell.strip() in ids for cell in first)
     names = first if headed else [f"x{place}" for place in range(len(first))]
     return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
+
+
+def _uncommented(source: Source) -> tuple[Source, list[str]]:
+    """The file without the lines above it that begin with #, and these."""
+    lines = [line for _, line in takewhile(lambda told: _is_comment(told[1]), source.lines())]
+    comments = [line for line in lines if line.strip()]
+    rest = source.after(len(lines)) if comments else source
+    if next(rest.lines(), None) is None:
+        return source, []  # nothing else: texts that begin so
+    return rest, comments
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith(COMMENT) or not line.strip()
+
+
+def _tell_comments(path: NameOfFile, count: int) -> None:
+    if count > 0:
+        which = "line begins with # and is" if count == 1 else f"{count} lines begin with # and are"
+        warnings.warn(f"{path}: the first {which} left out", stacklevel=2)
+
+
+def _names_above(
+    comments: list[str], delimiter: str, first: list[str], later: list[list[str]], decimal: str
+) -> list[str]:
+    """The names in the last comment, one for every column, where no other header follows."""
+    comment = comments[-1].lstrip(COMMENT).strip() if comments else ""
+    names = comment.split() if delimiter == " " else [n.strip() for n in comment.split(delimiter)]
+    width = max(map(len, [first, *later]))
+    named = len(names) > 1 and len(names) == width and all(map(_is_name, names))
+    return names if named and not _is_header(first, later, decimal) else []
 
 
 def _told_delimiter(source: Source) -> tuple[Source, str | None]:
@@ -234,13 +306,15 @@ def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
 
 
 def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
-    """The first that parts every line into as many cells, two at least."""
-    best = ","
+    """The first that parts every line into as many cells, two at least, or none into more."""
+    best = ragged = ""
     for delimiter in reversed(DELIMITERS):
-        found = {len(cells) for _, cells in _records(path, iter(lines), delimiter)}
-        if len(found) == 1 and found.pop() > 1:
+        widths = [len(cells) for _, cells in _records(path, iter(lines), delimiter)]
+        if min(widths) > 1 and len(set(widths)) == 1:
             best = delimiter
-    return best
+        elif min(widths) > 1 and max(widths) == widths[0] and delimiter not in UNQUOTED:
+            ragged = delimiter
+    return best or ragged or ","
 
 
 def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:

@@ -17,6 +17,7 @@ from gramian import plotting
 from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
 from gramian.constraints import plainly
 from gramian.fitting import settle, sweeps_for
+from gramian.metric._class_weight import weights_of_classes
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import NAMES, check_triplets, split_pairs, touched, tuples
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
@@ -79,19 +80,25 @@ class MetricLearner(
     def _weighed(
         self, X: Any, classes: Indices, sample_weight: Any
     ) -> tuple[Any, Indices, Array | None]:
-        """The samples that are there, their classes and weights; one of weight 0 is not there."""
-        if sample_weight is None:
+        """The samples that are there, their classes and weights; one of weight 0 is not there.
+
+        The learner has a parameter `class_weight`, whose weights are multiplied to them.
+        """
+        class_weight = self.get_params(deep=False)["class_weight"]
+        if sample_weight is None and class_weight is None:
             return X, classes, None
         if isinstance(sample_weight, str):
             raise ValueError(
-                f"sample_weight must be a number for each sample, got {sample_weight!r}: of "
-                "classes they come from sklearn.utils.class_weight.compute_sample_weight"
+                f"sample_weight must be a number for each sample, got {sample_weight!r}: weights "
+                "of classes are the parameter class_weight"
             )
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if np.any(weights < 0):
             row = int(np.argmax(weights < 0))
             raise ValueError(f"sample_weight[{row}] = {weights[row]:g} is negative: weights are "
                              "how often a sample counts")  # fmt: skip
+        if class_weight is not None:
+            weights = weights * weights_of_classes(class_weight, self.classes_, classes, weights)
         there = weights > 0
         held, classes = np.unique(classes[there], return_inverse=True)
         if held.size < 2:

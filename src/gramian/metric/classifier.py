@@ -26,7 +26,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     A metric learner and scikit-learn's `KNeighborsClassifier` in one estimator, for grids over the
     parameters of both: ``{"metric__lam": […], "n_neighbors": […]}``. There is no `sample_weight`: a
     sample that counts twice is not two neighbours. `KTA` and `LinearSeparation` take weights, where
-    they are repetitions exactly; the others learn from nearest samples, too.
+    they are repetitions exactly (``metric=KTA(class_weight="balanced")``); the others learn from
+    nearest samples, too.
 
     Parameters
     ----------

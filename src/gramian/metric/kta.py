@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, unit
 from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
@@ -51,6 +52,10 @@ class KTA(KernelMetricLearner):
         span of the samples, and holds n × n matrices.
     kernel_params : dict, optional
         Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
+    class_weight : "balanced" or dict, optional
+        How often the samples of each class count, times `sample_weight`: "balanced" makes all
+        classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
+        weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost. With more than
         3000 features and samples it is 40 unless told.
@@ -90,6 +95,7 @@ class KTA(KernelMetricLearner):
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius", "trace"),
+        "class_weight": CLASS_WEIGHT,
     }
 
     votes_on: Any = None
@@ -104,6 +110,7 @@ class KTA(KernelMetricLearner):
         center: bool = True,
         kernel: str | Callable[..., Array] | None = None,
         kernel_params: dict[str, Any] | None = None,
+        class_weight: Any = None,
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -120,6 +127,7 @@ class KTA(KernelMetricLearner):
         self.center = center
         self.kernel = kernel
         self.kernel_params = kernel_params
+        self.class_weight = class_weight
         self.solver = solver
         self.rank = rank
         self.tol = tol
@@ -140,8 +148,7 @@ class KTA(KernelMetricLearner):
         sample_weight : array of shape (n_samples,), optional
             How often each sample counts: the optimum with weight 2 is that with the row twice, with
             weight 0 that without the row, for a given `lam` (and γ of a kernel). What lam="auto"
-            holds out counts once. Weights of classes are those of their samples:
-            ``sklearn.utils.class_weight.compute_sample_weight``.
+            holds out counts once. Weights of classes are the parameter `class_weight`.
         """
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)

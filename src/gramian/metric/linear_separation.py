@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
@@ -60,6 +61,10 @@ class LinearSeparation(MetricLearner):
         more than 3000 features and samples.
     regularizer : {"identity", "frobenius"}
         ‖M − I‖² or ‖M‖². (With tr M this model is linear and has no minimum.)
+    class_weight : "balanced" or dict, optional
+        How often the samples of each class count, times `sample_weight`: "balanced" makes all
+        classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
+        weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
     rank : int, optional
         The largest rank of M; the certificate then says what the limit can cost. With more than
         3000 features and samples it is 40 unless told.
@@ -88,6 +93,7 @@ class LinearSeparation(MetricLearner):
     _rules: ClassVar = {
         "lam": or_auto(NOT_NEGATIVE),
         "regularizer": one_of("identity", "frobenius"),
+        "class_weight": CLASS_WEIGHT,
     }
 
     def __init__(
@@ -96,6 +102,7 @@ class LinearSeparation(MetricLearner):
         n_components: int | None = None,
         lam: float | str = "auto",
         regularizer: str = "identity",
+        class_weight: Any = None,
         solver: str = "auto",
         rank: int | None = None,
         tol: float = 1e-4,
@@ -109,6 +116,7 @@ class LinearSeparation(MetricLearner):
         self.n_components = n_components
         self.lam = lam
         self.regularizer = regularizer
+        self.class_weight = class_weight
         self.solver = solver
         self.rank = rank
         self.tol = tol
@@ -148,6 +156,8 @@ class LinearSeparation(MetricLearner):
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
+        if self.class_weight is not None:
+            raise ValueError("class_weight goes with classes: pairs have none")
         samples, similar, dissimilar = self._paired(pairs, same, X)
         self._check(samples.shape[0])
         view = span_of(samples, center=True)
