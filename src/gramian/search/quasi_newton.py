@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from gramian.backends.arrays import beside, host, largest, precision, zeros
 
@@ -78,14 +78,13 @@ class Pairs:
             return 1.0 * g
         m, count = self.memory, min(self.taken, self.memory)
         order = np.arange(self.taken - count, self.taken) % m
-        products = self.products
-        R = np.triu(self.SY[np.ix_(order, order)])
-        YY = self.YY[np.ix_(order, order)]
-        gamma = float(R[-1, -1] / YY[-1, -1])
-        u = solve_triangular(R, products[order], check_finite=False)
-        v = np.diag(R) * u + gamma * (YY @ u - products[m + order])
-        weights = np.zeros(2 * m)
-        weights[order] = solve_triangular(R, v, trans="T", check_finite=False)
+        square = order[:, None], order
+        products, weights = self.products, np.zeros(2 * m)
+        SY, YY = self.SY[square], self.YY[square]  # of SY LAPACK reads R, the upper triangle
+        gamma = float(SY[-1, -1] / YY[-1, -1])
+        u, _ = dtrtrs(SY, products[order])
+        v = SY.diagonal() * u + gamma * (YY @ u - products[m + order])
+        weights[order], _ = dtrtrs(SY, v, trans=1)
         weights[m + order] = -gamma * u
         found = beside(self.block, weights.astype(self.products.dtype)) @ self.block
         found += gamma * g
