@@ -76,7 +76,7 @@ def test_rosenbrock_is_solved_in_about_the_steps_of_scipy(n):
         count += 1
         return rosenbrock(x)
 
-    found = quasi_newton(evaluate, start, iterations=1000, memory=10, tol=1e-8)
+    found = quasi_newton(evaluate, start, iterations=1000, memory=10, tol=1e-10)
     peer = scipy.optimize.minimize(
         scipy.optimize.rosen, start, jac=scipy.optimize.rosen_der, method="L-BFGS-B"
     )
