@@ -70,7 +70,7 @@ def store(
     if not found[0].counts.sum():
         raise ValueError("there are no ratings")
     cuts = [_cuts(side.counts) for side in found]
-    ids = [cluster.shared("names", side.names) for side in found]
+    ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     split = cluster.each("split", _split, shards, *ids, *cuts, seed)
     pieces = [_pieces(cluster, one, cuts) for one in split]
     sides = [_stored(cluster, pieces, side, cuts, duplicates) for side in (0, 1)]
@@ -130,12 +130,10 @@ def _pieces(cluster: Cluster, split: Any, cuts: list[Indices]) -> list[list[Any]
     """A partition by the blocks of both sides, each piece on its own: what is asked for first is
     done first, so that a worker forgets the whole before it reads the next.
     """
-    counts = [side.size - 1 for side in cuts]
-    nodes = cluster.each("piece", _piece, [split] * sum(counts), *map(list, zip(
-        *((side, k) for side in (0, 1) for k in range(counts[side])), strict=True
-    )))  # fmt: skip
-    kept = cluster.keep(nodes)
-    return [kept[: counts[0]], kept[counts[0] :]]
+    places = [(side, k) for side in (0, 1) for k in range(cuts[side].size - 1)]
+    sides, blocks = map(list, zip(*places, strict=True))
+    kept = cluster.keep(cluster.each("piece", _piece, [split] * len(places), sides, blocks))
+    return [kept[: cuts[0].size - 1], kept[cuts[0].size - 1 :]]
 
 
 def _stored(
