@@ -41,7 +41,7 @@ QUICK = {
 }
 """Samples; ratings, users and items of one sweep and of a fit."""
 
-BUDGET, SHORT = 1500.0, 240.0
+BUDGET, SHORT = 1000.0, 240.0
 """Seconds for all of it: the last fit ends with the gap that it has then, but has four minutes."""
 
 FILE = 1_000_000
