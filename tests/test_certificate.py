@@ -142,7 +142,7 @@ def test_bound_is_true_for_random_squared_problems(seed, lam, kind):
     problem = gm.Problem(Composite(make(np.column_stack([i, j]), n), Squared(target), lam))
     optimum = conic_minimum(n, [Term("squared", image, target)], lam * np.eye(n))
     case = Case("random", lambda: problem, lambda: optimum)
-    result = gm.minimize(problem, "projected-gradient", max_iter=400, certify_every=50)
+    result = gm.minimize(problem, "projected-gradient", tol=1e-8, max_iter=5000, certify_every=50)
     assert_true_bound(case, result.certificate)
     assert result.value == pytest.approx(optimum, abs=1e-6)
     assert_true_bound(case, gm.certify(problem, rng.standard_normal((n, 2))))
