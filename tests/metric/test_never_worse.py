@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.ndimage import zoom
 from sklearn.base import clone
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
@@ -114,3 +115,27 @@ def test_a_rank_or_too_few_samples_leave_the_model_as_it_is():
 def test_a_shrinkage_that_makes_no_sense_is_refused(learner, shrinkage):
     with pytest.raises(ValueError, match="shrinkage must be"):
         learner(shrinkage=shrinkage).fit(SCALED, KIND)
+
+
+def test_labels_without_any_direction_keep_euclid():
+    X, y = np.random.default_rng(2).normal(size=(200, 4)), np.arange(200) % 20
+    fitted = TripletMetric().fit(X, y)
+    assert fitted.shrinkage_ == 1 and fitted.path_.value == 1
+    M = fitted.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, M[0, 0] * np.eye(4), atol=1e-12)
+    with pytest.warns(UserWarning, match="no columns"):
+        assert TripletMetric(shrinkage=0).fit(X, y).transform(X).shape == (200, 0)
+
+
+def test_the_metric_judged_is_the_metric_learned():
+    """P₊ of the minimiser without the cone errs less here than Euclid's metric, the optimum more:
+    9.8 % of the test after a choice by the former, where Euclid's has 5.2.
+    """
+    images, y = load_digits().images / 8 - 1, load_digits().target
+    X = np.array([zoom(image, 2, order=3).ravel() for image in images])
+    X += 0.05 * np.random.default_rng(0).normal(size=X.shape)
+    A, B, a, b = train_test_split(X, y, train_size=300, stratify=y, random_state=0)
+    fitted = KTA().fit(A, a)
+    before = KNeighborsClassifier(3).fit(A, a).score(B, b)
+    after = KNeighborsClassifier(3).fit(fitted.transform(A), a).score(fitted.transform(B), b)
+    assert after >= before - 0.01

@@ -397,6 +397,7 @@ def test_the_triplet_metric_meets_most_of_its_triplets_at_low_rank():
     assert fitted.components_.shape[0] <= 4
 
 
+@pytest.mark.filterwarnings("ignore:the optimum is M = 0")
 @pytest.mark.parametrize("lam", [0.5, 2.0])
 def test_below_its_unit_of_weight_the_triplet_metric_is_zero(lam):
     auto = TripletMetric().fit(X, Y)

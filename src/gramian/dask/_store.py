@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gramian.backends.cpu import counting_sort
 from gramian.completion._checks import refuse_missing
 from gramian.completion._frames import names_of, rating_columns
-from gramian.completion._ratings import DUPLICATES, Ids, by_row, merged
+from gramian.completion._ratings import DENSE_NAMES, DUPLICATES, Ids, by_row, merged
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
@@ -27,15 +27,16 @@ from gramian.dask._ratings import Block, Rated, Side
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ENTRIES = 4_000_000
-"""Ratings of a block at most, about: 50 MB."""
+ENTRIES = 2_000_000
+"""Ratings of a block at most, about: 25 MB."""
 
 FEW, SMALL = (2, 8), 100_000
 """Blocks at least, one for so many ratings, within these: tasks for several workers, no crowd of
 small ones."""
 
-MARK = 7
-"""The seed of the weights in the sum that ratings are known again by."""
+MARK, MARKED = 7, 1 << 18
+"""The seed of the weights in the sum that ratings are known again by, and how many are summed at a
+time."""
 
 HELD_OUT = 0.1
 """The share of the ratings held out to choose λ and the end of the sweeps."""
@@ -171,9 +172,27 @@ def _names(block: Sequence[Any]) -> tuple[Names, Names]:
     refuse_missing(rows, "row")
     refuse_missing(cols, "column")
     try:
-        return tuple(Names(*np.unique(side, return_counts=True)) for side in (rows, cols))  # type: ignore[return-value]
+        return _counted(rows), _counted(cols)
     except TypeError:
         raise ValueError("ids are text and numbers at once: make them of one kind") from None
+
+
+def _counted(given: NDArray[Any]) -> Names:
+    if given.dtype.kind not in "iu":
+        return Names(*np.unique(given, return_counts=True))
+    ids, place = Ids.of(given)
+    return Names(ids.names, np.bincount(place, minlength=len(ids)))
+
+
+def _places(names: NDArray[Any], given: NDArray[Any]) -> Indices:
+    """Where given names stand among all, which are sorted; numbers with few gaps by a table."""
+    if names.dtype.kind in "iu" and given.dtype.kind in "iu" and names.size:
+        first, last = int(names[0]), int(names[-1])
+        if last - first <= DENSE_NAMES * names.size and max(last, -first) < 2**62:
+            table = np.zeros(last - first + 1, dtype=np.intp)
+            table[names.astype(np.int64) - first] = np.arange(names.size)
+            return table[given.astype(np.int64) - first]
+    return np.searchsorted(names, given)
 
 
 def _both(a: Any, b: Any) -> Any:
@@ -184,7 +203,7 @@ def _split(
     block: Sequence[Any], rows: Any, cols: Any, row_cuts: Indices, col_cuts: Indices, seed: int
 ) -> list[list[Any]]:
     """The ratings of a partition by the blocks they belong to, of users and of items."""
-    i, j = (np.searchsorted(names, side) for names, side in ((rows, block[0]), (cols, block[1])))
+    i, j = _places(rows, block[0]), _places(cols, block[1])
     short_index = np.int32 if max(len(rows), len(cols)) < 2**31 else np.int64
     values = block[2]
     short = values.astype(np.float32)
@@ -194,7 +213,7 @@ def _split(
     sides = []
     for own, other, cuts in ((i, j, row_cuts), (j, i, col_cuts)):
         place = np.searchsorted(cuts, own, side="right") - 1
-        order = counting_sort(place, cuts.size - 1)[1]
+        order = counting_sort(place.astype(np.int32), cuts.size - 1)[1]
         ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
         sides.append([
             (own[k].astype(short_index), other[k].astype(short_index), values[k], held[k],
@@ -210,48 +229,75 @@ def _piece(split: list[list[Any]], side: int, k: int) -> Any:
 
 
 def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
-    """A block of its pieces, sorted by row and column, an entry that comes twice made one."""
-    own, across, values, held = (np.concatenate(part) for part in [*zip(*pieces, strict=True)][:4])
-    weights = None if pieces[0][4] is None else np.concatenate([piece[4] for piece in pieces])
-    if weights is not None:
-        live = weights > 0
-        own, across, values, held = own[live], across[live], values[live], held[live]
-        weights = weights[live]
-    width = int(other[-1])
-    order = by_row(own - cut[0], across, int(cut[1] - cut[0]), width)
-    key = ((own.astype(np.int64) - cut[0]) * width + across)[order]
-    values, held = values[order], held[order]
+    """A block of its pieces, sorted by row and column, an entry that comes twice made one.
+
+    Short integers throughout: a worker holds the pieces, the block and little else.
+    """
+    begin, width = int(cut[0]), int(other[-1])
+    weights: Array | None
+    own, across, values, held, weights = _fields(pieces)
+    own -= begin
+    order = by_row(own, across, int(cut[1]) - begin, width)
+    own, across, values, held = own[order], across[order], values[order], held[order]
     weights = None if weights is None else weights[order]
-    first = np.flatnonzero(np.diff(key, prepend=-1))
-    repeated = key.size - first.size
-    example = None
+    new = _differ(own, across)
+    repeated, example = new.size - int(new.sum()), None
     if repeated:
-        twice = key[1:][np.diff(key) == 0][0]
-        example = int(twice // width + cut[0]), int(twice % width)
-        values, weights = merged(values, weights, first, "mean" if duplicates == "error" else
-                                 duplicates)  # fmt: skip
-        key, held = key[first], held[first]
-    rows, columns = np.divmod(key, width)
-    reached, neighbour = _among(columns, other)
-    starts = np.searchsorted(rows, np.arange(cut[1] - cut[0] + 1)).astype(np.int64)
-    block = Block(starts, neighbour.astype(np.int32), values, held, weights)
-    mark = float(values @ chance(key + cut[0] * width, MARK))
+        again = int(np.argmin(new))
+        example = int(own[again]) + begin, int(across[again])
+        kind = "mean" if duplicates == "error" else duplicates
+        values, weights = merged(values, weights, np.flatnonzero(new), kind)
+        own, across, held = own[new], across[new], held[new]
+    rows = np.arange(cut[1] - begin + 1, dtype=own.dtype)
+    reached, neighbour = _among(across, other)
+    starts = np.searchsorted(own, rows).astype(np.int64)
     return {
-        "block": block, "reached": reached, "repeated": repeated, "example": example, "mark": mark,
+        "block": Block(starts, neighbour, values, held, weights), "reached": reached,
+        "repeated": repeated, "example": example,
+        "mark": _mark(own, across, values, begin, width),
     }  # fmt: skip
 
 
-def _among(columns: Indices, cuts: Indices) -> tuple[Indices, Indices]:
+def _fields(pieces: list[Any]) -> list[Any]:
+    """The columns of all pieces, without what has no weight."""
+    joined: list[Any] = [None if parts[0] is None else np.concatenate(parts)
+              for parts in zip(*pieces, strict=True)]  # fmt: skip
+    if joined[-1] is None or joined[-1].min(initial=1.0) > 0:
+        return joined
+    counted = joined[-1] > 0
+    return [field[counted] for field in joined]
+
+
+def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
+    """Where sorted entries are not the one before."""
+    new = np.ones(own.size, dtype=bool)
+    np.not_equal(own[1:], own[:-1], out=new[1:])
+    new[1:] |= across[1:] != across[:-1]
+    return new
+
+
+def _mark(own: Indices, across: Indices, values: Array, begin: int, width: int) -> float:
+    """A sum of the ratings by weights of their places."""
+    mark = 0.0
+    for start in range(0, own.size, MARKED):
+        part = slice(start, start + MARKED)
+        key = (own[part].astype(np.int64) + begin) * width + across[part]
+        mark += float(values[part] @ chance(key, MARK))
+    return mark
+
+
+def _among(columns: Indices, cuts: Indices) -> tuple[Indices, NDArray[np.int32]]:
     """Which blocks of the other side columns lie in, the first where there are none, and their
     places among the columns of those.
     """
-    if not columns.size:
-        return np.zeros(1, dtype=np.int64), columns
-    reached, place = np.unique(
-        np.searchsorted(cuts, columns, side="right") - 1, return_inverse=True
-    )
-    shift = np.concatenate([[0], np.cumsum(np.diff(cuts)[reached])])[:-1] - cuts[reached]
-    return reached, columns + shift[place.ravel()]
+    sizes = np.diff(cuts)
+    block = np.repeat(np.arange(sizes.size, dtype=np.int32), sizes)
+    present = np.zeros(sizes.size, dtype=bool)
+    present[block[columns]] = True
+    present[0] |= not columns.size
+    begin = np.concatenate([[0], np.cumsum(np.where(present, sizes, 0))])[:-1]
+    place = np.arange(cuts[-1]) + (begin - cuts[:-1])[block]
+    return np.flatnonzero(present), place.astype(np.int32)[columns]
 
 
 def _plain_block(made: dict[str, Any]) -> Block:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,16 @@ from numpy.typing import NDArray
 
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import splits
+from gramian.objectives.matrices import Dense
 from gramian.outer.path import (
     NEIGHBOUR_ERROR,
     EvidencePath,
     chosen_by,
     wrong_votes,
 )
-from gramian.problems.metric import REGULARIZERS
+from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums, column_means
+from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -37,6 +40,10 @@ EUCLID = 1e-2
 then within 1 % of I where the regulariser is ‖M − I‖²."""
 
 FOLDS = 5
+
+CUT, ROUGH = 1e-3, 1e-2
+"""The share of a metric cut off by the cone from which on P₊ of it cannot stand for the optimum: on
+400 digits of USPS it errs in 13 %, the optimum in 24. Then the optimum is found, to so much."""
 
 
 def unit(data: Moments, n: int) -> float:
@@ -61,7 +68,8 @@ def choose_weight(
 
     With ‖M − I‖² the path begins with λ = 0, Euclid's metric, from which labels have to earn any
     other. The moments without the held-out samples come by subtraction, and one
-    eigendecomposition of them serves the whole path. The answer depends neither on the order of
+    eigendecomposition of them serves the whole path; where the cone cuts much of what they choose,
+    the true optimum has to stand the test as well. The answer depends neither on the order of
     the samples nor on chance. `weights` of samples are in the moments; a vote is a vote.
     """
     mean = column_means(X, weights) if centered else np.zeros(X.shape[1])
@@ -98,28 +106,70 @@ def weigh(
     plain = regularizer == "identity" and rank is None
     weights = _weights(data, classes.size, plain)
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
-    losses = []
+    folds = []
     for split in splits(rounded, classes, FOLDS, data.order):
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
-        out = samples[count:]
-        w = times[split.held]
+        out, w = samples[count:], times[split.held]
         g, V = np.linalg.eigh(data.gram.dense() - out.T @ (w[:, None] * out))
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
-        rotated, wrong = samples @ V, []
-        for lam in weights:
-            L = _factor(_unconstrained(np.maximum(g, 0.0), sums, lam, regularizer), rank)
-            if n_components is not None:
-                L = principal_columns(L, g[:, None] * L)[:, :n_components]
-            wrong.append(wrong_votes(rotated @ L, classes[rows], count, device=device))
-        losses.append(np.array(wrong))
-    return chosen_by(
-        [np.concatenate(losses, axis=1)],
-        weights,
-        parameter="lam",
-        measure=NEIGHBOUR_ERROR,
-        nothing="Euclid's metric" if plain else "the least weight",
-    )
+        model = _Fold(np.maximum(g, 0.0), sums, regularizer, rank, n_components)
+        folds.append((model, samples @ V, classes[rows], count))
+
+    def wrong(lam: float, true: bool = False) -> Array:
+        return np.concatenate([
+            wrong_votes(rotated @ model.factor(lam, true), named, count, device=device)
+            for model, rotated, named, count in folds
+        ])  # fmt: skip
+
+    return _taken(weights, wrong, [model for model, *_ in folds], plain)
+
+
+def _taken(
+    weights: Array, wrong: Callable[..., Array], models: list[_Fold], plain: bool
+) -> EvidencePath:
+    """The choice of the held-out votes; where the cone cuts much of what was chosen, of votes with
+    the metric that a fit would find, and again until that is what they choose.
+    """
+    losses, true = np.array([wrong(lam) for lam in weights]), np.zeros(weights.size, dtype=bool)
+    while True:
+        path = chosen_by([losses], weights, parameter="lam", measure=NEIGHBOUR_ERROR,
+                         nothing="Euclid's metric" if plain else "the least weight")  # fmt: skip
+        best = path.chosen
+        if true[best] or not any(model.cut(weights[best]) > CUT for model in models):
+            return path
+        losses[best], true[best] = wrong(weights[best], True), True
+
+
+@dataclass
+class _Fold:
+    """The model without some samples, in the eigenbasis of XᵀX: its values g, and XᵀY."""
+
+    g: Array
+    sums: Array
+    regularizer: str
+    rank: int | None
+    n_components: int | None
+
+    def factor(self, lam: float, true: bool = False) -> Array:
+        """A factor of P₊ of the minimiser without the cone, or of the true one, roughly."""
+        L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank)
+        if true:
+            data = Moments(Dense(np.diag(self.g), lower=0.0), self.sums,
+                           np.ones(self.sums.shape[1]), float(self.g.sum()))  # fmt: skip
+            problem = kta_from_moments(data, lam, regularizer=self.regularizer)
+            L = minimize(problem, init=L, tol=ROUGH, random_state=0).factor
+        if self.n_components is None:
+            return L
+        return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
+
+    def cut(self, lam: float) -> float:
+        """The share that the cone cuts off; a limit on the rank cuts what it cuts."""
+        if self.rank is not None:
+            return 0.0
+        values = np.linalg.eigvalsh(_unconstrained(self.g, self.sums, lam, self.regularizer))
+        below = np.minimum(values, 0.0)
+        return float(below @ below) / max(float(values @ values), np.finfo(float).tiny)
 
 
 def _weights(data: Moments, n: int, plain: bool) -> Array:

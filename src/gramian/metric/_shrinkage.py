@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -179,13 +180,27 @@ class ShrunkLearner(MetricLearner):
         start = rough if given is None else given
         return None if start is None else within.coordinates(start)
 
+    def _mixed(self, factor: Array, plain: Array, gram: Any) -> Array:
+        """The metric shrunk towards Euclid's, which is kept where the optimum is M = 0."""
+        if not np.any(factor) and self.shrinkage == "auto":
+            self.shrinkage_ = 1.0
+            if hasattr(self, "path_"):
+                self.path_ = replace(self.path_, chosen=0)
+        elif not np.any(factor) and self.shrinkage_ == 0:
+            warnings.warn(
+                "the optimum is M = 0, for no direction speaks for what was given, and transform "
+                f'has no columns: shrinkage="auto" would keep {PLAIN}',
+                stacklevel=4,
+            )
+        return blended(factor, plain, gram, self.shrinkage_)
+
     def _shrunk(
         self, factor: Array, Z: Array, white: ScatterWhitening, span: Span
     ) -> tuple[Array, Dense, Array]:
         """The metric of whitened samples Z shrunk towards Euclid's, the scatter of Z, and the way
         back to the features."""
         gram = Dense(Z.T @ Z, lower=0.0)
-        factor = blended(factor, white.plain, gram, self.shrinkage_)
+        factor = self._mixed(factor, white.plain, gram)
         return factor, gram, Substitution(span.matrix).factor(white.matrix)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
-from gramian.metric._shrinkage import ShrunkLearner, blended
+from gramian.metric._shrinkage import ShrunkLearner
 from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
@@ -179,7 +179,7 @@ class TripletMetric(ShrunkLearner):
         result = self._minimize(problem, init=start, rank=limit)
         factor = result.factor
         if view.exact:
-            factor = blended(factor, np.eye(factor.shape[0]), gram, self.shrinkage_)
+            factor = self._mixed(factor, np.eye(factor.shape[0]), gram)
         self._finish(result, factor, gram, view.matrix)
         return self
 
