@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
+from gramian.dask import _shuffle, _store
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._completion import Completed
@@ -208,6 +209,24 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
     monkeypatch.setattr("gramian.dask._completion.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("duplicates", ["mean", "last"])
+def test_many_blocks_are_reached_in_two_steps(ratings, tmp_path, monkeypatch, duplicates):
+    again = ratings.assign(rating=6 - ratings["rating"])[::3]
+    for k, part in enumerate(np.array_split(np.arange(len(ratings)), 5)):
+        pd.concat([ratings.iloc[part], again[k::5]]).to_parquet(tmp_path / f"{k}.parquet")
+    monkeypatch.setattr(_store, "ENTRIES", 300)
+    found = []
+    for at_once in (1000, 2):
+        monkeypatch.setattr(_shuffle, "AT_ONCE", at_once)
+        rated = store(Cluster(), str(tmp_path), duplicates=duplicates)
+        found.append([rated.cluster.gather(side.blocks) for side in (rated.users, rated.items)])
+    for one, other in zip(*found, strict=True):
+        assert len(one) == len(other) > 6
+        for a, b in zip(one, other, strict=True):
+            for name in ("starts", "neighbour", "values", "held"):
+                np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
 
 
 def test_a_completion_fits_predicts_and_recommends(ratings):

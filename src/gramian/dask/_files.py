@@ -9,6 +9,7 @@ from zipfile import BadZipFile
 import fsspec
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import scipy.sparse as sp
 from fsspec.core import has_magic, url_to_fs
 
@@ -51,9 +52,16 @@ def read(path: str) -> Any:
     """A Parquet file as a frame, an NPZ file as a dict of arrays or as a sparse matrix."""
     with open_file(path) as file:
         try:
-            return pd.read_parquet(file) if path.endswith(".parquet") else _npz(file)
+            return _parquet(file) if path.endswith(".parquet") else _npz(file)
         except (ValueError, KeyError, EOFError, BadZipFile) as reason:
             raise ValueError(f"{path} cannot be read: {reason}") from reason
+
+
+def _parquet(file: Any) -> pd.DataFrame:
+    """What the columns were decoded in is given back: a worker's limit counts it."""
+    frame = pd.read_parquet(file)
+    pa.default_memory_pool().release_unused()
+    return frame
 
 
 def _npz(file: Any) -> Any:

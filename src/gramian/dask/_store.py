@@ -14,7 +14,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import counting_sort
 from gramian.completion._checks import refuse_missing
 from gramian.completion._frames import names_of, rating_columns
 from gramian.completion._ratings import DENSE_NAMES, DUPLICATES, Ids, by_row, merged
@@ -23,6 +22,7 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
 from gramian.dask._files import files_of, is_files, open_file
 from gramian.dask._ratings import Block, Rated, Side
+from gramian.dask._shuffle import Parts, divided, groups_of, joined
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -72,9 +72,14 @@ def store(
         raise ValueError("there are no ratings")
     cuts = [_cuts(side.counts) for side in found]
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
-    split = cluster.each("split", _split, shards, *ids, *cuts, seed)
-    pieces = [_pieces(cluster, one, cuts) for one in split]
-    sides = [_stored(cluster, pieces, side, cuts, duplicates) for side in (0, 1)]
+    groups = [groups_of(one) for one in cuts]
+    split = cluster.each("split", _split, shards, *ids, *groups, seed)
+    pieces = Parts(cluster, split, cuts)
+    whole = found[0].counts.sum() / len(shards)
+    sides = [
+        _stored(cluster, pieces, side, _batch(whole / (groups[side].size - 1)), duplicates)
+        for side in (0, 1)
+    ]
     del pieces
     facts = cluster.sum("count", _facts, sides[0][0], join=_join_facts)
     if facts["repeated"] and duplicates == "error":
@@ -127,25 +132,16 @@ def columns_of(X: Any, weights: Any) -> tuple[Any, Any]:
     return (*chosen, *(() if weights is None else (weights,))), names_of(empty)
 
 
-def _pieces(cluster: Cluster, split: Any, cuts: list[Indices]) -> list[list[Any]]:
-    """A partition by the blocks of both sides, each piece on its own: what is asked for first is
-    done first, so that a worker forgets the whole before it reads the next.
-    """
-    places = [(side, k) for side in (0, 1) for k in range(cuts[side].size - 1)]
-    sides, blocks = map(list, zip(*places, strict=True))
-    kept = cluster.keep(cluster.each("piece", _piece, [split] * len(places), sides, blocks))
-    return [kept[: cuts[0].size - 1], kept[cuts[0].size - 1 :]]
-
-
 def _stored(
-    cluster: Cluster, pieces: list[list[list[Any]]], side: int, cuts: list[Indices], duplicates: str
+    cluster: Cluster, pieces: Parts, side: int, batch: int, duplicates: str
 ) -> tuple[list[Any], Indices, Any]:
     """The blocks of one side, each gathered from its pieces in the order of the partitions."""
-    own, other = cuts[side], cuts[1 - side]
-    parts = [[one[side][k] for one in pieces] for k in range(own.size - 1)]
-    ends = [own[k : k + 2] for k in range(own.size - 1)]
-    blocks = cluster.each("store", _gathered, parts, ends, other, duplicates)
-    return cluster.keep(blocks), own, other
+    own, other = pieces.cuts[side], pieces.cuts[1 - side]
+    blocks = [
+        cluster.keep(cluster.each("store", _gathered, [parts], own[k : k + 2], other, duplicates))
+        for k, parts in enumerate(pieces.of_side(side, batch))
+    ]
+    return [block for (block,) in blocks], own, other
 
 
 def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) -> Side:
@@ -153,6 +149,11 @@ def _side(cluster: Cluster, blocks: list[Any], cuts: Indices, other: Indices) ->
     reached, counts = zip(*told, strict=True)
     plain = cluster.keep(cluster.each("block", _plain_block, blocks))
     return Side(plain, cuts, list(reached), np.concatenate(counts))
+
+
+def _batch(piece: float) -> int:
+    """Pieces of so many ratings that are cut again together."""
+    return int(max(2, ENTRIES // max(piece, 1.0)))
 
 
 def _cuts(counts: Indices) -> Indices:
@@ -210,22 +211,9 @@ def _split(
     values = short if np.array_equal(short, values) else values
     weights = block[3] if len(block) > 3 else None
     held = chance(i * len(cols) + j, seed) < HELD_OUT
-    sides = []
-    for own, other, cuts in ((i, j, row_cuts), (j, i, col_cuts)):
-        place = np.searchsorted(cuts, own, side="right") - 1
-        order = counting_sort(place.astype(np.int32), cuts.size - 1)[1]
-        ends = np.searchsorted(place[order], np.arange(1, cuts.size - 1))
-        sides.append([
-            (own[k].astype(short_index), other[k].astype(short_index), values[k], held[k],
-             None if weights is None else weights[k])
-            for k in np.split(order, ends)
-        ])  # fmt: skip
-    return sides
-
-
-def _piece(split: list[list[Any]], side: int, k: int) -> Any:
-    """Copies: views would keep all that was read with them in memory, uncounted."""
-    return tuple(None if part is None else part.copy() for part in split[side][k])
+    shared = values, held, weights
+    i, j = i.astype(short_index), j.astype(short_index)
+    return [divided((i, j, *shared), row_cuts), divided((j, i, *shared), col_cuts)]
 
 
 def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) -> dict[str, Any]:
@@ -260,12 +248,11 @@ def _gathered(pieces: list[Any], cut: Indices, other: Indices, duplicates: str) 
 
 def _fields(pieces: list[Any]) -> list[Any]:
     """The columns of all pieces, without what has no weight."""
-    joined: list[Any] = [None if parts[0] is None else np.concatenate(parts)
-              for parts in zip(*pieces, strict=True)]  # fmt: skip
-    if joined[-1] is None or joined[-1].min(initial=1.0) > 0:
-        return joined
-    counted = joined[-1] > 0
-    return [field[counted] for field in joined]
+    fields = joined(pieces)
+    if fields[-1] is None or fields[-1].min(initial=1.0) > 0:
+        return fields
+    counted = fields[-1] > 0
+    return [field[counted] for field in fields]
 
 
 def _differ(own: Indices, across: Indices) -> NDArray[np.bool_]:
