@@ -212,7 +212,8 @@ def _ranks(found: dict[tuple[str, str], Errors], seconds: dict[str, list[float]]
     ]
     ranks = np.mean([rankdata(row) for row in whole], axis=0)
     gains = [float(np.mean([np.mean(errors[m]) - np.mean(errors["Euclid"]) for errors in rows
-                            if m in errors])) for m in methods]  # fmt: skip
+                            if np.all(np.isfinite(errors.get(m, [np.nan])))]))
+             for m in methods]  # fmt: skip
     table = Table(
         f"Mean rank by mean error over {len(whole)} sets (not the shuffled ones)",
         ("method", "mean rank", "mean points above Euclid", "median seconds of a fit"),
