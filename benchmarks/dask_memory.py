@@ -27,9 +27,9 @@ LIMIT = 1000
 FEATURES, BLOCK = 50, 125_000
 GAP, RANK = 1e-2, 16
 NOISE = 1.2
-"""λ by both roots of counts. Noise and rounding have a deviation of 0.53, but popular items have many
-times the mean count: with 0.55 a tenth of these ratings has a rank of 86, with this one of 6, where
-4 were planted."""
+"""λ by both roots of counts. Noise and rounding have a deviation of 0.53, but popular items have
+many times the mean count: with 0.55 a tenth of these ratings has a rank of 86, with this one of 6,
+where 4 were planted."""
 
 FULL = {
     "samples": 20_000_000,
