@@ -61,7 +61,7 @@ COP_TIMEOUT = 90.0
 NOTES = (
     "All but k-means and COP-k-means see the same graph: 10 nearest neighbours, symmetric, weights "
     "exp(−d²/σ²), σ² the median of d² over the edges; it is made before the clock runs. iris, wine "
-    f"and segment are standardised; of usps, segment, optdigits and letter {LARGEST} random samples are "
+    f"and segment are standardised; of larger sets {LARGEST} random samples are "
     "taken. The graph of segment falls into several parts, where spectral clustering fails.",
     "Means over draws of the links; the links are right, and scores count all samples, linked or "
     "not. All take the true number of classes, and the best of 10 starts of k-means, but for "
