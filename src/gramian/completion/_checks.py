@@ -15,6 +15,8 @@ Array = NDArray[np.floating]
 def refuse_values(values: NDArray[Any]) -> Array:
     """Finite numbers, or an error that names the first that is not."""
     try:
+        if values.dtype.kind == "c":
+            raise TypeError
         numbers = values.astype(float)
     except (TypeError, ValueError):
         raise ValueError(f"ratings must be numbers, got {values.dtype}") from None

@@ -64,8 +64,8 @@ def balanced(factor: Array, m: int) -> Array:
         return np.zeros((factor.shape[0], 1))
     left, S = np.linalg.qr(factor[:m])
     right, T = np.linalg.qr(factor[m:])
-    U, values, Vt = np.linalg.svd(S @ T.T)
+    U, values, Vt = np.linalg.svd(S @ T.T, full_matrices=False)
     kept = values > 1e-10 * max(float(values[0]), 1e-300)
     kept[0] = True
     root = np.sqrt(values[kept])
-    return np.vstack([(left @ U)[:, : kept.size][:, kept] * root, (right @ Vt.T)[:, kept] * root])
+    return np.vstack([(left @ U)[:, kept] * root, (right @ Vt.T)[:, kept] * root])
