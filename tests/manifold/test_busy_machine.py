@@ -1,0 +1,20 @@
+"""What a fit finds depends neither on how fast the machine is nor on what else it does."""
+
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_swiss_roll
+
+from gramian.manifold import MVU
+
+
+@pytest.mark.parametrize("pace", [20.0, 0.02])
+def test_a_clock_of_another_pace_changes_no_bit(monkeypatch, pace):
+    X = make_swiss_roll(400, random_state=0)[0]
+    known = MVU(tol=1e-3).fit(X)
+    clock = time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: pace * clock())
+    found = MVU(tol=1e-3).fit(X)
+    np.testing.assert_array_equal(found.embedding_, known.embedding_)
+    assert found.certificate_.relative_gap == known.certificate_.relative_gap
