@@ -148,7 +148,12 @@ def test_a_factor_wider_than_a_side_is_balanced():
         np.testing.assert_allclose(turned[:m] @ turned[m:].T, factor[:m] @ factor[m:].T, atol=1e-12)
 
 
-def test_complex_ratings_are_refused():
-    with warnings.catch_warnings(), pytest.raises(ValueError, match="ratings must be numbers"):
+@pytest.mark.parametrize("pivoted", [False, True])
+def test_complex_ratings_are_refused(pivoted):
+    given = ratings(np.random.default_rng(0)).assign(rating=1 + 1j)
+    if pivoted:
+        users, items = pd.Index([5, 7], name="user"), pd.Index([1, 2, 3], name="item")
+        given = pd.DataFrame(np.full((2, 3), 1 + 1j), index=users, columns=items)
+    with warnings.catch_warnings(), pytest.raises(ValueError, match=r"ratings must (be|hold real)"):
         warnings.simplefilter("error")
-        NuclearCompletion(lam=1.0).fit(ratings(np.random.default_rng(0)).assign(rating=1 + 1j))
+        NuclearCompletion(lam=1.0).fit(given)

@@ -277,6 +277,9 @@ def test_bad_input_gets_a_sentence(wine, ratings, tmp_path):
     twice = pd.concat([ratings, ratings.head(3)], ignore_index=True)
     with pytest.raises(ValueError, match="3 are repetitions"):
         gd.NuclearCompletion(lam=1.0).fit(dd.from_pandas(twice, npartitions=2))
+    turned = dd.from_pandas(ratings.assign(rating=ratings["rating"] + 1j), npartitions=2)
+    with pytest.raises(ValueError, match="ratings must be numbers"):
+        gd.NuclearCompletion(lam=1.0).fit(turned)
 
 
 @pytest.mark.parametrize("biases", [True, False])

@@ -14,9 +14,9 @@ Array = NDArray[np.floating]
 
 def refuse_values(values: NDArray[Any]) -> Array:
     """Finite numbers, or an error that names the first that is not."""
+    if values.dtype.kind == "c":
+        raise ValueError(f"ratings must be numbers, got {values.dtype}")
     try:
-        if values.dtype.kind == "c":
-            raise TypeError
         numbers = values.astype(float)
     except (TypeError, ValueError):
         raise ValueError(f"ratings must be numbers, got {values.dtype}") from None

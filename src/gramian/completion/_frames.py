@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gramian._samples import real_numbers
+
 ROW = {"user", "userid", "uid", "row", "rowid", "customer", "customerid", "reviewer", "reviewerid"}
 COLUMN = {
     "item", "itemid", "iid", "movie", "movieid", "product", "productid", "book", "bookid", "isbn",
@@ -39,7 +41,7 @@ def plain(X: Any) -> Any:
         return import_module("pandas").DataFrame(columns)
     if not _is_table(X) or X.index.name is None or X.columns.name is None:
         return X
-    values = np.asarray(X, dtype=float)
+    values = real_numbers(X, "ratings")
     rows, cols = np.nonzero(~np.isnan(values))
     return np.asarray(X.index)[rows], np.asarray(X.columns)[cols], values[rows, cols]
 

@@ -143,9 +143,11 @@ def _checked_ratings(rows: Any, cols: Any, values: Any, weights: Any = None) -> 
 
 def _as_numbers(values: Any, name: str) -> Any:
     try:
-        return np.asarray(values, dtype=float)
+        if not np.iscomplexobj(values):
+            return np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers, got {values[:3].tolist()}") from None
+        pass
+    raise ValueError(f"{name} must be numbers, got {values[:3].tolist()}")
 
 
 def refuse_mixed(a: Any, b: Any, name: str) -> None:

@@ -3,7 +3,7 @@
 Where a side has few blocks a partition is cut into all of them at once. Where it has K of them,
 many, it is first cut into about √K groups of neighbouring blocks; the groups of several partitions
 are put together, as many as a block has ratings, and cut again. That makes n√K pieces instead of
-nK, and each is read about √K times at most.
+nK, and a partition that lies on disk is read about 2√K times instead of 2K.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def joined(pieces: list[Entries]) -> list[Any]:
 class Parts:
     """The pieces of every partition, by side and group: futures on the workers."""
 
-    def __init__(self, cluster: Cluster, split: list[Any], cuts: list[Indices]) -> None:
-        self.cluster, self.cuts = cluster, cuts
-        self.groups = [groups_of(one) for one in cuts]
+    def __init__(
+        self, cluster: Cluster, split: list[Any], cuts: list[Indices], groups: list[Indices]
+    ) -> None:
+        self.cluster, self.cuts, self.groups = cluster, cuts, groups
         self.pieces = [self._of_partition(one) for one in split]
 
     def _of_partition(self, split: Any) -> list[list[Any]]:

@@ -74,7 +74,7 @@ def store(
     ids = cluster.keep([cluster.shared("names", side.names) for side in found])
     groups = [groups_of(one) for one in cuts]
     split = cluster.each("split", _split, shards, *ids, *groups, seed)
-    pieces = Parts(cluster, split, cuts)
+    pieces = Parts(cluster, split, cuts, groups)
     whole = found[0].counts.sum() / len(shards)
     sides = [
         _stored(cluster, pieces, side, _batch(whole / (groups[side].size - 1)), duplicates)

@@ -182,14 +182,14 @@ class ShrunkLearner(MetricLearner):
 
     def _mixed(self, factor: Array, plain: Array, gram: Any) -> Array:
         """The metric shrunk towards Euclid's, which is kept where the optimum is M = 0."""
-        if not np.any(factor) and self.shrinkage == "auto":
+        if not np.any(factor) and self.shrinkage == "auto" and self.rank is None:
             self.shrinkage_ = 1.0
             if hasattr(self, "path_"):
                 self.path_ = replace(self.path_, chosen=0)
         elif not np.any(factor) and self.shrinkage_ == 0:
             warnings.warn(
                 "the optimum is M = 0, for no direction speaks for what was given, and transform "
-                f'has no columns: shrinkage="auto" would keep {PLAIN}',
+                f'has no columns: shrinkage="auto" without a rank would keep {PLAIN}',
                 stacklevel=4,
             )
         return blended(factor, plain, gram, self.shrinkage_)
