@@ -194,7 +194,8 @@ def proved_certificate(
         bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
         return certify_image(problem, image, bottom=bottom, known=known), bottom
     wanted = _wanted(problem, image, objective.value(image), tol)
-    bottom = lowest(objective.dual_operator(dual), wanted=wanted, seconds=seconds, prove=prove)
+    operator = objective.dual_operator(dual)
+    bottom = lowest(operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor)
     # The point's own λ_min would only be estimated, and must not stand in for what is proved.
     own = None if problem.order <= EXACT_ORDER else Bottom(-np.inf, "")
     known = known_bound(problem, dual, bottom)
@@ -278,7 +279,12 @@ def proved_bottom(
     objective = problem.objective
     wanted = _wanted(problem, image, objective.value(image), tol)
     return lowest(
-        objective.gradient(image), wanted=wanted, seconds=seconds, start=start, prove=prove
+        objective.gradient(image),
+        wanted=wanted,
+        seconds=seconds,
+        start=start,
+        prove=prove,
+        known=image.factor,
     )
 
 

@@ -363,3 +363,23 @@ def test_common_eigenbasis_is_found_where_there_is_one(A, B, commute):
     rotated = basis.V.T @ M @ basis.V
     quadratic = objective.value_dense(M) - 2 * np.sum(SYMMETRIC * M)
     assert np.sum(basis.H * rotated**2) == pytest.approx(quadratic)
+
+
+def test_a_preconditioner_inverts_the_hessian_within_rows():
+    """Where no two rows meet, and ∇F is a diagonal of equal numbers, it is the inverse itself."""
+    rng = np.random.default_rng(0)
+    n, rank = 12, 3
+    diagonal = np.column_stack([np.arange(n)] * 2)
+    targets = 1 + rng.random(n)
+    objective = Composite(Entries(diagonal, n), Squared(targets), 2.0 * sp.eye_array(n))
+    L = rng.standard_normal((n, rank))
+    L *= np.sqrt(targets / np.sum(L * L, axis=1))[:, None]  # so that the loss has no slope
+    image = objective.image(L)
+    product, near = objective.hessian_factor(image), objective.preconditioner(image)
+    R = rng.standard_normal((n, rank))
+    np.testing.assert_allclose(product(near(R)), R, rtol=1e-9, atol=1e-9)
+
+
+def test_no_preconditioner_where_rows_meet_everywhere():
+    objective = Composite(PairDistances([(0, 1), (1, 2)], 3), Squared(np.ones(2)))
+    assert objective.preconditioner(objective.image(np.ones((3, 1)))) is None

@@ -8,6 +8,7 @@ from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
 from gramian import problems
+from gramian.graph import normalized_laplacian
 from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
@@ -159,3 +160,29 @@ def test_values_fall_from_round_to_round():
 def test_a_smaller_rank_than_the_optimum_has_is_refused():
     with pytest.raises(ValueError, match="it finds the rank of the optimum"):
         gm.minimize(BY_NAME["sum"].problem, "staircase", rank=2)
+
+
+def test_stiff_links_are_solved_by_rows(monkeypatch):
+    """λ = 30 makes plain conjugate gradient crawl; the preconditioner takes over and is enough."""
+    rng = np.random.default_rng(0)
+    n = 700
+    places = rng.standard_normal((n, 2))
+    graph = kneighbors_graph(places, 6, mode="connectivity")
+    laplacian = normalized_laplacian(sp.csr_array(graph.maximum(graph.T)))
+    side = places[:, 0] > 0
+    pairs = rng.integers(0, n, (800, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = side[pairs[:, 0]] == side[pairs[:, 1]]
+    problem = problems.npkl(laplacian, pairs[same], pairs[~same], 30.0)
+    asked = []
+    original = Composite.preconditioner
+    monkeypatch.setattr(
+        Composite, "preconditioner", lambda *told: asked.append(1) or original(*told)
+    )
+    result = gm.minimize(problem, tol=1e-6)
+    assert asked
+    assert result.status is gm.Status.CONVERGED
+    assert result.certificate.proved
+    wide = gm.minimize(problem, "lbfgs", rank=30, tol=1e-6, max_iter=2, chunk=300)
+    assert result.value <= wide.value * (1 + 1e-6) <= result.value * (1 + 1e-3)
+    assert result.certificate.lower_bound <= wide.value

@@ -179,7 +179,7 @@ def gather_products(
     """u_i·v_j for every pair of a row of U and a row of V."""
     U, V = _as_factor(U), _as_factor(V)
     z = np.empty(rows.size)
-    if _use_compiled(compiled, rows.size * U.shape[1]):
+    if worth_compiling(compiled, rows.size * U.shape[1]):
         far = _lie_far(V, cols)
         _launch("gather_entries", rows.size, z.size * U.shape[1], U, V, True, far, rows, cols, z)
     else:
@@ -193,7 +193,7 @@ def scatter_entries(
 ) -> Floats:
     """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
     w, V = _as_weights(w), _as_factor(V)
-    if _use_compiled(compiled, pattern.size * V.shape[1]):
+    if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_entries", w, V, pattern)
     return pattern.matrix((0.5 * w).astype(V.dtype)) @ V
 
@@ -203,7 +203,7 @@ def scatter_distances(
 ) -> Floats:
     """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
     w, V = _as_weights(w), _as_factor(V)
-    if _use_compiled(compiled, pattern.size * V.shape[1]):
+    if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_distances", w, V, pattern)
     adjacency = pattern.matrix(w.astype(V.dtype))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
@@ -216,7 +216,7 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
         data = matrix.data.astype(np.float32)
         matrix = csr(data, matrix.indices, matrix.indptr, matrix.shape)
     alike = V.ndim == 2 and V.dtype == matrix.dtype and V.dtype in (np.float32, np.float64)
-    if not alike or V.shape[1] < 2 or not _use_compiled(compiled, matrix.nnz * V.shape[1]):
+    if not alike or V.shape[1] < 2 or not worth_compiling(compiled, matrix.nnz * V.shape[1]):
         product: Floats = matrix @ V
         return product
     V = _as_factor(V)
@@ -274,7 +274,7 @@ class RowFits:
         penalty, m = np.asarray(penalty, dtype=dtype), P.shape[0]
         gram = np.zeros((0, 0), dtype) if gram is None else np.asarray(gram, dtype=dtype, order="C")
         stiffness = np.ones(m, dtype) if self.stiffness is None else self.stiffness
-        if not _use_compiled(compiled, entries * P.shape[1]):
+        if not worth_compiling(compiled, entries * P.shape[1]):
             return self._refit_plain(P, Q, penalty, stiffness, gram, steps)
         lost = np.empty(m)
         bounds = np.linspace(0, entries, _n_blocks(entries) + 1)
@@ -382,7 +382,7 @@ def _gather(
         U, V = U.astype(np.float64, copy=False), V.astype(np.float64, copy=False)
     rows, cols = index_array(rows), index_array(cols)
     z = np.empty(rows.size)
-    if _use_compiled(compiled, rows.size * U.shape[1]):
+    if worth_compiling(compiled, rows.size * U.shape[1]):
         far = _lie_far(U, rows, cols)
         _launch(name, rows.size, z.size * U.shape[1], U, V, same, far, rows, cols, z)
     else:
@@ -420,7 +420,7 @@ def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
     in_parts(getattr(kernels, name), units, work, *arguments)
 
 
-def _use_compiled(asked: bool | None, work: int) -> bool:
+def worth_compiling(asked: bool | None, work: int) -> bool:
     return work > COMPILED_WORK if asked is None else asked
 
 

@@ -57,10 +57,12 @@ class LanczosBasis:
     def extend(self, image: Array) -> None:
         """Take one step, given the image A q_{k+1}."""
         known = self._rows[: self.size + 1]
-        coefficients = known @ image
-        rest = image - coefficients @ known
-        rest -= (known @ rest) @ known
-        alpha, square = numbers(coefficients[-1], rest @ rest)
+        along = known[-1] @ image
+        rest = image - along * known[-1]
+        if self.betas:
+            rest -= self.betas[-1] * known[-2]
+        rest -= (known @ rest) @ known  # what is left of them is rounding, and small beside rest
+        alpha, square = numbers(along, rest @ rest)
         if not math.isfinite(alpha + square):
             raise FloatingPointError("the operator returned NaN or infinite values")
         beta = math.sqrt(square)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import sparse
 
 from gramian.backends import cpu
 from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at
+from gramian.backends.row_systems import row_systems
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -84,6 +86,18 @@ class Entries(LinearMap):
             return there
         dense: Floats = self.adjoint_sparse(w).toarray()
         return dense
+
+    def adjoint_diagonal(self, w: Floats) -> NDArray[np.float64]:
+        """The diagonal of 𝒜*(w)."""
+        own = self.rows == self.cols
+        return np.bincount(self.rows[own], w[own], minlength=self.order).astype(float, copy=False)
+
+    def row_systems(self, w: Floats, base: Floats, V: Floats) -> Callable[[Floats], Floats]:
+        """D ↦ the rows of D by the inverse of b_i I and the part of 4𝒜*(w ∘ 𝒜(sym(V·ᵀ)))V there.
+
+        On the host; w at least 0 and b above it.
+        """
+        return row_systems(self.pattern, w, base, V)
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """M_ij for every pair."""

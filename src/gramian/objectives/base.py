@@ -255,6 +255,10 @@ class Objective(Placed, ABC):
         """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""
         return None
 
+    def preconditioner(self, image: Any) -> Callable[[Array], Array] | None:
+        """A product near the inverse of the Hessian on the factor, where a cheap one is known."""
+        return None
+
     def whitened(self) -> Whitening | None:
         """F of other coordinates, in which its curvature is more even, where some are known."""
         return None

@@ -25,7 +25,7 @@ from gramian.backends.arrays import (
     relocated,
 )
 from gramian.losses import Loss
-from gramian.losses.base import error_of, least_squares_of, recession_of
+from gramian.losses.base import Separable, error_of, least_squares_of, recession_of
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -57,6 +57,7 @@ from gramian.objectives.matrices import (
     absolute_product,
     as_symmetric,
     dense_numbers,
+    diagonal_of,
     size_of,
 )
 from gramian.objectives.parts import adjoint_parts, parts_of
@@ -80,6 +81,9 @@ ROUNDED_IMAGE = 1e-13
 
 FLATTENING, LSQR = 6, 400
 """Newton steps towards a ray without curvature, and the products of each."""
+
+LEAST_DIAGONAL = 0.2
+"""The part of the mean of |∇F_ii| that a preconditioner raises the diagonal of ∇F to."""
 
 SMALL = 10
 """Orders above which whitened coordinates are worth a sparse factorisation."""
@@ -330,6 +334,22 @@ class Composite(Objective):
         if root is None or root[1].shape[1]:
             return None
         return self.map.adjoint_matrix(self.place.put(np.ones(self.map.size)))
+
+    def preconditioner(self, image: CompositeImage) -> Callable[[Array], Array] | None:
+        """The part of the Hessian within each row of the factor, inverted; for entries.
+
+        That is 2 G_ii I and what the loss bends there (`Entries.row_systems`), G = ∇F, whose
+        diagonal is raised where it is near 0 or below.
+        """
+        if not (isinstance(self.map, Entries) and isinstance(self.loss, Separable)):
+            return None
+        diagonal = diagonal_of(self.C) if self.place.is_host else None
+        if diagonal is None:
+            return None
+        diagonal = diagonal + self.map.adjoint_diagonal(self.loss.gradient(image.z))
+        least = LEAST_DIAGONAL * float(np.mean(np.abs(diagonal)))
+        bend = self.loss.hessian(image.z)(np.ones(self.map.size))
+        return self.map.row_systems(bend, 2.0 * np.maximum(diagonal, least or 1.0), image.factor)
 
     def whitened(self) -> Whitening | None:
         """Distances along a connected graph, in coordinates where its Laplacian is the identity.

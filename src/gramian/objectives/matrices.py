@@ -262,6 +262,17 @@ class Operator(Placed):
         return self @ eye(self.order, self.place)
 
 
+def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
+    """The diagonal, where it is at hand."""
+    if isinstance(matrix, Sparse):
+        return np.asarray(matrix.matrix.diagonal())
+    if isinstance(matrix, Dense):
+        return np.diagonal(matrix.array)
+    if isinstance(matrix, LowRankPlusIdentity):
+        return matrix.scale + np.einsum("ik,ik,k->i", matrix.factor, matrix.factor, matrix.weights)
+    return None
+
+
 def dense_numbers(matrix: SymmetricMatrix) -> int:
     """How many numbers the dense arrays hold that a product with it goes through."""
     if isinstance(matrix, MatrixSum):

@@ -12,9 +12,11 @@ from gramian.proofs.estimate import estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.search import PATIENCE, lowest
 from gramian.proofs.sparse import SparseForm, gershgorin
+from gramian.proofs.split import LIVE, Split
 
 __all__ = [
     "EXACT_ORDER",
+    "LIVE",
     "PATIENCE",
     "PROVED",
     "Bipartite",
@@ -24,6 +26,7 @@ __all__ = [
     "Form",
     "LowRank",
     "SparseForm",
+    "Split",
     "eigen_seconds",
     "estimated",
     "gershgorin",

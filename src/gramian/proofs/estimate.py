@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import host
 from gramian.eigen import ritz_pairs
 from gramian.proofs.base import Bottom, place_of_matrix
+from gramian.proofs.split import Split
 
 Array = NDArray[np.floating]
 
@@ -20,6 +23,12 @@ STARTS = 2
 
 COARSE = 1e-3
 """The part of a negative eigenvalue that it need not be known better than."""
+
+SHORT = 1e-5
+"""Columns shorter than this part of the longest are not looked beside."""
+
+RARE = 1e-6
+"""A probability of having missed an eigenvalue that is small enough."""
 
 LEAST, MOST = 60, 480
 """Products of each start, until the residual is what is wanted."""
@@ -34,41 +43,69 @@ def estimated(
     starts: int = STARTS,
     most: int = MOST,
     chance: bool = True,
+    known: Any = None,
 ) -> Bottom:
     """The lowest Ritz value of several Lanczos runs, less its residual.
 
     The residual proves an eigenvalue near, not that none is lower. For a random start Kuczyński and
     Woźniakowski (1992, Theorem 4.1) bound the probability that k steps miss λ_min by more than ε
-    of the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε); here ε is the share of the accuracy
-    that is wanted, and so much is taken off. `start` joins as a further run, which the bound does
+    of the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε); here ε is the share of what is taken
+    off, the accuracy that is wanted or more. `start` joins as a further run, which the bound does
     not count. Without `chance` that probability is not looked for. The starts are those of a seed
     made from a product with the matrix: they repeat, and no matrix is made to hide from them.
+
+    With columns `known`, on whose span the matrix is near 0 or at least known in full, the runs
+    look beside them (`Split`): there the lowest eigenvalue may be well above 0, and then need not
+    be known well.
     """
     rng = np.random.default_rng(_seed(matrix))
-    best, residual, vector, miss = np.inf, np.inf, None, 1.0
+    place = place_of_matrix(matrix)
+    columns = place.zeros((matrix.order, 0)) if known is None else known
+    split = Split.along(matrix, columns, live=SHORT)
+    spread = max(_spread(matrix, rng), 1e-300) if chance else np.inf
+    # From here on the part beside the columns does not lower the bound by more than is wanted.
+    floor = split.needed(wanted, spread) if chance and known is not None else np.inf
+    best, residual, vector, counts = np.inf, np.inf, None, []
     runs = [None] * starts if start is None else [start, *[None] * starts]
+
+    def miss_by(count: int, above: float) -> float:
+        return _miss(matrix.order, count, above / spread)
+
     for given in runs:
-        steps = 0
-
-        def enough(count: int, highest: float, rest: float) -> bool:
-            nonlocal steps
-            steps = count
-            near = max(wanted, COARSE * max(0.0, highest))
-            return (rest <= near and count >= LEAST) or time.perf_counter() >= deadline
-
-        found = ritz_pairs(
-            _Signed(matrix, -1.0), 2, steps=most, v0=given, random_state=rng, enough=enough
-        )
+        look = _Look(wanted, deadline, floor, miss_by)
+        first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
+        found = ritz_pairs(split, 2, steps=most, v0=first, enough=look)
         lowest, rest = -float(found.values[0]), float(found.residuals[0])
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
-        if given is None and chance:
-            spread = max(_spread(matrix, rng), 1e-300)
-            miss *= _miss(matrix.order, steps, max(wanted, 1e-300) / spread)
-        if time.perf_counter() >= deadline:
+        counts += [look.count] if given is None else []
+        if look.sure or time.perf_counter() >= deadline:
             break
-    taken_off = max(residual, wanted) if chance else residual
-    return Bottom(best - taken_off, "Lanczos", min(max(miss, 1e-300), 1.0), vector)
+    lower = best - max(residual, wanted if chance else 0.0)
+    lower = floor if best - residual >= floor else lower
+    miss = float(np.prod([miss_by(count, best - lower) for count in counts])) if chance else 1.0
+    return Bottom(split.least(lower), "Lanczos", min(max(miss, 1e-300), 1.0), vector)
+
+
+@dataclass
+class _Look:
+    """Whether the products of a run are enough."""
+
+    wanted: float
+    deadline: float
+    floor: float
+    miss: Callable[[int, float], float]
+    count: int = 0
+    sure: bool = False
+    """Whether an eigenvalue below `floor` is all but ruled out."""
+
+    def __call__(self, count: int, highest: float, rest: float) -> bool:
+        self.count = count
+        above = -highest - self.floor
+        self.sure = bool(rest <= above) and self.miss(count, above) <= RARE
+        near = rest <= max(self.wanted, COARSE * max(0.0, highest))
+        late = time.perf_counter() >= self.deadline
+        return late or (count >= LEAST and (near or self.sure))
 
 
 def _seed(matrix: Any) -> int:
@@ -78,7 +115,8 @@ def _seed(matrix: Any) -> int:
 
 def _miss(order: int, steps: int, share: float) -> float:
     """The bound on the probability that one random start errs by more than this share."""
-    return float(min(1.0, 1.648 * np.sqrt(order) * np.exp(-(2 * steps - 1) * np.sqrt(share))))
+    lost = np.exp(-(2 * steps - 1) * np.sqrt(max(share, 0.0)))
+    return float(min(1.0, 1.648 * np.sqrt(order) * lost))
 
 
 def _spread(matrix: Any, rng: np.random.Generator) -> float:

@@ -47,6 +47,7 @@ def lowest(
     seconds: float = PATIENCE,
     start: Array | None = None,
     prove: bool = True,
+    known: Array | None = None,
 ) -> Bottom:
     """A lower bound on λ_min, proved where that fits into the time and the memory there is.
 
@@ -57,6 +58,7 @@ def lowest(
     seconds : what the proof may take; 0 gives an estimate at once.
     start : a guess of the eigenvector.
     prove : whether to try; without, it is an estimate beyond order 1500.
+    known : columns on whose span the matrix is near 0, as ∇F is on L: an estimate looks beside it.
     """
     seconds = min(seconds, clock.left())
     deadline = time.perf_counter() + seconds
@@ -78,7 +80,7 @@ def lowest(
         matrix = matrix if sparse else form
     wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
-        return estimated(matrix, wanted, deadline=deadline, start=start)
+        return estimated(matrix, wanted, deadline=deadline, start=start, known=known)
     most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
     guess = estimated(
         matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False

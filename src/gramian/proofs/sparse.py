@@ -23,6 +23,9 @@ TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 """Nodes of the first trial factorisation, how many times more the next one has, and the seconds
 that none of them is to take."""
 
+HOPELESS = 60.0
+"""Seconds of a factorisation that no proof has, so that a better guess of them is of no use."""
+
 SHALLOW = 6
 """Edges to the farthest node, from one, of a graph whose factor fills in: random links do that."""
 
@@ -86,6 +89,8 @@ class SparseForm:
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
         size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
         while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
+            if taken * growth ** np.log2(GROWTH * self.order / size) > HOPELESS:
+                break
             part, last = shifted[near[:size]][:, near[:size]], taken
             taken = _seconds_of(splu(sp.csc_array(part), **_SYMMETRIC))
             growth = max(growth, taken / last if last > 0 else 0.0)

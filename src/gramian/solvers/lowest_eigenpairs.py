@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import host, namespace, norm
 from gramian.eigen import ritz_pairs
-from gramian.proofs import LowRank, lost_by
+from gramian.proofs import LowRank, Split, lost_by
 from gramian.solvers.newton import Below
 
 Array = NDArray[np.floating]
@@ -24,9 +24,6 @@ EXACT_ORDER = 1500
 
 WORTH = 0.02
 """Eigenvalues nearer to the level than this part of the lowest are left for later."""
-
-LIVE = 1e-2
-"""Columns shorter than this part of the longest may be dying, and ∇F need not vanish on them."""
 
 
 @dataclass(frozen=True)
@@ -86,49 +83,11 @@ def estimated_ground(
 ) -> Ground:
     """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at the level.
 
-    With Q a basis of that range, a ≤ QᵀGQ, c ≤ G beside it and b = ‖(I − QQᵀ)GQ‖, every xᵀGx is
-    at least that of the matrix (a, b; b, c) at some vector of the same length. The Hessian is
-    raised by the part `lift` of the bound.
+    The Hessian is raised by the part `lift` of the bound.
     """
-    Q = _live_range(L)
-    found = ritz_pairs(_Beside(gradient, Q), count, steps=steps, v0=start - Q @ (Q.T @ start))
-    hope = -float(found.values[0])
-    bound = hope - float(found.residuals[0])
-    if Q.shape[1]:
-        GQ = gradient @ Q
-        inside = Q.T @ GQ
-        a = float(np.linalg.eigvalsh(host(0.5 * (inside + inside.T)))[0])
-        rest = GQ - Q @ inside
-        b = float(np.sqrt(max(np.linalg.eigvalsh(host(rest.T @ rest))[-1], 0.0)))
-        hope, bound = (0.5 * (a + c) - float(np.hypot(0.5 * (a - c), b)) for c in (hope, bound))
+    split = Split.along(gradient, L)
+    found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
+    lowest, residual = -float(found.values[0]), float(found.residuals[0])
+    hope, bound = split.least(lowest), split.least(lowest - residual)
     below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
     return Ground(-found.values - level, found.vectors, below, bound, hope)
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """−(I − QQᵀ)G(I − QQᵀ) as an operator on vectors beside the range of Q."""
-
-    gradient: Any
-    Q: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.gradient.shape
-
-    @property
-    def place(self) -> Any:
-        return self.gradient.place
-
-    def __matmul__(self, v: Array) -> Array:
-        image = self.gradient @ v
-        return self.Q @ (self.Q.T @ image) - image
-
-
-def _live_range(L: Array) -> Array:
-    """An orthonormal basis of what the columns span, without those that are dying out."""
-    if L.shape[1] == 0:
-        return L
-    U, sizes, _ = namespace(L).linalg.svd(L, full_matrices=False)
-    sizes = host(sizes)
-    return U[:, : int(np.sum(sizes > LIVE * sizes[0]))]

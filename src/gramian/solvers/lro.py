@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -29,22 +29,28 @@ REFRESH = 50
 
 
 def conjugate_gradient(
-    objective: Objective, factor: Array, *, conjugate: bool = True
+    objective: Objective,
+    factor: Array,
+    *,
+    conjugate: bool = True,
+    precondition: Callable[[Array], Array] = lambda gradient: gradient,
 ) -> Iterator[tuple[Any, Array]]:
     """Images of L_t and ∂F/∂L_t for Polak–Ribière⁺ directions Δ_t, until no step descends.
 
     ρ = max(0, ⟨∂F_t, ∂F_t − ∂F_{t−1}⟩ / ⟨∂F_{t−1}, ∂F_{t−1}⟩), Δ_t = −∂F_t + ρΔ_{t−1}. (The paper
     prints the denominator at t; Polak and Ribière's is at t − 1.) A direction that does not
-    descend is replaced by −∂F_t, and every one is where not `conjugate`.
+    descend is replaced by −∂F_t, and every one is where not `conjugate`. With a preconditioner B
+    it is B∂F_t in the directions and in the products.
     """
     image = objective.image(factor)
     gradient = objective.gradient_factor(image)
-    direction, restarted = -gradient, True
+    steep = precondition(gradient)
+    direction, restarted = -steep, True
     t = 0
     while True:
         yield image, gradient
         if inner(direction, gradient) >= 0:
-            direction, restarted = -gradient, True
+            direction, restarted = -steep, True
         line = objective.line(image, direction)
         mu, value = quartic(line.restriction)
         if value == -np.inf:
@@ -52,16 +58,17 @@ def conjugate_gradient(
         if mu == 0:
             if restarted:
                 return
-            direction, restarted = -gradient, True
+            direction, restarted = -steep, True
             continue
         t += 1
         image = line.take(mu)
         if t % REFRESH == 0:
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
-        change = inner(gradient, gradient - previous) / inner(previous, previous)
-        rho = max(0.0, change) if conjugate else 0.0
-        direction, restarted = -gradient + rho * direction, rho == 0
+        before = inner(previous, steep)
+        steep = precondition(gradient)
+        rho = max(0.0, inner(steep, gradient - previous) / before) if conjugate else 0.0
+        direction, restarted = -steep + rho * direction, rho == 0
 
 
 def descend(

@@ -75,7 +75,7 @@ def newton_direction(
     hessian = recorded(objective.hessian_factor(image), objective.place)
     if below is not None:
         hessian = below.lifted(hessian)
-    precondition = _preconditioner(objective.metric(), L)
+    precondition = objective.preconditioner(image) or _preconditioner(objective.metric(), L)
     if domain.bounded:
         multiplier, plain = domain.level(inner(gradient, L)), hessian
 

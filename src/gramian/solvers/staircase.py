@@ -100,6 +100,8 @@ class _Climb:
         enough = NEAR * self.below.allowed(certificate.value)
         if self.outgrown(image):
             return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]
+        if self.steps.preconditioned:
+            return self.steps.first_order(self._append(image, ground), enough)[0]
         direction = None
         image, done = self.steps.first_order(image, enough)
         straight = image

@@ -13,12 +13,11 @@ from gramian.backends.arrays import beside, contiguous, inner, norm
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
-from gramian.proofs import Bottom, LowRank
+from gramian.proofs import LIVE, Bottom, LowRank
 from gramian.solvers.base import Settings, columns_by_size, is_optimal
 from gramian.solvers.cone_search import FIRST, MORE, ConeSearch
 from gramian.solvers.lowest_eigenpairs import (
     EXACT_ORDER,
-    LIVE,
     Ground,
     estimated_ground,
     exact_ground,

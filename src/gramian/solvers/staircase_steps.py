@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +23,9 @@ Array = NDArray[np.floating]
 
 GRADIENT_STEPS, FALL = 60, 0.03
 """Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
+
+ANEW = 30
+"""Steps that one preconditioner serves for."""
 
 QUASI_STEPS, QUASI_FALL = 150, 1e-3
 """The same for L-BFGS."""
@@ -48,6 +52,8 @@ class LocalSteps:
     products: int = 0
     well_conditioned: bool = True
     """Whether conjugate gradient still pays."""
+    preconditioned: bool = False
+    """Whether it goes by the objective's preconditioner."""
     lift: float = 1.0
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
     steepest: float = 0.0
@@ -92,19 +98,32 @@ class LocalSteps:
             image, least = self._conjugate_gradient(image, target)
         else:
             image, least = self.quasi_newton(image, enough)
-        self.well_conditioned = least <= max(0.2 * first, target)
+        if least > max(0.2 * first, target):
+            known = self.large and self.objective.preconditioner(image) is not None
+            self.well_conditioned = self.preconditioned = known
         return image, least <= target or (self.large and self.well_conditioned)
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
         """LRO's steps to a gradient of the size asked for, and the least that was met."""
         best, least = image, np.inf
         with suppress(UnboundedError):
-            steps = conjugate_gradient(self.objective, image.factor)
-            for step in islice(steps, GRADIENT_STEPS):
+            for step in islice(self._lines(image), GRADIENT_STEPS):
                 best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
                     break
         return best, least
+
+    def _lines(self, image: Any) -> Iterator[tuple[Any, Array]]:
+        """The steps of conjugate gradient, with a preconditioner made anew now and then."""
+        if not self.preconditioned:
+            yield from conjugate_gradient(self.objective, image.factor)
+            return
+        while True:
+            near = self.objective.preconditioner(image)
+            assert near is not None
+            steps = conjugate_gradient(self.objective, image.factor, precondition=near)
+            for image, gradient in islice(steps, ANEW):
+                yield image, gradient
 
     def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""

@@ -1,0 +1,63 @@
+"""λ_min from a few columns in full and a bound beside them."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gramian.objectives.base import SymmetricOperator
+from gramian.proofs import Split, estimated
+
+
+def operator(G):
+    return SymmetricOperator(len(G), lambda V: G @ V, lambda: G)
+
+
+@given(st.integers(0, 10**6), st.integers(4, 12), st.integers(0, 3))
+def test_the_bound_holds_for_every_matrix_and_columns(seed, order, rank):
+    rng = np.random.default_rng(seed)
+    G = rng.standard_normal((order, order))
+    G = G + G.T
+    split = Split.along(operator(G), rng.standard_normal((order, rank)), live=0.0)
+    rest = np.eye(order) - split.Q @ split.Q.T
+    values, vectors = np.linalg.eigh(rest)
+    beside = vectors[:, values > 0.5]
+    c = np.linalg.eigvalsh(beside.T @ G @ beside)[0]
+    lowest = np.linalg.eigvalsh(G)[0]
+    assert split.least(c) <= lowest + 1e-9
+    assert split.least(c - 1.0) <= split.least(c) + 1e-12
+    needed = split.needed(0.1, 100.0)
+    assert split.least(needed) >= split.least(100.0) - 0.1 - 1e-9
+
+
+def gradient_of_low_rank(order, rank, rng):
+    """A matrix that is all but 0 on some columns and at least 0.01 beside them."""
+    Q = np.linalg.qr(rng.standard_normal((order, order)))[0]
+    values = np.concatenate([1e-7 * rng.standard_normal(rank), np.linspace(0.01, 2, order - rank)])
+    return (Q * values) @ Q.T, Q[:, :rank], float(values.min())
+
+
+def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
+    """Without them its residual has to tell twelve eigenvalues of 0 apart."""
+    rng = np.random.default_rng(0)
+    G, Q, lowest = gradient_of_low_rank(1600, 12, rng)
+    L = (Q + 1e-7 * rng.standard_normal(Q.shape)) * np.linspace(1, 5, 12)
+    alone = estimated(operator(G), 1e-6)
+    known = estimated(operator(G), 1e-6, known=L)
+    for found in (alone, known):
+        assert found.value <= lowest
+    assert known.value > -5e-6
+    assert known.miss < 1e-3 < alone.miss
+
+
+def test_a_direction_of_descent_beside_the_columns_is_seen():
+    rng = np.random.default_rng(1)
+    G, Q, _ = gradient_of_low_rank(1600, 5, rng)
+    v = rng.standard_normal(1600)
+    v -= Q @ (Q.T @ v)
+    v /= np.linalg.norm(v)
+    G -= 3.0 * np.outer(v, v)
+    found = estimated(operator(G), 1e-6, known=Q)
+    lowest = np.linalg.eigvalsh(G)[0]
+    assert lowest - 0.01 < found.value <= lowest
