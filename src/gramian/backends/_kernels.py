@@ -189,13 +189,25 @@ def scatter_distances(
         for i in range(blocks[b], blocks[b + 1]):
             for c in range(rank):
                 out[i, c] = 0
-            for h in range(indptr[i], indptr[i + 1]):
+            h, stop_at = indptr[i], indptr[i + 1]
+            while h + 3 < stop_at:
                 if far:
-                    _prefetch_row(V, neighbour[min(h + AHEAD, last)])
-                j = np.uint32(neighbour[h])
-                weight = weights[h - first]
+                    for ahead in range(4):
+                        _prefetch_row(V, neighbour[min(h + ahead + AHEAD, last)])
+                j0, j1 = np.uint32(neighbour[h]), np.uint32(neighbour[h + 1])
+                j2, j3 = np.uint32(neighbour[h + 2]), np.uint32(neighbour[h + 3])
+                w0, w1 = weights[h - first], weights[h + 1 - first]
+                w2, w3 = weights[h + 2 - first], weights[h + 3 - first]
+                for c in range(rank):
+                    own = V[i, c]
+                    left = w0 * (own - V[j0, c]) + w1 * (own - V[j1, c])
+                    out[i, c] += left + w2 * (own - V[j2, c]) + w3 * (own - V[j3, c])
+                h += 4
+            while h < stop_at:
+                j, weight = np.uint32(neighbour[h]), weights[h - first]
                 for c in range(rank):
                     out[i, c] += weight * (V[i, c] - V[j, c])
+                h += 1
 
 
 @compiled
