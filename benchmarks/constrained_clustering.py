@@ -10,6 +10,7 @@ the share of the links that the clusters break, and seconds.
 import time
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -150,21 +151,26 @@ def _samples(ctx: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cluster(ctx: Context, name: str, X: np.ndarray, y: np.ndarray, counts: Any) -> Found:
-    """Ours and scikit-learn's in one process, the peer in its own."""
-    kwargs = {
-        "X": X,
-        "y": y,
-        "counts": list(counts),
-        "draws": ctx.repeat,
-        "limit": LIMIT_QUICK if ctx.quick else LIMIT,
-    }
-    child = ctx.in_child("benchmarks.constrained_clustering:measure", kwargs, threads=1)
-    if not child.ok:
-        raise RuntimeError(f"{name}: {child.error}")
-    found: Found = child.value
-    for count in counts:
-        found[COP, count] = _cop_kmeans(ctx, X, y, count)
-    return found
+    """Every method and number of links in a process of its own."""
+    limit = LIMIT_QUICK if ctx.quick else LIMIT
+    cells = [(label, 0) for label in UNLINKED]
+    cells += [(label, count) for label in (*OURS, COP) for count in counts]
+
+    def cell(label: str, count: int) -> Scores:
+        if label == COP:
+            return _cop_kmeans(ctx, X, y, count)
+        kwargs = {
+            "label": label, "count": count, "X": X, "y": y, "draws": ctx.repeat, "limit": limit,
+        }  # fmt: skip
+        child = ctx.in_child("benchmarks.constrained_clustering:measure", kwargs, threads=1)
+        if not child.ok:
+            raise RuntimeError(f"{name}, {label}: {child.error}")
+        return child.value
+
+    # Long ones first, so that no core waits for them at the end.
+    cells.sort(key=lambda known: -known[1])
+    found = ctx.at_once([partial(cell, *known) for known in cells])
+    return dict(zip(cells, found, strict=True))
 
 
 def _cop_kmeans(ctx: Context, X: np.ndarray, y: np.ndarray, count: int) -> Scores:
@@ -195,15 +201,15 @@ def _cop_kmeans(ctx: Context, X: np.ndarray, y: np.ndarray, count: int) -> Score
 # --- in a process of its own ---------------------------------------------------------
 
 
-def measure(X: np.ndarray, y: np.ndarray, counts: list[int], draws: int, limit: float) -> Found:
-    """All methods but the peer, on every number and draw of links."""
+def measure(
+    label: str, count: int, X: np.ndarray, y: np.ndarray, draws: int, limit: float
+) -> Scores:
+    """A method on every draw of so many links."""
     graph = neighbor_graph(X, min(NEIGHBOURS, len(X) - 1), connect="components")
     affinities = graph.adjacency(graph.weights())
-    found = {(label, 0): _without_links(label, X, affinities, y, draws) for label in UNLINKED}
-    for label in OURS:
-        for count in counts:
-            found[label, count] = _with_links(label, affinities, y, count, draws, limit)
-    return found
+    if label in UNLINKED:
+        return _without_links(label, X, affinities, y, draws)
+    return _with_links(label, affinities, y, count, draws, limit)
 
 
 def _without_links(

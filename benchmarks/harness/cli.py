@@ -51,6 +51,10 @@ def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument("--out", metavar="DIR", type=Path, default=RESULTS, help="folder for reports")
     run.add_argument("--quick", action="store_true", help="a smaller run, to see that it works")
     run.add_argument("--repeat", metavar="N", type=_positive, help="repetitions (3; 1 if quick)")
+    run.add_argument(
+        "--jobs", metavar="N", type=_positive, default=1,
+        help="processes of one thread side by side, where the machine has cores to spare",
+    )  # fmt: skip
 
 
 def _positive(text: str) -> int:
@@ -91,6 +95,7 @@ def _run(args: argparse.Namespace, name: str, package: str) -> Path:
         data_folder=folder,
         quick=args.quick,
         repeat=args.repeat or (1 if args.quick else 3),
+        jobs=args.jobs,
     )
     return write_report(module.run(ctx), ctx.folder, _command(ctx))
 
@@ -98,4 +103,5 @@ def _run(args: argparse.Namespace, name: str, package: str) -> Path:
 def _command(ctx: Context) -> str:
     """The command to repeat this run, without the folders of the machine it ran on."""
     quick = " --quick" if ctx.quick else ""
-    return f"python -m benchmarks run {ctx.name}{quick} --repeat {ctx.repeat}"
+    jobs = f" --jobs {ctx.jobs}" if ctx.jobs > 1 else ""
+    return f"python -m benchmarks run {ctx.name}{quick} --repeat {ctx.repeat}{jobs}"

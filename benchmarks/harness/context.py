@@ -1,6 +1,7 @@
 """What a benchmark's ``run(ctx)`` is handed: its settings and the harness's tools in one place."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,8 @@ class Context:
     data_folder: Path | None = None
     quick: bool = False
     repeat: int = 3
+    jobs: int = 1
+    """Processes that may run at once."""
     _plots: list[Plot] = field(default_factory=list)
 
     def load(self, name: str) -> data.Dataset:
@@ -48,6 +51,11 @@ class Context:
     ) -> ChildResult:
         """Call ``"module:function"`` in a fresh process; see ``timing.in_child``."""
         return timing.in_child(fn_path, kwargs, timeout, threads=threads)
+
+    def at_once(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
+        """What the calls return, ``--jobs`` at a time: each waits for a child of its own."""
+        with ThreadPoolExecutor(self.jobs) as pool:
+            return list(pool.map(lambda call: call(), calls))
 
     def peer(
         self,

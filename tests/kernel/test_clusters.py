@@ -80,9 +80,16 @@ def test_held_out_links_choose_and_the_clusters_say_what_they_keep(learner):
     assert fitted.certificate_.relative_gap <= 1e-4
 
 
-def test_a_few_links_leave_the_kernel_alone():
-    fitted = NPKL(n_clusters=3, random_state=0).fit(IRIS, cannot_link=[[0, 60], [0, 120]])
+def test_a_few_links_leave_the_kernel_alone_unless_its_rank_is_too_small():
+    few = [[0, 60], [0, 120]]
+    fitted = NPKL(n_clusters=2, random_state=0).fit(IRIS, cannot_link=few)
+    assert fitted.kernel_factor_.shape[1] >= 2
     assert fitted.shrinkage_ == 0 and not hasattr(fitted, "path_")
+    narrow = NPKL(n_clusters=8, random_state=0).fit(IRIS, cannot_link=few)
+    assert narrow.kernel_factor_.shape[1] < 8
+    assert narrow.shrinkage_ == 0.25 and not hasattr(narrow, "path_")
+    assert np.unique(narrow.labels_).size == 8
+    np.testing.assert_array_equal(narrow.predict(IRIS[:5]), narrow.labels_[:5])
     with pytest.raises(ValueError, match="shrinkage must be"):
         NPKL(shrinkage=2).fit(IRIS, cannot_link=[[0, 60]])
 

@@ -43,7 +43,10 @@ FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
 """Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
 
 DOUBT = 1.0
-"""Standard errors by which waves must be better than the learned kernel alone to be taken."""
+"""Standard errors by which another part of the waves must be better to be taken."""
+
+FILLED = 0.25
+"""β where nothing is clearly better and the kernel has fewer columns than there are clusters."""
 
 MANY = 2000
 """Samples beyond which no kernel is learned for the sake of a judgement."""
@@ -223,10 +226,11 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
-        self._choose_shrinkage()
+        judged = self._judge_shrinkage()
         result, factor = self._learn(start)
         settle(self, result)
         self.kernel_factor_ = principal(factor)
+        self._choose_shrinkage(judged)
         self._n_features_out = self.kernel_factor_.shape[1]
         self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
         for name in ("labels_", "cluster_centers_", "links_met_"):
@@ -253,20 +257,37 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)
         return np.hstack([both, np.sqrt(self.shrinkage_) * unit_rows(waves)])
 
-    def _choose_shrinkage(self) -> None:
-        """β, by how well links held out are told apart where "auto"."""
+    def _judge_shrinkage(self) -> list[Array] | None:
+        """For each β how the links held out are placed, where "auto" finds enough of them."""
         self.__dict__.pop("path_", None)
         self._waves_kept = None
-        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
-        if self.n_clusters_ is None:
-            return
-        kinds = len(self.links_.must), len(self.links_.cannot)
-        judged = self.shrinkage == "auto" and self.links_.n <= MANY and min(kinds) >= FEWEST
-        if judged or self.shrinkage_ > 0:
+        enough = min(len(self.links_.must), len(self.links_.cannot)) >= FEWEST
+        if not (self._may_choose and enough):
+            return None
+        self._keep_waves()
+        losses = [self._misplaced(fold) for fold in range(FOLDS)]
+        return [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+
+    @property
+    def _may_choose(self) -> bool:
+        """Whether β is looked for."""
+        return self.shrinkage == "auto" and self.n_clusters_ is not None and self.links_.n <= MANY
+
+    def _keep_waves(self) -> None:
+        if self._waves_kept is None and self.n_clusters_ is not None:
             self._waves_kept = smoothest(self.laplacian_, self.n_clusters_, constant=True)[1]
-        if judged:
-            losses = [self._misplaced(fold) for fold in range(FOLDS)]
-            misses = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+
+    def _choose_shrinkage(self, misses: list[Array] | None) -> None:
+        """β, by how well links held out are told apart where "auto".
+
+        Links are hard to come by: what is learned from them stands where nothing is clearly better,
+        alone, or with a part of the waves where its rank is less than the number of clusters.
+        """
+        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
+        rank = self.kernel_factor_.shape[1]
+        if self._may_choose and rank < int(self.n_clusters_ or 0) < self.links_.n:
+            self.shrinkage_ = FILLED
+        if misses is not None:
             path: EvidencePath = chosen_by(
                 misses,
                 SHARES,
@@ -275,11 +296,14 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 nothing="spectral clustering",
                 choose=partial(earned, needed=0.0, close=0.0),
             )
-            # Links are hard to come by: the kernel learned from them stands where it is no worse.
-            alone = len(SHARES) - 1
-            behind, error = difference(misses, alone, path.chosen)
-            self.path_ = replace(path, chosen=alone) if behind <= DOUBT * error else path
+            stands = SHARES.index(self.shrinkage_)
+            behind, error = difference(misses, stands, path.chosen)
+            self.path_ = replace(path, chosen=stands) if behind <= DOUBT * error else path
             self.shrinkage_ = self.path_.value
+        if self.shrinkage_ > 0:
+            self._keep_waves()
+        else:
+            self._waves_kept = None
 
     def _learn_roughly(self) -> Array:
         """A factor that is only judged."""

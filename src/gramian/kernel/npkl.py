@@ -36,9 +36,9 @@ class NPKL(LinkedKernel):
     shrinkage : float in [0, 1] or "auto"
         The part β of the graph's own smoothest waves, as many as clusters, in the rows that
         k-means sees: 0 is the learned kernel alone, 1 is spectral clustering. "auto" lets links
-        held out choose, the kernel alone where nothing is clearly better; it is 0 with more than
-        2,000 samples and with too few links to hold some
-        out. The kernel itself is not changed.
+        held out choose, where there are enough of them; where nothing is clearly better it is 0,
+        or 0.25 for a kernel of smaller rank than there are clusters. With more than 2,000 samples
+        it is 0. The kernel itself is not changed.
     affinity : {"nearest_neighbors", "precomputed", "precomputed_laplacian"}
         What X is: samples, their affinities, or the Laplacian.
     n_neighbors : int
