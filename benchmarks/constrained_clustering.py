@@ -119,9 +119,11 @@ def drawn(y: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 def run(ctx: Context) -> Report:
     """The images by number of links, then the other sets."""
-    counts = COUNTS_QUICK if ctx.quick else COUNTS
-    X, y = _samples(ctx, MAIN)
-    found = _cluster(ctx, MAIN, X, y, counts)
+    counts, links = (COUNTS_QUICK, LINKS_QUICK) if ctx.quick else (COUNTS, LINKS)
+    numbers = {MAIN: counts} | dict.fromkeys(OTHERS_QUICK if ctx.quick else OTHERS, links)
+    sets = {name: _samples(ctx, name) for name in numbers}
+    every = _cluster(ctx, sets, numbers)
+    found = every.pop(MAIN)
     _draw(ctx, found, counts)
     tables = [
         _by_count(found, counts, "accuracy", f"{MAIN}: accuracy % by the number of links"),
@@ -131,11 +133,7 @@ def run(ctx: Context) -> Report:
         _by_count(found, counts, "seconds", f"{MAIN}: seconds"),
         _certificates(found, counts),
     ]
-    others = {}
-    for name in OTHERS_QUICK if ctx.quick else OTHERS:
-        X, y = _samples(ctx, name)
-        links = LINKS_QUICK if ctx.quick else LINKS
-        others[name] = (y.size, links, _cluster(ctx, name, X, y, links))
+    others = {name: (sets[name][1].size, links, cells) for name, cells in every.items()}
     notes = (*NOTES, f"{ctx.repeat} draw(s) of the links.", _verdict(found, counts))
     return ctx.report([*tables, *_other_sets(others)], notes)
 
@@ -150,13 +148,14 @@ def _samples(ctx: Context, name: str) -> tuple[np.ndarray, np.ndarray]:
     return (StandardScaler().fit_transform(X) if name in SCALED else X), y
 
 
-def _cluster(ctx: Context, name: str, X: np.ndarray, y: np.ndarray, counts: Any) -> Found:
-    """Every method and number of links in a process of its own."""
+def _cluster(
+    ctx: Context, sets: dict[str, Any], numbers: dict[str, tuple[int, ...]]
+) -> dict[str, Found]:
+    """Every set, method and number of links in a process of its own."""
     limit = LIMIT_QUICK if ctx.quick else LIMIT
-    cells = [(label, 0) for label in UNLINKED]
-    cells += [(label, count) for label in (*OURS, COP) for count in counts]
 
-    def cell(label: str, count: int) -> Scores:
+    def cell(name: str, label: str, count: int) -> Scores:
+        X, y = sets[name]
         if label == COP:
             return _cop_kmeans(ctx, X, y, count)
         kwargs = {
@@ -167,10 +166,17 @@ def _cluster(ctx: Context, name: str, X: np.ndarray, y: np.ndarray, counts: Any)
             raise RuntimeError(f"{name}, {label}: {child.error}")
         return child.value
 
-    # Long ones first, so that no core waits for them at the end.
-    cells.sort(key=lambda known: -known[1])
-    found = ctx.at_once([partial(cell, *known) for known in cells])
-    return dict(zip(cells, found, strict=True))
+    cells = [
+        (name, label, count)
+        for label in (COP, *reversed(OURS), *UNLINKED)  # long ones first: no core waits at the end
+        for name in sets
+        for count in ((0,) if label in UNLINKED else reversed(numbers[name]))
+    ]
+    found: dict[str, Found] = {name: {} for name in sets}
+    scores = ctx.at_once([partial(cell, *known) for known in cells])
+    for (name, label, count), score in zip(cells, scores, strict=True):
+        found[name][label, count] = score
+    return found
 
 
 def _cop_kmeans(ctx: Context, X: np.ndarray, y: np.ndarray, count: int) -> Scores:

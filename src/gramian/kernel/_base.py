@@ -260,7 +260,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
     def _judge_shrinkage(self) -> list[Array] | None:
         """For each β how the links held out are placed, where "auto" finds enough of them."""
         self.__dict__.pop("path_", None)
-        self._waves_kept = None
+        self._waves_kept: Array | None = None
         enough = min(len(self.links_.must), len(self.links_.cannot)) >= FEWEST
         if not (self._may_choose and enough):
             return None
