@@ -61,3 +61,13 @@ def test_a_direction_of_descent_beside_the_columns_is_seen():
     found = estimated(operator(G), 1e-6, known=Q)
     lowest = np.linalg.eigvalsh(G)[0]
     assert lowest - 0.01 < found.value <= lowest
+
+
+def test_short_columns_that_are_no_eigenvectors_do_not_spoil_the_bound():
+    """A factor with columns to spare: noise, on which ∇F is far from 0."""
+    rng = np.random.default_rng(2)
+    G, Q, lowest = gradient_of_low_rank(1600, 8, rng)
+    noise = 1e-3 * rng.standard_normal((1600, 10)) / 40
+    found = estimated(operator(G), 1e-6, known=np.hstack([Q * np.linspace(1, 5, 8), noise]))
+    assert -5e-6 < found.value <= lowest
+    assert found.miss < 1e-3

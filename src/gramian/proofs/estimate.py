@@ -27,6 +27,9 @@ COARSE = 1e-3
 SHORT = 1e-5
 """Columns shorter than this part of the longest are not looked beside."""
 
+STILL = 1e-3
+"""The part of the spread that a column may be off an eigenvector by to be looked beside."""
+
 RARE = 1e-6
 """A probability of having missed an eigenvalue that is small enough."""
 
@@ -61,8 +64,8 @@ def estimated(
     rng = np.random.default_rng(_seed(matrix))
     place = place_of_matrix(matrix)
     columns = place.zeros((matrix.order, 0)) if known is None else known
-    split = Split.along(matrix, columns, live=SHORT)
     spread = max(_spread(matrix, rng), 1e-300) if chance else np.inf
+    split = Split.along(matrix, columns, live=SHORT, off=STILL * spread)
     # From here on the part beside the columns does not lower the bound by more than is wanted.
     floor = split.needed(wanted, spread) if chance and known is not None else np.inf
     best, residual, vector, counts = np.inf, np.inf, None, []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import host, namespace
+from gramian.backends.arrays import beside, column_squares, host, namespace
 from gramian.proofs.base import place_of_matrix
 
 Array = NDArray[np.floating]
@@ -35,15 +35,23 @@ class Split:
     R: Array
 
     @classmethod
-    def along(cls, matrix: Any, L: Array, *, live: float = LIVE) -> Split:
-        """On what the columns of L span, without those shorter than this part of the longest."""
+    def along(cls, matrix: Any, L: Array, *, live: float = LIVE, off: float = np.inf) -> Split:
+        """On what the columns of L span, without those shorter than this part of the longest.
+
+        Of that, Ritz vectors q with ‖Gq − θq‖ ≤ `off`: those of short columns, which ∇F does not
+        vanish on, would tie the two parts together.
+        """
         Q = _range(L, live)
         image = matrix @ Q if Q.shape[1] else Q
-        inside = Q.T @ image
-        rest = image - Q @ inside
-        values, turn = np.linalg.eigh(host(rest.T @ rest))
-        root = (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T
-        return cls(matrix, Q, host(0.5 * (inside + inside.T)), root)
+        inside = host(Q.T @ image)
+        values, turn = np.linalg.eigh(0.5 * (inside + inside.T))
+        Q, image = Q @ beside(Q, turn), image @ beside(Q, turn)
+        rest = image - Q * beside(Q, values)
+        still = np.flatnonzero(np.sqrt(host(column_squares(rest))) <= off)
+        Q, rest = Q[:, still], rest[:, still]
+        squares, turn = np.linalg.eigh(host(rest.T @ rest))
+        root = (turn * np.sqrt(np.maximum(squares, 0.0))) @ turn.T
+        return cls(matrix, Q, np.diag(values[still]), root)
 
     def least(self, c: float) -> float:
         """A lower bound on λ_min(G) where G ⪰ cI beside Q."""
