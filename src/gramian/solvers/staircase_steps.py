@@ -99,9 +99,13 @@ class LocalSteps:
         else:
             image, least = self.quasi_newton(image, enough)
         if least > max(0.2 * first, target):
-            known = self.large and self.objective.preconditioner(image) is not None
-            self.well_conditioned = self.preconditioned = known
+            self.well_conditioned = self.preconditioned = self._has_preconditioner(image)
         return image, least <= target or (self.large and self.well_conditioned)
+
+    def _has_preconditioner(self, image: Any) -> bool:
+        """Whether conjugate gradient can go on with one, where a search costs too much."""
+        suited = self.large and self.objective.quadratic
+        return suited and self.objective.preconditioner(image) is not None
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
         """LRO's steps to a gradient of the size asked for, and the least that was met."""
