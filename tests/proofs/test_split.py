@@ -31,10 +31,10 @@ def test_the_bound_holds_for_every_matrix_and_columns(seed, order, rank):
     assert split.least(needed) >= split.least(100.0) - 0.1 - 1e-9
 
 
-def gradient_of_low_rank(order, rank, rng):
-    """A matrix that is all but 0 on some columns and at least 0.01 beside them."""
+def gradient_of_low_rank(order, rank, rng, least=0.01):
+    """A matrix that is all but 0 on some columns and at least `least` beside them."""
     Q = np.linalg.qr(rng.standard_normal((order, order)))[0]
-    values = np.concatenate([1e-7 * rng.standard_normal(rank), np.linspace(0.01, 2, order - rank)])
+    values = np.concatenate([1e-7 * rng.standard_normal(rank), np.linspace(least, 2, order - rank)])
     return (Q * values) @ Q.T, Q[:, :rank], float(values.min())
 
 
@@ -70,4 +70,13 @@ def test_short_columns_that_are_no_eigenvectors_do_not_spoil_the_bound():
     noise = 1e-3 * rng.standard_normal((1600, 10)) / 40
     found = estimated(operator(G), 1e-6, known=np.hstack([Q * np.linspace(1, 5, 8), noise]))
     assert -5e-6 < found.value <= lowest
+    assert found.miss < 1e-3
+
+
+def test_a_start_that_is_given_does_not_stand_for_the_random_ones():
+    """Their probability is that of random starts: one that is told must not end the search."""
+    G, Q, lowest = gradient_of_low_rank(1600, 5, np.random.default_rng(3), least=0.5)
+    start = np.random.default_rng(4).standard_normal(1600)
+    found = estimated(operator(G), 1e-6, known=Q, start=start)
+    assert found.value <= lowest
     assert found.miss < 1e-3

@@ -54,7 +54,7 @@ def decompose_rows(
     places: Any,
     out: Any,
 ) -> None:
-    """The Cholesky factor of each row's system, or of its smaller twin; see `RowSystems`."""
+    """The Cholesky factor of each row's system, or of its smaller twin; see `row_systems`."""
     rank = V.shape[1]
     for i in range(start, stop):
         first, count = indptr[i], indptr[i + 1] - indptr[i]

@@ -82,7 +82,7 @@ def estimated(
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
         counts += [look.count] if given is None else []
-        if look.sure or time.perf_counter() >= deadline:
+        if (look.sure and given is None) or time.perf_counter() >= deadline:
             break
     lower = best - max(residual, wanted if chance else 0.0)
     lower = floor if best - residual >= floor else lower
@@ -100,7 +100,7 @@ class _Look:
     miss: Callable[[int, float], float]
     count: int = 0
     sure: bool = False
-    """Whether an eigenvalue below `floor` is all but ruled out."""
+    """Whether a random start all but rules an eigenvalue below `floor` out."""
 
     def __call__(self, count: int, highest: float, rest: float) -> bool:
         self.count = count

@@ -24,7 +24,7 @@ TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 that none of them is to take."""
 
 HOPELESS = 60.0
-"""Seconds of a factorisation that no proof has, so that a better guess of them is of no use."""
+"""Seconds of a factorisation that few proofs have: from there on a rough guess of them will do."""
 
 SHALLOW = 6
 """Edges to the farthest node, from one, of a graph whose factor fills in: random links do that."""
