@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from gramian.backends.arrays import HOST, Place
+from gramian.backends.arrays import HOST, Place, norm
 
 Array = NDArray[np.floating]
 
@@ -99,6 +99,13 @@ def place_of_matrix(matrix: Any) -> Place:
     """Where the products of a matrix are made: on the host unless it says so."""
     found: Place = getattr(matrix, "place", HOST)
     return found
+
+
+def typical_size(matrix: Any) -> float:
+    """About ‖G‖/√n, the root mean square of the eigenvalues, from one product."""
+    probe = np.random.default_rng(0).standard_normal(matrix.order)
+    image = matrix @ place_of_matrix(matrix).put(probe)
+    return norm(image) / norm(probe) or 1.0
 
 
 def rounded_sum(terms: float) -> float:

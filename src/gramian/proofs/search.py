@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.backends.arrays import host, norm
-from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix
+from gramian.backends.arrays import host
+from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
 from gramian.proofs.estimate import COARSE, estimated
@@ -78,7 +78,7 @@ def lowest(
         form = DenseForm(matrix.dense(), matrix.slack())
         # Products of an estimate are cheaper with a sparse matrix than with its entries.
         matrix = matrix if sparse else form
-    wanted = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
+    wanted = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
         return estimated(matrix, wanted, deadline=deadline, start=start, known=known)
     most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
@@ -103,7 +103,7 @@ def _of_blocks(
         found = lowest(smaller, wanted=fine, seconds=seconds)
         if found.proved:
             return Bottom(form.from_smaller(found.value), "blocks")
-    accuracy = 1e-9 * _size(matrix) if wanted is None or not wanted > 0 else wanted
+    accuracy = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     deadline = time.perf_counter() + seconds
     return estimated(matrix, accuracy, deadline=deadline, start=start)
 
@@ -120,7 +120,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         proof = form.above(shift)
         if proof.definite or time.perf_counter() >= deadline:
             break
-        step = max(WIDER * step, 1e-13 * _size(matrix))
+        step = max(WIDER * step, 1e-13 * typical_size(matrix))
     if proof is None or not proof.definite:  # the guess is refuted, and no bound is left
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
@@ -150,9 +150,3 @@ def _dense_fits(matrix: Any, seconds: float) -> bool:
         return False
     return TRIALS / 2 * dense_seconds(order, place) <= seconds
 
-
-def _size(matrix: Any) -> float:
-    """About ‖G‖/√n, from one product."""
-    probe = np.random.default_rng(0).standard_normal(matrix.order)
-    image = matrix @ place_of_matrix(matrix).put(probe)
-    return norm(image) / norm(probe) or 1.0

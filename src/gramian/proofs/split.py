@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, column_squares, host, namespace
-from gramian.proofs.base import place_of_matrix
+from gramian.proofs.base import place_of_matrix, typical_size
 
 Array = NDArray[np.floating]
 
@@ -33,6 +33,9 @@ class Split:
     Q: Array
     A: Array
     R: Array
+    level: float
+    """What Q is given as an eigenvalue, inside the spectrum: at 0, below the rest, rounding would
+    bring it back."""
 
     @classmethod
     def along(cls, matrix: Any, L: Array, *, live: float = LIVE, off: float = np.inf) -> Split:
@@ -51,7 +54,7 @@ class Split:
         Q, rest = Q[:, still], rest[:, still]
         squares, turn = np.linalg.eigh(host(rest.T @ rest))
         root = (turn * np.sqrt(np.maximum(squares, 0.0))) @ turn.T
-        return cls(matrix, Q, np.diag(values[still]), root)
+        return cls(matrix, Q, np.diag(values[still]), root, typical_size(matrix) if still.size else 0.0)
 
     def least(self, c: float) -> float:
         """A lower bound on λ_min(G) where G ⪰ cI beside Q."""
@@ -85,7 +88,8 @@ class Split:
         return found
 
     def __matmul__(self, v: Array) -> Array:
-        return -self.beside(self.matrix @ v)
+        rest: Array = -self.beside(self.matrix @ v)
+        return rest - self.level * (self.Q @ (self.Q.T @ v)) if self.level else rest
 
 
 def _range(L: Array, live: float) -> Array:
