@@ -149,4 +149,3 @@ def _dense_fits(matrix: Any, seconds: float) -> bool:
     if 16.0 * order**2 >= place.free_memory() / 4:
         return False
     return TRIALS / 2 * dense_seconds(order, place) <= seconds
-

@@ -54,7 +54,8 @@ class Split:
         Q, rest = Q[:, still], rest[:, still]
         squares, turn = np.linalg.eigh(host(rest.T @ rest))
         root = (turn * np.sqrt(np.maximum(squares, 0.0))) @ turn.T
-        return cls(matrix, Q, np.diag(values[still]), root, typical_size(matrix) if still.size else 0.0)
+        level = typical_size(matrix) if still.size else 0.0
+        return cls(matrix, Q, np.diag(values[still]), root, level)
 
     def least(self, c: float) -> float:
         """A lower bound on λ_min(G) where G ⪰ cI beside Q."""
