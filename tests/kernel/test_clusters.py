@@ -80,6 +80,50 @@ def test_held_out_links_choose_and_the_clusters_say_what_they_keep(learner):
     assert fitted.certificate_.relative_gap <= 1e-4
 
 
+def test_held_out_links_choose_lambda():
+    links = links_of(SPECIES, 40)
+    fitted = NPKL(lam="auto", n_clusters=3, random_state=0).fit(IRIS, **links)
+    path = fitted.setting_path_
+    assert list(path.values) == [10, 1, 100] and path.parameter == "lam"
+    assert fitted.lam_ == path.value and path.held_out == len(fitted.links_.pairs)
+    told = NPKL(lam=fitted.lam_, n_clusters=3, random_state=0).fit(IRIS, **links)
+    np.testing.assert_array_equal(told.kernel_factor_, fitted.kernel_factor_)
+    np.testing.assert_array_equal(told.path_.errors, fitted.path_.errors)
+    assert not hasattr(told, "setting_path_") and told.lam_ == fitted.lam_
+    few = NPKL(lam="auto", n_clusters=3).fit(IRIS, cannot_link=[[0, 60]])
+    assert few.lam_ == 10 and not hasattr(few, "setting_path_")
+    fitted.add_links(must_link=[[0, 1]])
+    assert fitted.lam_ == fitted.setting_path_.value
+    with pytest.raises(ValueError, match="lam must be"):
+        NPKL(lam=0.0).fit(IRIS, cannot_link=[[0, 60]])
+
+
+def test_links_that_the_waves_do_not_hold_take_a_larger_lambda():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.integers(0, 2, 60)
+    pairs = np.array([(i, j) for i in range(60) for j in range(i)])
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    fitted = NPKL(lam="auto", shrinkage=0.0, random_state=0)
+    fitted.fit(X, must_link=pairs[same], cannot_link=pairs[~same])
+    assert fitted.setting_path_.errors[0] <= fitted.setting_path_.errors[1]
+
+
+def test_held_out_links_choose_the_number_of_waves():
+    rng = np.random.default_rng(0)
+    angle = np.sort(rng.uniform(0, 2 * np.pi, 500))
+    ring = np.column_stack([np.cos(angle), np.sin(angle)])
+    parts = (np.arange(500) // 10) % 2
+    links = links_of(parts, 250)
+    fitted = RegPCP(n_clusters=2, random_state=0).fit(ring, **links)
+    assert list(fitted.setting_path_.values) == [50, 100]
+    assert fitted.setting_path_.value == fitted.basis_.shape[1] == 100
+    told = RegPCP(n_clusters=2, n_basis=100, random_state=0).fit(ring, **links)
+    np.testing.assert_allclose(told.kernel_factor_, fitted.kernel_factor_, atol=1e-6)
+    assert not hasattr(told, "setting_path_")
+    assert "n_basis = 100 was taken" in str(fitted.setting_path_)
+
+
 def test_a_few_links_leave_the_kernel_alone_unless_its_rank_is_too_small():
     few = [[0, 60], [0, 120]]
     fitted = NPKL(n_clusters=2, random_state=0).fit(IRIS, cannot_link=few)

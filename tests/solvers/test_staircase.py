@@ -3,18 +3,24 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import make_swiss_roll
+from sklearn.datasets import make_blobs, make_swiss_roll
 from sklearn.neighbors import kneighbors_graph
 
 import gramian as gm
 from gramian import problems
-from gramian.graph import normalized_laplacian
+from gramian.graph import neighbor_graph, normalized_laplacian
 from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
+from gramian.solvers import staircase_bounds
 from gramian.solvers.base import Settings
 from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, EXACT_ORDER
+from gramian.solvers.lowest_eigenpairs import (
+    DENSE_ORDER,
+    EXACT_ORDER,
+    estimated_ground,
+    factored_ground,
+)
 from gramian.solvers.staircase import _Climb
 from tests.cases import BY_NAME, psd, symmetric
 
@@ -186,3 +192,45 @@ def test_stiff_links_are_solved_by_rows(monkeypatch):
     wide = gm.minimize(problem, "lbfgs", rank=30, tol=1e-6, max_iter=2, chunk=300)
     assert result.value <= wide.value * (1 + 1e-6) <= result.value * (1 + 1e-3)
     assert result.certificate.lower_bound <= wide.value
+
+
+def blobs_with_links(n=400, parts=12, seed=0):
+    """Kernel learning on the graph of clouds that are hardly joined."""
+    rng = np.random.default_rng(seed)
+    width = rng.uniform(0.05, 0.2, parts)
+    X, y = make_blobs(n, 4, centers=parts, cluster_std=width, center_box=(-3, 3), random_state=seed)
+    graph = neighbor_graph(X, 6, connect="components")
+    pairs = rng.integers(0, n, (60, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    same = y[pairs[:, 0]] % 5 == y[pairs[:, 1]] % 5
+    laplacian = graph.laplacian(graph.weights("auto"), normalized=True)
+    return problems.npkl(laplacian, pairs[same], pairs[~same], 10.0)
+
+
+def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
+    problem = blobs_with_links()
+    factor = gm.minimize(problem, tol=1e-2).factor
+    gradient = problem.objective.gradient(problem.objective.image(factor))
+    values, vectors = np.linalg.eigh(gradient.dense())
+    start = np.random.default_rng(0).standard_normal(problem.order)
+    for guess in (values[0] - 1e-6, 0.5 * values[0]):
+        found = factored_ground(gradient.form(), 6, guess=guess, start=start, lift=1.0)
+        np.testing.assert_allclose(found.values, values[:6], atol=1e-9)
+        assert found.bound <= values[0] + 1e-12 and found.hope - found.bound < 1e-7
+        assert np.linalg.norm(vectors[:, :1].T @ found.vectors) == pytest.approx(1.0, abs=1e-6)
+    rough = estimated_ground(gradient, factor, 0.0, 6, steps=40, start=start, lift=1.0)
+    assert rough.hope - rough.bound > 1e-5
+
+
+def test_steps_that_crawl_end_by_a_repaired_dual_vector(monkeypatch):
+    problem = blobs_with_links(600, 30)
+    monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
+    result = gm.minimize(problem, "staircase", tol=1e-4)
+    assert result.status is gm.Status.CONVERGED and result.certificate.proved
+    assert result.dual is not None
+    monkeypatch.setattr(staircase_bounds, "NEAR", 0.0)
+    rounds = 2 * len(result.history)
+    plain = gm.minimize(problem, "staircase", tol=1e-4, max_iter=rounds)
+    assert plain.dual is None and len(plain.history) > rounds  # it was still at it
+    bound = result.certificate.lower_bound
+    assert bound <= min(plain.value, result.value) and result.value <= bound * (1 + 1e-4)

@@ -226,7 +226,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
 
     def _learn_from(self, start: Array | None) -> None:
         """Learn from the links and the Laplacian; set what a fitted kernel has."""
-        judged = self._judge_shrinkage()
+        judged = self._judge()
         result, factor = self._learn(start)
         settle(self, result)
         self.kernel_factor_ = principal(factor)
@@ -257,21 +257,76 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)
         return np.hstack([both, np.sqrt(self.shrinkage_) * unit_rows(waves)])
 
-    def _judge_shrinkage(self) -> list[Array] | None:
-        """For each β how the links held out are placed, where "auto" finds enough of them."""
-        self.__dict__.pop("path_", None)
+    def _judge(self) -> list[Array] | None:
+        """For each β how the links held out are placed, where "auto" finds enough of them.
+
+        A model that has settings to choose from takes the one that they speak for first.
+        """
+        for name in ("path_", "setting_path_"):
+            self.__dict__.pop(name, None)
         self._waves_kept: Array | None = None
-        enough = min(len(self.links_.must), len(self.links_.cannot)) >= FEWEST
-        if not (self._may_choose and enough):
+        settings, enough = self._settings(), self._enough
+        self._take(settings[0])
+        if not enough or not (len(settings) > 1 or self._may_choose):
             return None
         self._keep_waves()
-        losses = [self._misplaced(fold) for fold in range(FOLDS)]
+        judged = [self._misses(setting) for setting in settings]
+        place = self._choose_setting(settings, judged) if len(settings) > 1 else 0
+        self._take(settings[place])
+        return judged[place] if self._may_choose else None
+
+    def _settings(self) -> tuple[float, ...]:
+        """Values of the model's own parameter that links held out may choose from, the one that
+        stands unless another is clearly better first.
+        """
+        return (0.0,)
+
+    def _take(self, setting: float) -> None:
+        """Learn with one of these from now on."""
+
+    _setting = ""
+    """The name of that parameter."""
+
+    @property
+    def _enough(self) -> bool:
+        """Whether there are links to hold out, and samples few enough to learn more than once."""
+        links = self.links_
+        return min(len(links.must), len(links.cannot)) >= FEWEST and links.n <= MANY
+
+    def _misses(self, setting: float) -> list[Array]:
+        """How links are placed by kernels that never saw them: a row for each β, by kind."""
+        losses = [self._misplaced(setting, fold) for fold in range(FOLDS)]
         return [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+
+    def _choose_setting(self, settings: tuple[float, ...], judged: list[list[Array]]) -> int:
+        """The first, or the one of the least error with its best β where that is clearly less."""
+        best = [int(np.argmin(sum(part.mean(axis=1) for part in parts))) for parts in judged]
+        losses = [
+            np.stack([kind[share] for kind, share in zip(kinds, best, strict=True)])
+            for kinds in zip(*judged, strict=True)
+        ]
+        self.setting_path_: EvidencePath = chosen_by(
+            losses,
+            settings,
+            parameter=self._setting,
+            measure="1 − AUC of links",
+            nothing=f"{self._setting} = {settings[0]:g}",
+            choose=partial(earned, needed=DOUBT, close=0.0),
+            by=f"another {self._setting}",
+        )
+        return self.setting_path_.chosen
 
     @property
     def _may_choose(self) -> bool:
         """Whether β is looked for."""
         return self.shrinkage == "auto" and self.n_clusters_ is not None and self.links_.n <= MANY
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        """The β that kernels are judged with."""
+        if self._may_choose:
+            return SHARES
+        return (0.0 if self.shrinkage == "auto" else float(self.shrinkage),)
 
     def _keep_waves(self) -> None:
         if self._waves_kept is None and self.n_clusters_ is not None:
@@ -310,9 +365,10 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         factor: Array = self._learn(None)[1]
         return factor
 
-    def _misplaced(self, fold: int) -> list[Array]:
+    def _misplaced(self, setting: float, fold: int) -> list[Array]:
         """For each β and link of a fold how it is placed by a kernel that never saw the fold."""
         links, rough = self.links_, copy(self)
+        rough._take(setting)
         held = np.arange(len(links.pairs)) % FOLDS == fold
         rough.links_ = Links(
             links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
@@ -320,13 +376,14 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         rough.tol = max(self.tol, ROUGH)
         rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * FOLDS)
         rough.progress = False
-        factor = rough._learn_roughly()
-        squares = [_linked_squares(unit_rows(F), links.pairs[held])
-                   for F in (factor, self._waves_kept)]  # fmt: skip
+        learned = _linked_squares(unit_rows(rough._learn_roughly()), links.pairs[held])
+        smooth = learned
+        if self._waves_kept is not None:
+            smooth = _linked_squares(unit_rows(self._waves_kept), links.pairs[held])
         must, cannot = links.targets[held] == 1, links.targets[held] == 0
         found = []
-        for share in SHARES:
-            apart = (1 - share) * squares[0] + share * squares[1]
+        for share in self._shares:
+            apart = (1 - share) * learned + share * smooth
             found.append(misplaced(apart[must], apart[cannot]))
         return [np.array(part) for part in zip(*found, strict=True)]
 

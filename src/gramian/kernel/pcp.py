@@ -88,6 +88,12 @@ path_, links_met_ :
         self.progress = progress
         self.device = device
 
+    def _settings(self) -> tuple[float, ...]:
+        return (ONCE,)
+
+    def _take(self, setting: float) -> None:
+        """There is nothing to choose: links hold."""
+
     def _learn_roughly(self) -> Array:
         return self._penalised(ONCE, None, merge=True)[1]
 

@@ -53,6 +53,8 @@ class EvidencePath:
         How many samples, pairs or anchors were judged.
     nothing : str
         What doing nothing is.
+    by : str
+        What has to be worth its while.
     """
 
     parameter: str
@@ -62,6 +64,7 @@ class EvidencePath:
     measure: str
     held_out: int
     nothing: str
+    by: str = "learning"
 
     @property
     def value(self) -> float:
@@ -77,7 +80,7 @@ class EvidencePath:
         before, after = self.errors[0], self.errors[self.chosen]
         if not self.gained:
             return (
-                f"nothing is gained by learning: {self.nothing} is kept ({self.measure} "
+                f"nothing is gained by {self.by}: {self.nothing} is kept ({self.measure} "
                 f"{before:.4g} of {self.held_out} held out, at best {self.errors.min():.4g} with "
                 f"{self.parameter} = {self.values[int(np.argmin(self.errors))]:.4g})"
             )
@@ -95,6 +98,7 @@ def chosen_by(
     measure: str,
     nothing: str,
     choose: Callable[[Sequence[Array]], int] | None = None,
+    by: str = "learning",
 ) -> EvidencePath:
     """The path with the candidate that its losses speak for, by `earned` unless told.
 
@@ -111,6 +115,7 @@ def chosen_by(
         measure,
         int(sum(part.shape[1] for part in losses)),
         nothing,
+        by,
     )
 
 

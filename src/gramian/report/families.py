@@ -43,15 +43,18 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
 
 def _evidence(estimator: Any) -> list[Section]:
     """What was held out said of the choices of a fit."""
-    path = getattr(estimator, "path_", None)
-    if path is None:
-        return []
+    paths = [getattr(estimator, name, None) for name in ("setting_path_", "path_")]
+    parts = "".join(_told(path) for path in paths if path is not None)
+    return [Section("What was held out", parts)] if parts else []
+
+
+def _told(path: Any) -> str:
     rows = [
         [float(value), float(error)] for value, error in zip(path.values, path.errors, strict=True)
     ]
     said = str(path)
     words = f"<p>{escape(said[:1].upper() + said[1:])}.</p>"
-    return [Section("What was held out", words + table([path.parameter, path.measure], rows))]
+    return words + table([path.parameter, path.measure], rows)
 
 
 def _check_labels(y: Any, samples: int) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
 
 from gramian.backends.arrays import host, namespace, norm
 from gramian.eigen import ritz_pairs
-from gramian.proofs import LowRank, Split, lost_by
+from gramian.proofs import LowRank, SparseForm, Split, lost_by
 from gramian.solvers.newton import Below
 
 Array = NDArray[np.floating]
@@ -21,6 +22,12 @@ DENSE_ORDER = 500
 
 EXACT_ORDER = 1500
 """Up to this order the lowest eigenvalues are computed, not estimated."""
+
+INVERSE_STEPS = 40
+"""Solves that look for the lowest eigenvectors, three for each at least."""
+
+LOWER, TRIES = 8.0, 8
+"""How many times lower a shift is tried that lay above an eigenvalue, and how often."""
 
 WORTH = 0.02
 """Eigenvalues nearer to the level than this part of the lowest are left for later."""
@@ -91,3 +98,32 @@ def estimated_ground(
     hope, bound = split.least(lowest), split.least(lowest - residual)
     below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
     return Ground(-found.values - level, found.vectors, below, bound, hope)
+
+
+def factored_ground(
+    form: SparseForm, count: int, *, guess: float, start: Any, lift: float
+) -> Ground | None:
+    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, t a little below them all.
+
+    Products cannot tell eigenvalues apart that lie close together beside ‖∇F‖, and a graph in
+    weakly joined parts has many. `guess` lies about λ_min; None where no factor was found.
+    """
+    t = guess
+    factor = form.tried(t)
+    for _ in range(TRIES):
+        if factor.solve is not None:
+            break
+        t *= LOWER
+        factor = form.tried(t)
+    else:
+        return None
+    inverse = LinearOperator((form.order,) * 2, matvec=factor.solve, dtype=float)
+    found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
+    V = np.linalg.qr(found.vectors)[0]
+    image = form.S @ V
+    values, turn = np.linalg.eigh(V.T @ image)
+    V, image = V @ turn, image @ turn
+    residual = norm(image[:, 0] - values[0] * V[:, 0])
+    hope, bound = float(values[0]), float(values[0]) - residual
+    below = Below(values[:0], V[:, :0], lift * min(0.0, bound))
+    return Ground(values, np.ascontiguousarray(V), below, bound, hope)

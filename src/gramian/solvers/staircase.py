@@ -51,7 +51,7 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
         certificate = climb.below.certify(image, ground)
         image, certificate = climb.below.trim(image, certificate)
         products = {"products": float(climb.steps.products)}
-        yield Step(image.factor, certificate.value, certificate, products)
+        yield Step(image.factor, certificate.value, certificate, products, climb.below.dual)
         try:
             image = climb.round(image, ground, certificate)
         except UnboundedError:
