@@ -10,6 +10,7 @@ the objective less the best lower bound that any run proved, against time (Fig. 
 import time
 import warnings
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ import gramian as gm
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.constraints import local_triplets
-from gramian.metric import TripletMetric
+from gramian.metric import LMNN, DMLEig, LMNNEig, TripletMetric
 
 TITLE = "BiS on ORL faces: accuracy and convergence of every solver on the triplet hinge"
 PAPER = "BiS (Hu and Kwok 2019), Section IV-C, Table VII and Fig. 4"
@@ -38,6 +39,8 @@ FLOOR = 1e-10
 """The least relative excess drawn."""
 PIXELS = 255.0
 NEIGHBOURS = 3
+TARGETS = (2, 3, 4)
+"""Of each image; the five of a person that train leave four."""
 CONFIDENCE = 0.95
 
 PLAIN_BIS = "bis, no extrapolation"
@@ -58,7 +61,8 @@ NOTES = (
     "training images, which holds the whole solution: the matrices are 199 × 199, and no solver "
     "forms a 10304 × 10304 one, which alone takes 849 MB.",
     "The paper prints neither λ, μ nor how its triplets were chosen, and says only that half of "
-    "the images train; our halves are those of each person.",
+    "the images train; our halves are those of each person. With all four other training images "
+    "of a person as targets the model has the accuracy that is printed.",
     "Every solver keeps its own default start and rank. Seconds of Table VII are those of a whole "
     "fit up to a certified relative gap of 1e-4 or the time limit, imports and the first "
     "compilation left out by a median; those of BiS without extrapolation, an option that the "
@@ -111,11 +115,18 @@ def run(ctx: Context) -> Report:
     kwargs: dict[str, Any] = {"X": X, "y": y, "seconds": limit}
     curves, refused = _in_child(ctx, "trace_all", kwargs)[0]
     _draw(ctx, curves)
+    labels = [label for label in curves if not ctx.quick or label in ("auto", *PRINTED)]
+    every: dict[str, Any] = {"X": X, "y": y, "splits": splits}
+    calls = [
+        partial(_in_child, ctx, "fit_splits", {**every, "label": label, "seconds": seconds})
+        for label in labels
+    ]
+    calls.append(partial(_in_child, ctx, "recipes", every))
+    *answers, told = ctx.at_once(calls)
     found: dict[str, Fits] = {}
-    for label in [label for label in curves if not ctx.quick or label in ("auto", *PRINTED)]:
-        kwargs = {"label": label, "X": X, "y": y, "splits": splits, "seconds": seconds}
-        found[label], found[label].peak_mb = _in_child(ctx, "fit_splits", kwargs)
-    tables = [_accuracies(found, _euclid(X, y, splits)), _times(curves), refused]
+    for label, (fits, peak) in zip(labels, answers, strict=True):
+        found[label], fits.peak_mb = fits, peak
+    tables = [_accuracies(found, _euclid(X, y, splits)), told[0], _times(curves), refused]
     limits = f"Time limits: {seconds:g} s a fit for Table VII, {limit:g} s a run for Fig. 4."
     return ctx.report(tables, (*NOTES, limits))
 
@@ -177,9 +188,36 @@ def posed(X: np.ndarray, y: np.ndarray) -> tuple[gm.Problem, np.ndarray]:
     return gm.problems.triplets(Z, triplets, model.lam_, model.mu), basis
 
 
-def accuracy(train: np.ndarray, test: np.ndarray, y: np.ndarray, y_test: np.ndarray) -> float:
-    """Per cent that 3 nearest neighbours get right."""
-    return 100 * float(KNeighborsClassifier(NEIGHBOURS).fit(train, y).score(test, y_test))
+def accuracy(
+    train: np.ndarray, test: np.ndarray, y: np.ndarray, y_test: np.ndarray, votes: int = NEIGHBOURS
+) -> float:
+    """Per cent that 3 nearest neighbours get right, or another number of them."""
+    return 100 * float(KNeighborsClassifier(votes).fit(train, y).score(test, y_test))
+
+
+def recipes(X: np.ndarray, y: np.ndarray, splits: int) -> Table:
+    """What the accuracy hangs on that the paper leaves open: targets, and the learner."""
+    learners = {
+        f"TripletMetric, {count} targets": partial(TripletMetric, n_neighbors=count)
+        for count in TARGETS
+    }
+    learners |= {"LMNN": LMNN, "DMLEig": DMLEig, "LMNNEig": LMNNEig}
+    scores: dict[str, list[tuple[float, float]]] = {name: [] for name in ("Euclid", *learners)}
+    for seed in range(splits):
+        train, test, *classes = split(X, y, seed)
+        mapped = {"Euclid": (train, test)}
+        for name, learner in learners.items():
+            model = learner().fit(train, classes[0])
+            mapped[name] = model.transform(train), model.transform(test)
+        for name, images in mapped.items():
+            scores[name].append((accuracy(*images, *classes), accuracy(*images, *classes, votes=1)))
+    table = Table(
+        "What separates the printed accuracies from those of our default, which has 3 targets",
+        ["learner", "accuracy % of 3-NN", "accuracy % of 1-NN"],
+    )
+    for name, found in scores.items():
+        table.add(name, *(_spread(list(column)) for column in zip(*found, strict=True)))
+    return table
 
 
 def trace_all(X: np.ndarray, y: np.ndarray, seconds: float) -> tuple[dict[str, Curve], Table]:
