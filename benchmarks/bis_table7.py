@@ -61,8 +61,8 @@ NOTES = (
     "training images, which holds the whole solution: the matrices are 199 × 199, and no solver "
     "forms a 10304 × 10304 one, which alone takes 849 MB.",
     "The paper prints neither λ, μ nor how its triplets were chosen, and says only that half of "
-    "the images train; our halves are those of each person. With all four other training images "
-    "of a person as targets the model has the accuracy that is printed.",
+    "the images train; our halves are those of each person. The number of targets alone moves the "
+    "accuracy by points, and so does the learner.",
     "Every solver keeps its own default start and rank. Seconds of Table VII are those of a whole "
     "fit up to a certified relative gap of 1e-4 or the time limit, imports and the first "
     "compilation left out by a median; those of BiS without extrapolation, an option that the "
