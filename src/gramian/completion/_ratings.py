@@ -203,19 +203,25 @@ def _sorted(
     if weights is not None and not weights.all():
         live = weights > 0
         i, j, values, weights = i[live], j[live], values[live], weights[live]
-    keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
-    if np.any(keys[1:] < keys[:-1]):
-        order = by_row(i, j, len(row_ids), len(col_ids))
-        keys, values = keys[order], values[order]
-        weights = None if weights is None else weights[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    if first.size < keys.size:
+    i, j = index_array(i), index_array(j)
+    order = None if _in_order(i, j) else by_row(i, j, len(row_ids), len(col_ids))
+    # Copies in any case: what is done to the arrays that were given must not change a model.
+    i, j, values = (each.copy() if order is None else each[order] for each in (i, j, values))
+    weights = weights if weights is None or order is None else weights[order]
+    new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
+    if not new.all():
+        first = np.flatnonzero(new)
         if duplicates == "error":
-            _refuse_repeated(keys, first, row_ids, col_ids)
+            _refuse_repeated(i, j, first, row_ids, col_ids)
         values, weights = merged(values, weights, first, duplicates)
-    rows, cols = np.divmod(keys[first], len(col_ids))
-    entries = rows.astype(np.int32), cols.astype(np.int32), values
-    return Ratings(*entries, row_ids, col_ids, weights)
+        i, j = i[first], j[first]
+    return Ratings(i, j, values, row_ids, col_ids, weights)
+
+
+def _in_order(i: Indices, j: Indices) -> bool:
+    """Whether each entry comes after the one before it, or is the same."""
+    later = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] >= j[:-1]))
+    return bool(later.all())
 
 
 def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
@@ -241,12 +247,15 @@ def merged(
     return means, None if weights is None else totals
 
 
-def _refuse_repeated(keys: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
-    counts = np.diff(np.append(first, keys.size))
-    row, col = divmod(int(keys[first[np.argmax(counts)]]), len(col_ids))
+def _refuse_repeated(
+    i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids
+) -> None:
+    counts = np.diff(np.append(first, i.size))
+    worst = first[np.argmax(counts)]
+    row, col = int(i[worst]), int(j[worst])
     raise ValueError(
         f"row {row_ids.names[row]} and column {col_ids.names[col]} have {int(counts.max())} "
-        f"ratings, and {keys.size - first.size} are repetitions in all: pass "
+        f"ratings, and {i.size - first.size} are repetitions in all: pass "
         'duplicates="mean", "sum" (of counts) or "last"'
     )
 

@@ -148,13 +148,14 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return nuclear_completion(
             ratings.rows,
             ratings.cols,
-            ratings.values - self.mean_,
+            ratings.values,
             ratings.shape,
             lam,
             row_scale=rows,
             col_scale=cols,
             ridge=self.bias_ridge if self.biases else None,
             weights=ratings.weights,
+            centre=self.mean_,
         )
 
     def _guess(self, ratings: Ratings) -> float:

@@ -70,12 +70,15 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
 class LeastSquares:
     """g(z) = min over β of ½ Σ_e (s_e z_e + r_e (b_i + c_j) − t_e)² + κ/2 ‖β‖², β = (b, c)."""
 
-    scale: Array
+    scale: Array | float
+    """s, beside `sides` where there are such."""
     targets: Array
     ridge: float | None
     """κ of the offsets of the rows and columns of a block; without it there are none."""
     roots: Array | None = None
     """r, 1 unless told."""
+    sides: tuple[Array, Array] | None = None
+    """Numbers of the rows and columns of a block that s is multiplied by as well."""
 
 
 def least_squares_of(loss: Loss) -> LeastSquares | None:

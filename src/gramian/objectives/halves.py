@@ -23,8 +23,8 @@ class Halves:
 
     A *state* is [P b; Q c], of one column more than the factor [P; Q]; without offsets that column
     is 0 and stays so. With one half held, every row of the other is a small problem of its own.
-    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`), and the rows
-    of a state are those of the factor over `units`: then no entry has a scale of its own.
+    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`). With `units`
+    the rows of a state are those of the factor over them, and no entry has a scale of its own.
     """
 
     split: int
@@ -50,25 +50,29 @@ class Halves:
                 return np.zeros(map.order)
             return np.concatenate(loss.offsets(map.bilinear(factor, factor)))
 
-        free = squares.ridge is not None
-        scale, targets = (
-            np.ascontiguousarray(np.broadcast_to(part, map.rows.shape), dtype=dtype)
-            for part in (squares.scale, squares.targets)
-        )
+        free, dtype = squares.ridge is not None, np.dtype(dtype)
+        scale, units = _scale_and_units(map, squares, dtype)
         roots = None if squares.roots is None else squares.roots.astype(dtype)
+        targets = np.ascontiguousarray(np.broadcast_to(squares.targets, map.rows.shape), dtype)
+        stiffness = None if units is None else np.square(units).astype(dtype)
+        m = map.shape[0]
         upper, lower = (
             RowFits(
                 starts,
                 neighbour,
-                scale[entry],
+                _taken(scale, entry),
                 targets[entry],
                 free,
-                None if roots is None else roots[entry],
+                _taken(roots, entry),
+                None if stiffness is None else stiffness[own],
             )
-            for starts, neighbour, entry in (map.by_row(), map.by_column())
+            for (starts, neighbour, entry), own in (
+                (map.by_row(), slice(None, m)),
+                (map.by_column(), slice(m, None)),
+            )
         )
         ridge = 1.0 if squares.ridge is None else squares.ridge
-        return cls(map.shape[0], upper, lower, lam, ridge, offsets)
+        return cls(m, upper, lower, lam, ridge, offsets, units=units)
 
     @property
     def dtype(self) -> Any:
@@ -103,3 +107,25 @@ class Halves:
         beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
         gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
+
+
+def _scale_and_units(
+    map: BlockEntries, squares: LeastSquares, dtype: np.dtype[Any]
+) -> tuple[Array | None, Array | None]:
+    """The scale of each entry, None for 1, and units of the factor's rows.
+
+    In float32, which is there for its bytes, the numbers of rows and columns are such units.
+    """
+    if squares.sides is None:
+        every = np.broadcast_to(squares.scale, map.rows.shape)
+        return np.ascontiguousarray(every, dtype), None
+    by_row, by_col = squares.sides
+    if dtype == np.float32:
+        alone = None if np.ndim(squares.scale) == 0 else np.asarray(squares.scale, dtype)
+        return alone, 1.0 / np.concatenate([by_row, by_col])
+    every = squares.scale * (by_row[map.rows] * by_col[map.cols])
+    return np.ascontiguousarray(every, dtype), None
+
+
+def _taken(each: Array | None, entry: Any) -> Array | None:
+    return None if each is None else each[entry]

@@ -43,6 +43,7 @@ def nuclear_completion(
     col_scale: Array | float = 1.0,
     ridge: float | None = None,
     weights: ArrayLike | None = None,
+    centre: float = 0.0,
 ) -> Problem:
     """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
@@ -58,21 +59,25 @@ def nuclear_completion(
         κ of the offsets b and c; without it there are none.
     weights : numbers above 0, one for each entry, optional
         ω; 1 unless told.
+    centre : float
+        R is `values` less this number. With a ridge no array of R is made: beside the values and
+        indices that are given, in order and of their final types, nothing is kept for each entry.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
     omega = None if weights is None else _weights(weights, i.size)
     i, j, R, omega = _by_rows(i, j, R, omega)
     block = _block(row_scale, col_scale, (m, n))
-    map, scale = block.map(i, j), block.units(i, j)
+    map = block.map(i, j)
     if ridge is None:
-        share = 1.0 if omega is None else omega
-        loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
+        share, scale = 1.0 if omega is None else omega, block.units(i, j)
+        loss: Loss = Squared((R - centre) / scale, weight=0.5 * share * scale * scale)
     else:
         kappa = positive(ridge, "ridge")
         loss = SquaredWithOffsets(
-            R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale, weight=omega
-        )
+            R, map.rows, map.cols, (m, n), ridge=kappa, scale=block.sides, weight=omega,
+            centre=centre,
+        )  # fmt: skip
     return Problem(
         Composite(map, loss, 0.5 * positive(lam, "lam")),
         name="nuclear_completion",

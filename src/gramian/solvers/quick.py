@@ -56,7 +56,8 @@ class Quick:
         """A state of random Q, of the size that products as large as the targets need."""
         state = np.zeros((rows, rank + 1), dtype=halves.dtype)
         targets, scale = halves.upper.targets, halves.upper.scale
-        spread = np.sqrt(np.mean(np.square(targets)) / max(float(np.mean(scale**2)), 1e-300))
+        square = 1.0 if scale is None else float(np.mean(np.square(scale)))
+        spread = np.sqrt(np.mean(np.square(targets)) / max(square, 1e-300))
         size = np.sqrt(max(float(spread), 1e-30)) / rank**0.25
         Q = state[halves.split :, :-1]
         Q[:] = size * self.rng.standard_normal(Q.shape, dtype=np.float32)
