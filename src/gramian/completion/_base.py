@@ -49,6 +49,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         "weight_power": SHARE,
     }
 
+    _ranks: ClassVar[bool] = False
+    """Whether the error held out is one of lists, which leave out what is known."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -123,11 +126,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return gather(X, duplicates=self.duplicates, weights=weights)
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
-        m, n = ratings.shape
-        return (
-            powers(np.bincount(ratings.rows, minlength=m), self.weight_power),
-            powers(np.bincount(ratings.cols, minlength=n), self.weight_power),
-        )
+        rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
+        return rows, cols
 
     def _choose(self, ratings: Ratings) -> Array:
         """Set λ by the path, and give the factor of its best solve to start from."""

@@ -13,13 +13,14 @@ from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
-from gramian.completion._ratings import Ratings
+from gramian.completion._ratings import CHUNK, Ratings
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import Result
 from gramian.solvers.quick import Quick
 
 Array = NDArray[np.floating]
+Held = NDArray[np.bool_]
 
 HELD_OUT = 0.1
 """The share of the ratings held out to choose λ and the end of the sweeps."""
@@ -48,27 +49,36 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
     sweeps = Quick(rng, started + limit, started, watch=bar)
     try:
-        state = _settled(model, ratings, sweeps, limit)
-        whole = model._problem(ratings, model.lam_)
-        halves = whole.objective.halves(np.float32)
-        sweeps.sweep(halves, state, LAST)
+        factor = _whole(model, ratings, sweeps, _settled(model, ratings, sweeps, limit))
     finally:
         if bar is not None:
             bar.close()
-    return whole, sweeps.result(whole, halves.factor(state))
+    problem = model._problem(ratings, model.lam_)
+    return problem, sweeps.result(problem, factor)
+
+
+def _whole(model: Any, ratings: Ratings, sweeps: Quick, state: Array) -> Array:
+    """The factor after the last sweeps, over all the ratings.
+
+    Their both orders are gone before the certificate, which needs one.
+    """
+    halves = model._problem(ratings, model.lam_).objective.halves(np.float32)
+    sweeps.sweep(halves, state, LAST)
+    factor: Array = halves.factor(state)
+    return factor
 
 
 def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
 
-    Apart from `quick`, so that what is made of a part of the ratings is gone before all of them.
+    Apart from `quick`, so that what is made here is gone before the last sweeps.
     """
     rng, started = sweeps.rng, sweeps.started
-    held = rng.random(ratings.values.size) < HELD_OUT
-    train, test = ratings.part(~held), ratings.part(held)
-    problem = model._problem(train, model._guess(train))
-    halves = problem.objective.halves(np.float32)
-    error_of = _error(model, halves, train, test)
+    held = _some(rng, ratings.values.size)
+    guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
+    halves = _held_out(model, ratings, guess, held)
+    error_of = _error(model, halves, ratings, held)
+    del held
     most = min(model.rank or _columns(ratings), *ratings.shape)
     if model.lam == "auto":
         until = started + PATH_SHARE * limit
@@ -78,7 +88,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
-    state = sweeps.widened(state, most)
+    state = sweeps.widened(state, most, halves.noise)
     sweeps.until_still(replace(halves, lam=model.lam_), state, error_of)
     return state
 
@@ -115,10 +125,29 @@ def _path(
     return path, best[1]
 
 
-def _error(model: Any, halves: Any, train: Ratings, test: Ratings) -> Any:
+def _some(rng: np.random.Generator, size: int) -> Held:
+    """Which ratings are held out, drawn a block at a time."""
+    held = np.empty(size, dtype=bool)
+    for start in range(0, size, CHUNK):
+        part = held[start : start + CHUNK]
+        part[:] = rng.random(part.size) < HELD_OUT
+    return held
+
+
+def _held_out(model: Any, ratings: Ratings, lam: float, held: Held) -> Any:
+    """Sweeps over the ratings that are not held out, and nothing of the problem beside them."""
+    objective = model._problem(ratings, lam).objective
+    halves = objective.halves(np.float32).alone()
+    turned = held[objective.map.by_column()[2]]
+    del objective
+    return halves.without(held, turned)
+
+
+def _error(model: Any, halves: Any, ratings: Ratings, held: Held) -> Any:
     """The error of the ratings held out, of a state of those that are not."""
-    m = train.shape[0]
-    embedding = BlockEmbedding(*model._scales(train))
+    m, test = ratings.shape[0], ratings.part(held)
+    train = ratings.part(~held) if model._ranks else ratings
+    embedding = BlockEmbedding(*model._scales(ratings))
 
     def error(state: Array) -> float:
         model.row_factors_, model.col_factors_ = embedding.halves(halves.factor(state))

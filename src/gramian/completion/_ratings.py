@@ -22,6 +22,9 @@ Indices = NDArray[np.integer]
 
 DUPLICATES = ("error", "mean", "sum", "last")
 
+CHUNK = 2**18
+"""Entries of a block."""
+
 DENSE_NAMES = 4
 """Whole numbers within so many times as many as are given are looked up in a table."""
 
@@ -99,6 +102,17 @@ class Ratings:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.row_ids), len(self.col_ids)
+
+    def counts(self, side: int) -> Indices:
+        """How many entries each row has (side 0), or each column (side 1)."""
+        index, found = (self.rows, self.cols)[side], np.zeros(self.shape[side], dtype=np.int64)
+        for part in self.parts():
+            found += np.bincount(index[part], minlength=found.size)
+        return found
+
+    def parts(self) -> list[slice]:
+        """Blocks of entries: sums over them make no array of the length of all."""
+        return [slice(start, start + CHUNK) for start in range(0, self.values.size, CHUNK)]
 
     @cached_property
     def matrix(self) -> sp.csr_array:
@@ -206,8 +220,8 @@ def _sorted(
     i, j = index_array(i), index_array(j)
     order = None if _in_order(i, j) else by_row(i, j, len(row_ids), len(col_ids))
     # Copies in any case: what is done to the arrays that were given must not change a model.
-    i, j, values = (each.copy() if order is None else each[order] for each in (i, j, values))
-    weights = weights if weights is None or order is None else weights[order]
+    i, j, values = _taken(i, order), _taken(j, order), _taken(values, order)
+    weights = None if weights is None else _taken(weights, order)
     new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
     if not new.all():
         first = np.flatnonzero(new)
@@ -216,6 +230,10 @@ def _sorted(
         values, weights = merged(values, weights, first, duplicates)
         i, j = i[first], j[first]
     return Ratings(i, j, values, row_ids, col_ids, weights)
+
+
+def _taken(each: Any, order: Indices | None) -> Any:
+    return each.copy() if order is None else each[order]
 
 
 def _in_order(i: Indices, j: Indices) -> bool:
@@ -247,9 +265,7 @@ def merged(
     return means, None if weights is None else totals
 
 
-def _refuse_repeated(
-    i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids
-) -> None:
+def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
     counts = np.diff(np.append(first, i.size))
     worst = first[np.argmax(counts)]
     row, col = int(i[worst]), int(j[worst])

@@ -12,6 +12,7 @@ from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
+from gramian.completion._spread import spread
 from gramian.completion._update import Updating
 from gramian.parameters import TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
@@ -160,19 +161,17 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _guess(self, ratings: Ratings) -> float:
         """λ for noise of the size of the entries beside their offsets."""
-        m, n = (np.unique(index).size for index in (ratings.rows, ratings.cols))
-        left = ratings.values
-        if self.biases:
-            for index in (ratings.cols, ratings.rows):
-                counts = np.bincount(index) + self.bias_ridge
-                left = left - left.mean()
-                left = left - (np.bincount(index, left) / counts)[index]
-        size = float(np.sqrt(np.mean(left**2))) or 1.0
-        return GUESS * size * (np.sqrt(left.size / m) + np.sqrt(left.size / n))
+        m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
+        size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
+        count = ratings.values.size
+        return GUESS * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
     def _error(self, test: Ratings, train: Ratings) -> float:
-        predicted = self._values(test.rows, test.cols)
-        return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
+        square = 0.0
+        for part in test.parts():
+            off = self._values(test.rows[part], test.cols[part]) - test.values[part]
+            square += float(off @ off)
+        return float(np.sqrt(square / test.values.size))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
         there = place(self.device)

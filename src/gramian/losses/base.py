@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -81,10 +81,10 @@ class LeastSquares:
     """Numbers of the rows and columns of a block that s is multiplied by as well."""
 
 
-def least_squares_of(loss: Loss) -> LeastSquares | None:
-    """The loss as a sum of squares, where it is one."""
+def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
+    """The loss as a sum of squares, where it is one, in a precision."""
     told = getattr(loss, "least_squares", None)
-    found: LeastSquares | None = None if told is None else told()
+    found: LeastSquares | None = None if told is None else told(dtype)
     return found
 
 

@@ -173,6 +173,10 @@ class SquaredWithOffsets(Placed):
 
     def conjugate(self, w: Array) -> float:
         """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
+        return self.conjugate_along(w)(1.0)
+
+    def conjugate_along(self, w: Array) -> Callable[[float], float]:
+        """θ ↦ g*(θw), a square of θ and a linear term."""
         square = linear = 0.0
 
         def divided(part: slice) -> Array:
@@ -183,14 +187,18 @@ class SquaredWithOffsets(Placed):
             return v
 
         by_row, by_col = self._sums(divided)
-        offsets = (by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
-        return float(0.5 * square + linear + offsets)
+        offsets = float(by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
+        return lambda share: share * (share * (0.5 * square + offsets) + linear)
 
-    def least_squares(self) -> LeastSquares:
+    def least_squares(self, dtype: Any = float) -> LeastSquares:
         roots = None if self.weight is None else np.sqrt(self.weight)
-        targets = self.targets if roots is None else roots * self.targets
+        targets = np.subtract(
+            self.given, self.centre, out=np.empty(self.given.size, dtype), casting="same_kind"
+        )
+        targets = targets if roots is None else roots * targets
         if self.sides is not None:
-            return LeastSquares(1.0 if roots is None else roots, targets, self.ridge, roots, self.sides)
+            alone = 1.0 if roots is None else roots
+            return LeastSquares(alone, targets, self.ridge, roots, self.sides)
         scale = self.scale if roots is None else roots * self.scale
         return LeastSquares(scale, targets, self.ridge, roots)
 
@@ -284,9 +292,18 @@ class _Links:
     def _block(self, span: tuple[int, int], ones: Array) -> sparse.csr_array:
         first, last = int(self.indptr[span[0]]), int(self.indptr[span[1]])
         data = ones[: last - first] if self.weight is None else self.weight[first:last]
-        starts = self.indptr[span[0] : span[1] + 1] - np.int32(first)
-        shape = (span[1] - span[0], self.shape[1])
-        return sparse.csr_array((data, self.cols[first:last], starts), shape=shape)
+        block = sparse.csr_array((span[1] - span[0], self.shape[1]))
+        # One by one: the constructor copies what is a small part of another array.
+        block.data, block.indices = data, self.cols[first:last]
+        block.indptr = self.indptr[span[0] : span[1] + 1] - np.int32(first)
+        return block
+
+    def gram(self, weights: Array) -> Array:
+        """NᵀDN for a diagonal D, dense."""
+        found = np.zeros((self.shape[1],) * 2)
+        for rows, block in self.blocks:
+            found += (block.T @ (sparse.diags_array(weights[rows]) @ block)).toarray()
+        return found
 
     def whole(self) -> sparse.csr_array:
         ones = np.ones(self.nnz) if self.weight is None else self.weight
@@ -306,11 +323,14 @@ class _TurnedLinks:
     def __init__(self, links: _Links) -> None:
         self.T, self.shape, self.nnz = links, links.shape[::-1], links.nnz
 
-    def whole(self) -> sparse.csr_array:
-        return sparse.csr_array(self.T.whole().T)
+    def gram(self, weights: Array) -> Array:
+        """NDNᵀ for a diagonal D, dense."""
+        links = self.T.whole()
+        found: Array = (links @ (sparse.diags_array(weights) @ links.T)).toarray()
+        return found
 
     def __matmul__(self, f: Array) -> Array:
-        return sum(block.T @ f[rows] for rows, block in self.T.blocks)  # type: ignore[return-value]
+        return sum(block.T @ f[rows] for rows, block in self.T.blocks)
 
 
 class _Offsets(Placed):
@@ -337,9 +357,7 @@ class _Offsets(Placed):
     @cached_property
     def _factor(self) -> Any:
         """Cholesky's factor of D_c − NᵀD_r⁻¹N, of the shorter side."""
-        links = self.links.whole()
-        weighted = sparse.csr_array(sparse.diags_array(1.0 / self.row_mass) @ links)
-        schur = -(links.T @ weighted).toarray()
+        schur = -self.links.gram(1.0 / self.row_mass)
         schur[np.diag_indices_from(schur)] += self.col_mass
         try:
             return scipy.linalg.cho_factor(schur, lower=True, overwrite_a=True, check_finite=False)

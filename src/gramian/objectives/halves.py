@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gramian.losses.base import LeastSquares
 from gramian.maps import BlockEntries
 
 Array = NDArray[np.floating]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +54,7 @@ class Halves:
         free, dtype = squares.ridge is not None, np.dtype(dtype)
         scale, units = _scale_and_units(map, squares, dtype)
         roots = None if squares.roots is None else squares.roots.astype(dtype)
-        targets = np.ascontiguousarray(np.broadcast_to(squares.targets, map.rows.shape), dtype)
+        targets = _one_each(squares.targets, map.rows.shape, dtype)
         stiffness = None if units is None else np.square(units).astype(dtype)
         m = map.shape[0]
         upper, lower = (
@@ -75,8 +76,29 @@ class Halves:
         return cls(m, upper, lower, lam, ridge, offsets, units=units)
 
     @property
+    def noise(self) -> Array | None:
+        """The size of the rows of random columns: even in the factor; None where it is 1."""
+        if self.units is None or self.everywhere:
+            return None
+        found: Array = (1.0 / self.units).astype(self.dtype)
+        return found
+
+    @property
     def dtype(self) -> Any:
         return self.upper.targets.dtype
+
+    def without(self, by_row: Mask, by_column: Mask) -> Halves:
+        """The same without the entries held out, as squares that count nothing.
+
+        The entries are told in the order of each half. Targets are changed in place: these halves
+        have no use any more.
+        """
+        upper, lower = _without(self.upper, by_row), _without(self.lower, by_column)
+        return replace(self, upper=upper, lower=lower)
+
+    def alone(self) -> Halves:
+        """The same for sweeps only: it holds nothing of the problem that it was made of."""
+        return replace(self, offsets=_unknown)
 
     def state(self, factor: Array) -> Array:
         """[P b; Q c] with the best offsets, as an array of its own."""
@@ -125,6 +147,26 @@ def _scale_and_units(
         return alone, 1.0 / np.concatenate([by_row, by_col])
     every = squares.scale * (by_row[map.rows] * by_col[map.cols])
     return np.ascontiguousarray(every, dtype), None
+
+
+def _one_each(given: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of that shape that can be written to; the given one where it is that."""
+    if given.shape == shape and given.dtype == dtype and given.flags.writeable:
+        return given
+    return np.array(np.broadcast_to(given, shape), dtype)
+
+
+def _unknown(factor: Array) -> Array:
+    raise ValueError("these halves are for sweeps, and have no offsets of a factor")
+
+
+def _without(fits: RowFits, held: Mask) -> RowFits:
+    """Rows some of whose entries count nothing."""
+    live: Array = np.logical_not(held).astype(fits.targets.dtype)
+    np.multiply(fits.targets, live, out=fits.targets)
+    scale = live if fits.scale is None else fits.scale * live
+    roots = live if fits.roots is None else fits.roots * live
+    return replace(fits, scale=scale, roots=roots if fits.free else None)
 
 
 def _taken(each: Array | None, entry: Any) -> Array | None:

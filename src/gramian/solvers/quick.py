@@ -56,23 +56,29 @@ class Quick:
         """A state of random Q, of the size that products as large as the targets need."""
         state = np.zeros((rows, rank + 1), dtype=halves.dtype)
         targets, scale = halves.upper.targets, halves.upper.scale
-        square = 1.0 if scale is None else float(np.mean(np.square(scale)))
+        square = float(np.mean(1.0 if scale is None else np.square(scale)))
         spread = np.sqrt(np.mean(np.square(targets)) / max(square, 1e-300))
         size = np.sqrt(max(float(spread), 1e-30)) / rank**0.25
         Q = state[halves.split :, :-1]
         Q[:] = size * self.rng.standard_normal(Q.shape, dtype=np.float32)
+        if halves.noise is not None:
+            Q *= halves.noise[halves.split :, None]
         return state
 
-    def widened(self, state: Array, rank: int) -> Array:
-        """The state with random columns beside its own, up to a rank."""
+    def widened(self, state: Array, rank: int, noise: Array | None = None) -> Array:
+        """The state with random columns beside its own, up to a rank.
+
+        `noise` has the size of each row of them, 1 unless told.
+        """
         own = state.shape[1] - 1
         if rank <= own:
             return state
         wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
         wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-        noise = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
-        length = SPARE * np.linalg.norm(state[:, :-1]) / np.linalg.norm(noise)
-        wide[:, own:-1] = max(float(length), 1e-6) * noise
+        more = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
+        size = 1.0 if noise is None else noise[:, None]
+        length = SPARE * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
+        wide[:, own:-1] = max(float(length), 1e-6) * size * more
         return wide
 
     def sweep(self, halves: Any, state: Array, count: int) -> None:
@@ -138,6 +144,7 @@ class Quick:
         now = time.perf_counter()
         seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
         late = 0.2 * (self.deadline - self.started) + 0.5
+        _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
         image = problem.objective.image(factor)
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
             return proved_certificate(problem, image, tol=TOL, seconds=seconds)[0]
