@@ -150,8 +150,14 @@ def _error(model: Any, halves: Any, ratings: Ratings, held: Held) -> Any:
     embedding = BlockEmbedding(*model._scales(ratings))
 
     def error(state: Array) -> float:
-        model.row_factors_, model.col_factors_ = embedding.halves(halves.factor(state))
+        own = np.ascontiguousarray(state[:, :-1])
+        if halves.units is None:
+            own = embedding.factor(own)
+        model.row_factors_, model.col_factors_ = own[:m], own[m:]
         model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
-        return float(model._error(test, train))
+        found = float(model._error(test, train))
+        for name in ("row_factors_", "col_factors_", "row_biases_", "col_biases_"):
+            del vars(model)[name]
+        return found
 
     return error
