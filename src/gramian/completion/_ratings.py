@@ -276,6 +276,17 @@ def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_i
     )
 
 
+def joined(known: Ids, new: Ids) -> tuple[Ids, Indices, Indices]:
+    """Both together, and the places of each among them; those known keep their order."""
+    if known.names.dtype == object or new.names.dtype == object:
+        both = np.empty(len(known) + len(new), dtype=object)
+        both[: len(known)], both[len(known) :] = known.names.tolist(), new.names.tolist()
+    else:
+        both = np.concatenate([known.names, new.names])
+    ids, place = Ids.of(both)
+    return ids, place[: len(known)], place[len(known) :]
+
+
 @storable
 @dataclass(frozen=True)
 class Elsewhere:

@@ -7,14 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from gramian._samples import real_numbers
 from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
+from gramian.completion._features import Scaling, with_features
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
 from gramian.completion._spread import spread
 from gramian.completion._update import Updating
-from gramian.parameters import TOLERANCE, Rule, or_auto
+from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 
@@ -22,6 +25,11 @@ Array = NDArray[np.floating]
 
 GUESS = 0.72
 """λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
+
+
+def _of_any_call(method: Any) -> Any:
+    """For types only: the same estimator on a cluster is fitted with fewer arguments."""
+    return method
 
 
 class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
@@ -94,6 +102,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     _rules: ClassVar = {
         "tol": or_auto(TOLERANCE),
+        "feature_weight": ABOVE_ZERO,
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
 
@@ -106,6 +115,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         weight_power: float = 0.5,
         rank: int | None = None,
         bounds: Any = "auto",
+        feature_weight: float = 0.03,
         duplicates: str = "error",
         solver: str = "auto",
         tol: float | str = "auto",
@@ -121,6 +131,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.weight_power = weight_power
         self.rank = rank
         self.bounds = bounds
+        self.feature_weight = feature_weight
         self.duplicates = duplicates
         self.solver = solver
         self.tol = tol
@@ -135,6 +146,69 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    @_of_any_call
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
+    ) -> Any:
+        """Complete the matrix.
+
+        Parameters
+        ----------
+        X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
+            The known entries, rows and columns called whatever they are called; of a sparse
+            matrix those that are stored, of an array those that are not NaN. What the columns of
+            a frame are called is kept in `columns_`: frames to come are read by those names.
+        y : ignored
+        sample_weight : array, optional
+            What each entry counts in the sum of losses, at least 0: one number for each of the
+            triples, or for each row of a matrix.
+        row_features, col_features : frame, (ids, array), or array, optional
+            Numbers that are known of rows (of columns): a frame with their ids as its index, ids
+            and an array of as many lines, or an array of the rows 0, 1, … They are made even,
+            those that do not vary are left out, and a row without any counts as the mean. Rows
+            with features and no entry are rows of the model: their factors come from the features.
+        """
+        self._check_parameters()
+        ratings = self._ratings(X, sample_weight)
+        self._refuse_features(row_features, col_features)
+        found: list[Array | None] = []
+        scalings: list[Scaling | None] = []
+        for side, features in enumerate((row_features, col_features)):
+            even = scaling = None
+            if features is not None:
+                ratings, even, scaling = with_features(ratings, side, features)
+                even *= np.sqrt(self.feature_weight)
+            found.append(even)
+            scalings.append(scaling)
+        self._features, self._scaling = (found[0], found[1]), scalings[0]
+        return self._fit(ratings)
+
+    def _refuse_features(self, *features: Any) -> None:
+        """What features cannot be fitted with."""
+        if all(each is None for each in features):
+            return
+        if not self.biases:
+            raise ValueError("features are fitted beside offsets: leave biases=False out")
+        if not place(self.device).is_host:
+            raise ValueError(
+                f"features are fitted on the processor: leave device={self.device!r} out"
+            )
+
+    @property
+    def _featured(self) -> bool:
+        return any(each is not None for each in self._features_of_sides())
+
+    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
+        """Even features of rows and of columns, while they are fitted."""
+        found: tuple[Array | None, Array | None] = vars(self).get("_features", (None, None))
+        return found
+
     def _solved(self, ratings: Ratings) -> Problem:
         """By the error held out where that is asked for, and the optimum not as cheap."""
         if is_quick(self, ratings):
@@ -146,6 +220,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
         self.mean_ = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
         rows, cols = self._scales(ratings)
+        row_features, col_features = self._features_of_sides()
         return nuclear_completion(
             ratings.rows,
             ratings.cols,
@@ -157,6 +232,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             ridge=self.bias_ridge if self.biases else None,
             weights=ratings.weights,
             centre=self.mean_,
+            row_features=row_features,
+            col_features=col_features,
         )
 
     def _guess(self, ratings: Ratings) -> float:
@@ -177,8 +254,54 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         there = place(self.device)
         objective: Any = moved(problem.objective, there)
         factor = there.put(L)
-        found = objective.loss.offsets(objective.map.bilinear(factor, factor))
+        found = objective.loss.offsets(objective.entries.bilinear(factor, factor))
         self.row_biases_, self.col_biases_ = (host(part) for part in found)
+
+    def _block(self, problem: Problem, factor: Array) -> Array:
+        objective: Any = problem.objective
+        return objective.expanded(host(factor)) if self._featured else factor
+
+    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+        super()._finish(ratings, problem)
+        priors = getattr(problem.objective, "priors", (None, None))
+        both = self.row_factors_, self.col_factors_
+        found = [
+            None if prior is None else prior.coefficients(factors)
+            for prior, factors in zip(priors, both, strict=True)
+        ]
+        self.row_coefficients_, self.col_coefficients_ = found
+        self._expected = None
+        if self._featured:
+            self._expected = tuple(
+                np.zeros_like(factors) if prior is None else prior.features @ of_side
+                for prior, factors, of_side in zip(priors, both, found, strict=True)
+            )
+        self.__dict__.pop("_features", None)
+
+    def complete_features(self, row_features: Any) -> Array:
+        """All entries of new rows by their features alone: μ + c_j + x_iᵀΦ·q_j.
+
+        Parameters
+        ----------
+        row_features : array of shape (k, d), or a frame
+            The features of `fit`, in the same order.
+
+        Returns
+        -------
+        array of shape (k, n)
+            The columns in the order of `col_ids_`.
+        """
+        check_is_fitted(self)
+        coefficients, scaling = (vars(self).get(n) for n in ("row_coefficients_", "_scaling"))
+        if coefficients is None or scaling is None:
+            raise ValueError("the fit had no row_features: pass them to fit")
+        features = real_numbers(row_features, "row_features")
+        if features.ndim != 2 or features.shape[1] != len(coefficients):
+            raise ValueError(
+                f"row_features must have {len(coefficients)} columns, got shape {features.shape}"
+            )
+        P = scaling(features, self.feature_weight) @ coefficients
+        return self._cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_: tuple[float, float] | None = None

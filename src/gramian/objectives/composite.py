@@ -117,6 +117,11 @@ class Composite(Objective):
             self.place = map.place
             self.loss, self.C = moved(loss, self.place), moved(self.C, self.place)
 
+    @property
+    def entries(self) -> Any:
+        """The map, where it is of entries."""
+        return self.map
+
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
         if not self.place.is_host:

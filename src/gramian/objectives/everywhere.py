@@ -184,7 +184,7 @@ class Everywhere(Sum):
         return Growth(0.0, self.some.C.lower)
 
     @property
-    def map(self) -> Any:
+    def entries(self) -> Any:
         """That of the entries that are data."""
         return self.some.map
 
