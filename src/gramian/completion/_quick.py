@@ -13,6 +13,7 @@ from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
+from gramian.completion._progress import Progress
 from gramian.completion._ratings import CHUNK, Ratings
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
@@ -52,7 +53,7 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
     sweeps = Quick(rng, started + limit, started, watch=bar)
     try:
-        factor = _whole(model, ratings, sweeps, _settled(model, ratings, sweeps, limit))
+        factor = _whole(model, ratings, sweeps, limit)
     finally:
         if bar is not None:
             bar.close()
@@ -60,40 +61,75 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     return problem, sweeps.result(problem, factor)
 
 
-def _whole(model: Any, ratings: Ratings, sweeps: Quick, state: Array) -> Array:
+def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
     """The factor after the last sweeps, over all the ratings.
 
     Their both orders are gone before the certificate, which needs one.
     """
+    kept = Progress(model, ratings)
+    state = _settled(model, ratings, sweeps, limit, kept)
     halves = model._problem(ratings, model.lam_).objective.halves(np.float32)
-    sweeps.sweep(halves, state, LAST)
+    if not kept.done("whole"):
+        sweeps.sweep(halves, state, LAST)
+        _reached(kept, sweeps, "whole", state=state)
     factor: Array = halves.factor(state)
     return factor
 
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
+def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
+    """Keep that a stage is done, unless it was cut off: then it is gone on with."""
+    if not (sweeps.interrupted or sweeps.expired()):
+        kept.keep(now=True, stage=stage, **content)
+
+
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float, kept: Progress) -> Array:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
 
-    Apart from `quick`, so that what is made here is gone before the last sweeps.
+    Apart from `_whole`, so that what is made here is gone before the last sweeps.
     """
+    if kept.done("still"):
+        return _chosen(model, kept)
     rng, started = sweeps.rng, sweeps.started
-    held = _some(rng, ratings.values.size)
+    held = kept.held(_some(rng, ratings.values.size))
     guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
     halves = _held_out(model, ratings, guess, held)
     error_of = _error(model, halves, ratings, held)
     del held
     most = min(model.rank or _columns(ratings), *ratings.shape)
-    if model.lam == "auto":
+    if kept.done("path"):
+        state = _chosen(model, kept)
+    elif model.lam == "auto":
         until = started + PATH_SHARE * limit
-        path, state = _path(model, sweeps, halves, error_of, min(PATH_RANK, most), until)
+        path, state = _path(sweeps, halves, error_of, min(PATH_RANK, most), until, kept)
         model.path_, model.lam_ = path, path.best
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
     state = sweeps.widened(state, most, halves.noise)
-    sweeps.until_still(replace(halves, lam=model.lam_), state, error_of)
+    _reached(kept, sweeps, "path", lam=model.lam_, state=state)
+
+    def error_kept(state: Array) -> float:
+        kept.keep()
+        return float(error_of(state))
+
+    sweeps.until_still(replace(halves, lam=model.lam_), state, error_kept)
+    _reached(kept, sweeps, "still", state=state)
     return state
+
+
+def _chosen(model: Any, kept: Progress) -> Array:
+    """The state of an earlier call that had chosen λ; sets `lam_` and `path_`."""
+    model.lam_ = float(kept.found["lam"])
+    if model.lam == "auto":
+        model.path_ = _path_of(kept.found["lams"], kept.found["errors"])
+    return np.array(kept.found["state"])
+
+
+def _path_of(lams: list[float], errors: list[float]) -> Path:
+    """λ, falling, and their errors, in whatever order they were tried."""
+    order = np.argsort(lams)[::-1]
+    return Path(np.array(lams)[order], np.array(errors)[order])
 
 
 def _columns(ratings: Ratings) -> int:
@@ -111,22 +147,34 @@ def is_quick(model: Any, ratings: Ratings) -> bool:
 
 
 def _path(
-    model: Any, sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float
+    sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float, kept: Progress
 ) -> tuple[Path, Array]:
-    """λ by the error held out, and the state that had the least of it."""
-    state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
-    best: tuple[float, Array] = (np.inf, state)
+    """λ by the error held out, and the state that had the least of it.
+
+    The λ that an earlier call has tried are passed without a sweep.
+    """
+    tried = dict(zip(kept.found.get("lams", ()), kept.found.get("errors", ()), strict=True))
+    if tried:
+        state, best = np.array(kept.found["state"]), np.array(kept.found["best"])
+    else:
+        state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
+        best = state
 
     def error_at(lam: float) -> float:
         nonlocal best
-        sweeps.sweep(replace(halves, lam=lam), state, NEXT if len(sweeps.history) else FIRST)
-        error = error_of(state)
-        if error < best[0]:
-            best = error, state.copy()
-        return float(error)
+        if lam in tried:
+            return tried[lam]
+        sweeps.sweep(replace(halves, lam=lam), state, NEXT if tried else FIRST)
+        error = float(error_of(state))
+        if not tried or error < min(tried.values()):
+            best = state.copy()
+        tried[lam] = error
+        kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
+        return error
 
     path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
-    return path, best[1]
+    kept.keep(now=True)
+    return path, best
 
 
 def _some(rng: np.random.Generator, size: int) -> Held:
