@@ -9,6 +9,7 @@ import gramian as gm
 from gramian.backends.cpu import RowFits
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._quick import LEAST
+from gramian.solvers.quick import AHEAD
 
 
 class KilledError(Exception):
@@ -49,7 +50,7 @@ def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
     counted["count"], counted["kill"] = 0, np.inf
     with gm.checkpoints(tmp_path, every=0):
         model = NuclearCompletion(random_state=0).fit(ratings)
-    assert counted["count"] <= (1 - share) * whole + 8
+    assert counted["count"] <= (1 - share) * whole + 2 * AHEAD
     np.testing.assert_allclose(model.path_.lams, alone.path_.lams)
     assert model.lam_ == alone.lam_
     np.testing.assert_allclose(model.path_.best, alone.path_.best)
@@ -63,7 +64,7 @@ def test_a_fit_that_ended_is_read(ratings, counted, tmp_path):
     counted["count"] = 0
     with gm.checkpoints(tmp_path):
         again = NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
-    assert counted["count"] == 0
+    assert counted["count"] <= 2 * AHEAD  # for the certificate
     np.testing.assert_allclose(again.predict(ratings[:2]), first.predict(ratings[:2]))
 
 

@@ -53,16 +53,16 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
     sweeps = Quick(rng, started + limit, started, watch=bar)
     try:
-        factor = _whole(model, ratings, sweeps, limit)
+        factor, ahead = _whole(model, ratings, sweeps, limit)
     finally:
         if bar is not None:
             bar.close()
     problem = model._problem(ratings, model.lam_)
-    return problem, sweeps.result(problem, factor)
+    return problem, sweeps.result(problem, factor, ahead)
 
 
-def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
-    """The factor after the last sweeps, over all the ratings.
+def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> tuple[Array, Array | None]:
+    """The factor after the last sweeps, over all the ratings, and one for the certificate.
 
     Their both orders are gone before the certificate, which needs one.
     """
@@ -72,8 +72,7 @@ def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
     if not kept.done("whole"):
         sweeps.sweep(halves, state, LAST)
         _reached(kept, sweeps, "whole", state=state)
-    factor: Array = halves.factor(state)
-    return factor
+    return halves.factor(state), sweeps.ahead(halves, state)
 
 
 def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:

@@ -33,6 +33,11 @@ short, and the probability that it misses an eigenvalue by more than shows there
 SPARE = 1.0
 """The size of columns in random directions beside those that are there."""
 
+AHEAD, AHEAD_ENTRIES = 4, 400_000
+"""Sweeps that are taken for a dual vector, and the entries that all of them may visit. On MovieLens
+100K they take the certified gap from 6.9 % to 3.7 %, in 0.2 s; `repair` along eight eigenvectors
+takes it to 6.2 % in 0.9 s. On 1M the gap of 12 % is for want of columns, and sweeps are dear."""
+
 PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
 """What a proof of λ_min may take beside the sweeps, and the seconds that it may take at least."""
 
@@ -118,10 +123,26 @@ class Quick:
                 break
             last = error
 
-    def result(self, problem: Problem, factor: Array) -> Result:
-        """The point of a factor, with a certificate of its own."""
+    def ahead(self, halves: Any, state: Array) -> Array | None:
+        """The factor of a state some sweeps on, for the sake of its dual vector.
+
+        The error has stopped moving when F has not: a dual vector from further on bounds F* much
+        better. None where sweeps are dear, and where there are no dual vectors.
+        """
+        count = min(AHEAD, AHEAD_ENTRIES // max(halves.upper.targets.size, 1))
+        if count == 0 or halves.everywhere or self.interrupted or self.expired():
+            return None
+        state, history, watch = state.copy(), self.history, self.watch
+        self.history, self.watch = History(), None
+        self.sweep(halves, state, count)
+        self.history, self.watch = history, watch
+        factor: Array = halves.factor(state)
+        return factor
+
+    def result(self, problem: Problem, factor: Array, ahead: Array | None = None) -> Result:
+        """The point of a factor, with a certificate; by the dual vector of another, if told."""
         with blas_threads_for(0):
-            certificate = self._certificate(problem, factor)
+            certificate = self._certificate(problem, factor, ahead)
         return Result(
             factor=factor,
             value=certificate.value,
@@ -140,12 +161,13 @@ class Quick:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.expired() else Status.SETTLED
 
-    def _certificate(self, problem: Problem, factor: Array) -> Certificate:
+    def _certificate(self, problem: Problem, factor: Array, ahead: Array | None) -> Certificate:
         now = time.perf_counter()
         seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
         late = 0.2 * (self.deadline - self.started) + 0.5
         _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
+        dual = None if ahead is None else problem.objective.dual(problem.objective.image(ahead))
         image = problem.objective.image(factor)
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
-            return proved_certificate(problem, image, tol=TOL, seconds=seconds)[0]
+            return proved_certificate(problem, image, dual, tol=TOL, seconds=seconds)[0]
         return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
