@@ -40,6 +40,10 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     entries, μ their mean, A and B powers of the numbers of entries in each row and column. It is
     convex and the rank comes out of it, solved as M ⪰ 0 of order m + n through its factor [P; Q].
 
+    With features X of the rows and Y of the columns, U = (V + XΦ)(W + YΨ)ᵀ and
+    λ/2 (‖A^½V‖² + ‖Φ‖² + ‖B^½W‖² + ‖Ψ‖²) stands for the norm: that of an operator on rows and
+    features together (Abernethy, Bach, Evgeniou and Vert 2009), convex as well.
+
     Parameters
     ----------
     lam : float or "auto"
@@ -55,6 +59,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         The largest rank of U; the certificate then says what the limit can cost.
     bounds : (float, float), "auto" or None
         Where predictions are cut off; "auto" takes the least and largest known entry.
+    feature_weight : float
+        The mean square of the features of a row, after they are made even: how much of its factors
+        they may explain at the price of what is its own.
     duplicates : {"error", "mean", "sum", "last"}
         What to do with an entry that is given more than once; a sum, which is for counts, has the
         mean of their weights.
@@ -72,6 +79,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         U is their product.
     row_biases_, col_biases_ : arrays of shape (m,) and (n,)
     mean_ : float
+    row_coefficients_, col_coefficients_ : arrays of shape (d, r) and (e, r), or None
+        Φ and Ψ, for even features.
     row_ids_, col_ids_ : arrays
         What the rows and columns are called.
     columns_ : tuple of three str, or None
