@@ -30,6 +30,7 @@ def small_blocks(monkeypatch):
         (gramian.completion._quick, "CHUNK"),
         (gramian.completion._ratings, "CHUNK"),
         (gramian.losses.offsets, "CHUNK"),
+        (gramian.losses.offsets, "FEW"),
     ):
         monkeypatch.setattr(module, name, 2**12)
 

@@ -29,8 +29,8 @@ INVERTED, BLOCK = 20_000, 16_384
 """Up to so many of the shorter side the inverse of the system is kept on a device, and the rows of
 which it is made at once."""
 
-CHUNK = 2**16
-"""Entries of a block of sums."""
+CHUNK, FEW = 2**16, 2**18
+"""Entries of a block of sums, and how many may have an array of their scales."""
 
 EVERY = slice(None)
 
@@ -89,6 +89,8 @@ class SquaredWithOffsets(Placed):
         self.one_by_one: Array | None = None
         if isinstance(scale, tuple):
             self.sides = scale
+            if self.given.size <= FEW:
+                self.one_by_one = scale[0][rows] * scale[1][cols]
         else:
             self.one_by_one = np.broadcast_to(np.asarray(scale, dtype=float), self.given.shape)
         self.weight = None if weight is None else np.asarray(weight, dtype=float)
@@ -111,9 +113,9 @@ class SquaredWithOffsets(Placed):
         return self.given[part] - self.centre if self.centre else self.given[part]
 
     def _scale(self, part: slice) -> Array:
-        if self.sides is None:
-            assert self.one_by_one is not None
+        if self.one_by_one is not None:
             return self.one_by_one[part]
+        assert self.sides is not None
         by_row, by_col = self.sides
         scale: Array = by_row[self.rows[part]]
         scale *= by_col[self.cols[part]]
@@ -153,12 +155,14 @@ class SquaredWithOffsets(Placed):
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, H what is left of a vector beside its best offsets."""
-        return self._bend
+        scale = self.scale
+        return lambda d: self._bend(d, scale)
 
     def curvature(self, z: Array, directions: Array) -> Array:
+        scale = self.scale
         if not self.place.is_host:
-            return directions.T @ self._bend(directions)
-        bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
+            return directions.T @ self._bend(directions, scale)
+        bent = [self._bend(directions[:, k], scale) for k in range(directions.shape[1])]
         return directions.T @ namespace(z).stack(bent, axis=1)
 
     def smoothed(self, mu: float) -> None:
@@ -212,8 +216,8 @@ class SquaredWithOffsets(Placed):
             left -= c[self.cols[part]]
         return left
 
-    def _bend(self, d: Array) -> Array:
-        scale = along(self.scale, d)
+    def _bend(self, d: Array, scale: Array) -> Array:
+        scale = along(scale, d)
         e = scale * d
         b, c = self._system.solve(*self._sums(lambda part: self._weighted(e[part], part)))
         e -= b[self.rows]
