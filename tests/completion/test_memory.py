@@ -6,13 +6,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import gramian.backends.arrays
 import gramian.backends.cpu
 import gramian.completion._quick
 import gramian.completion._ratings
 import gramian.losses.offsets
+import gramian.solvers.quick
 from gramian.completion import NuclearCompletion
 
 MOST = 40
@@ -23,7 +23,7 @@ ROWS, COLS, RANK = 1500, 200, 4
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Blocks of ratings that are short beside few of them, too."""
+    """Few ratings are worked on as many are: in blocks that are short beside them."""
     for module, name in (
         (gramian.backends.arrays, "PART"),
         (gramian.backends.cpu, "GRAM_BLOCK"),
@@ -32,7 +32,8 @@ def small_blocks(monkeypatch):
         (gramian.losses.offsets, "CHUNK"),
         (gramian.losses.offsets, "FEW"),
     ):
-        monkeypatch.setattr(module, name, 2**12)
+        monkeypatch.setattr(module, name, 2**11)
+    monkeypatch.setattr(gramian.solvers.quick, "AHEAD_ENTRIES", 0)  # as for many ratings
 
 
 def _ratings(count):
@@ -57,16 +58,12 @@ def _most_bytes(model, given):
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("form", ["triples", "sparse"])
-def test_a_fit_holds_forty_bytes_a_rating(form):
+def test_a_fit_holds_forty_bytes_a_rating():
     """By what twice as many ratings take more: factors and the blocks of sums stay as they are."""
     held = []
-    for count in (125_000, 250_000):
+    for count in (120_000, 240_000):
         given = _ratings(count)
-        if form == "sparse":
-            rows, cols, values = given
-            given = sp.csr_array((values, (rows, cols)), shape=(ROWS, COLS))
         model = NuclearCompletion(rank=RANK, random_state=0)
         held.append(_most_bytes(model, given))
         assert model.result_.status.name == "SETTLED"
-    assert (held[1] - held[0]) / 125_000 <= MOST
+    assert (held[1] - held[0]) / 120_000 <= MOST
