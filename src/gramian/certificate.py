@@ -184,9 +184,7 @@ def proved_certificate(
     say, which is often nearer to the best.
     """
     objective = problem.objective
-    w = objective.dual(image) if dual is None else dual
-    costly = objective.costly_bounds(w, seconds) if prove else iter(())
-    known = max(costly, key=lambda b: b.value, default=None)
+    known = _costly(problem, image, dual, seconds) if prove else None
     # Where another bound decides, λ_min is told for information and need not be proved.
     decided = known is not None and np.isfinite(known.value)
     prove = prove and not decided
@@ -200,6 +198,13 @@ def proved_certificate(
     own = None if problem.order <= EXACT_ORDER else Bottom(-np.inf, "")
     known = known_bound(problem, dual, bottom)
     return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
+
+
+def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBound | None:
+    """The best of the bounds that cost more than λ_min."""
+    objective = problem.objective
+    w = objective.dual(image) if dual is None else dual
+    return max(objective.costly_bounds(w, seconds), key=lambda b: b.value, default=None)
 
 
 def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:
@@ -224,12 +229,7 @@ def certify_image(
     """
     objective = problem.objective
     value = objective.value(image)
-    gradient = objective.gradient(image)
-    complementarity = inner(image.factor, gradient @ image.factor)
-    if bottom is None:
-        bottom = _quick_bottom(problem, image, gradient, value, tol)
-    if not isinstance(bottom, Bottom):
-        bottom = Bottom(float(bottom), "eigenvalues")
+    complementarity, bottom = _slopes(problem, image, value, bottom, tol)
     trace = inner(image.factor, image.factor)
     bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
@@ -258,6 +258,20 @@ def certify_image(
         best.miss,
         scale,
     )
+
+
+def _slopes(
+    problem: Problem, image: Any, value: float, bottom: Bottom | float | None, tol: float
+) -> tuple[float, Bottom]:
+    """⟨∇F, M⟩ and a lower bound on λ_min(∇F), estimated where none is told."""
+    along = problem.objective.complementarity(image)
+    if bottom is None or along is None:
+        gradient = problem.objective.gradient(image)
+        along = inner(image.factor, gradient @ image.factor) if along is None else along
+        bottom = _quick_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+    if not isinstance(bottom, Bottom):
+        bottom = Bottom(float(bottom), "eigenvalues")
+    return along, bottom
 
 
 def relative(gap: float, value: float, scale: float = 0.0) -> float:

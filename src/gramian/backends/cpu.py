@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ ROW_BLOCK_WORK = 4_096
 # Rows whose steps stay within so many bytes are found in the L2 cache.
 NEAR_BYTES = 2**18
 STEP_SAMPLE = 4_096
+
+# Entries of a sparse matrix in one block of its Gram matrix, where that is small.
+GRAM_BLOCK = 2**18
 
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
@@ -118,8 +122,17 @@ def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float6
 
 
 def gram(matrix: Any) -> NDArray[np.float64]:
-    """BᵀB of a sparse B, dense."""
-    found: NDArray[np.float64] = (matrix.T @ matrix).toarray()
+    """BᵀB of a sparse B, dense; by blocks of rows, each with no more entries than the answer has.
+
+    A product of sparse matrices makes copies of them.
+    """
+    m, n = matrix.shape
+    found = np.zeros((n, n))
+    bounds = np.arange(0, matrix.nnz, max(GRAM_BLOCK, n * n))
+    cuts = np.unique([0, *np.searchsorted(matrix.indptr, bounds), m])
+    for first, last in pairwise(cuts.tolist()):
+        block = matrix[first:last]
+        found += (block.T @ block).toarray()
     return found
 
 

@@ -32,8 +32,7 @@ def info(file: Path, format: str | None, as_json: bool) -> None:
         show("model", _model(file), as_json=as_json)
     elif kind == "checkpoint":
         stored = storage.read(file, "checkpoint")
-        facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
-        show("checkpoint", {**facts, "rank": stored["factor"].shape[1]}, as_json=as_json)
+        show("checkpoint", _checkpoint(stored), as_json=as_json)
     elif file.name.lower().removesuffix(".gz").endswith(".dat-s"):
         show("semidefinite program", _program(file), as_json=as_json)
     else:
@@ -55,6 +54,16 @@ def _program(file: Path) -> dict[str, Any]:
         "problem": str(problem),
         "constraints": sum(constraint.map.size for constraint in problem.constraints),
     }
+
+
+def _checkpoint(stored: dict[str, Any]) -> dict[str, Any]:
+    """Of a solve, or of a fit by stages."""
+    if "factor" in stored:
+        facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
+        return {**facts, "rank": stored["factor"].shape[1]}
+    told = {name: value for name, value in stored["mark"].items() if value is not None}
+    reached = {"reached": stored.get("stage") or "the path of λ"}
+    return {**{name: str(value) for name, value in told.items()}, **reached}
 
 
 def _model(file: Path) -> dict[str, Any]:

@@ -49,6 +49,12 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         "weight_power": SHARE,
     }
 
+    _featured: ClassVar[Any] = False
+    """Whether rows or columns have features."""
+
+    _ranks: ClassVar[bool] = False
+    """Whether the error held out is one of lists, which leave out what is known."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -90,7 +96,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             triples, or for each row of a matrix.
         """
         self._check_parameters()
-        ratings = self._ratings(X, sample_weight)
+        return self._fit(self._ratings(X, sample_weight))
+
+    def _fit(self, ratings: Ratings) -> Any:
         self.__dict__.pop("path_", None)  # that of another fit
         problem = self._solved(ratings)
         self._finish(ratings, problem)
@@ -123,11 +131,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return gather(X, duplicates=self.duplicates, weights=weights)
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
-        m, n = ratings.shape
-        return (
-            powers(np.bincount(ratings.rows, minlength=m), self.weight_power),
-            powers(np.bincount(ratings.cols, minlength=n), self.weight_power),
-        )
+        rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
+        return rows, cols
 
     def _choose(self, ratings: Ratings) -> Array:
         """Set λ by the path, and give the factor of its best solve to start from."""
@@ -169,10 +174,14 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self._known = ratings.matrix
         self._n_features_out = self.col_factors_.shape[1]
 
+    def _block(self, problem: Problem, factor: Array) -> Array:
+        """[P; Q] of a factor."""
+        return factor
+
     def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
         """Factors and offsets from M, in the units of the entries."""
         m, n = ratings.shape
-        L = balanced(host(factor), m)
+        L = balanced(host(self._block(problem, factor)), m)
         self.row_factors_, self.col_factors_ = BlockEmbedding(*self._scales(ratings)).halves(L)
         self.row_biases_: Array = np.zeros(m)
         self.col_biases_: Array = np.zeros(n)

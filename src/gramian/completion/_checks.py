@@ -17,7 +17,7 @@ def refuse_values(values: NDArray[Any]) -> Array:
     if values.dtype.kind == "c":
         raise ValueError(f"ratings must be numbers, got {values.dtype}")
     try:
-        numbers = values.astype(float)
+        numbers = values.astype(float, copy=False)
     except (TypeError, ValueError):
         raise ValueError(f"ratings must be numbers, got {values.dtype}") from None
     bad = ~np.isfinite(numbers)

@@ -110,20 +110,27 @@ class Folding:
         mean = max(float(np.mean(np.diff(self._known.indptr))), 1e-300)
         return self._fitted(R, mean, self.col_factors_, self.col_biases_)
 
-    def _fitted(self, R: sp.csr_array, mean: float, Q: Array, c: Array) -> tuple[Array, Array]:
+    def _fitted(
+        self, R: sp.csr_array, mean: float, Q: Array, c: Array, expected: Array | None = None
+    ) -> tuple[Array, Array]:
         """Factors and offsets of the rows of R beside those of its columns.
 
-        `mean` is the mean number of entries of such rows, which the penalty is measured by.
+        `mean` is the mean number of entries of such rows, which the penalty is measured by;
+        `expected` are factors that the rows are drawn to, 0 unless told.
         """
         scale = (np.maximum(np.diff(R.indptr), 1) / mean) ** self.weight_power
         both = np.column_stack([Q, np.full(Q.shape[0], float(self.biases))])
         penalty = np.repeat((self.lam_ * scale)[:, None], both.shape[1], axis=1)
         penalty[:, -1] = self.bias_ridge
         gram = self.everywhere * (both.T @ both) if self.everywhere else None
-        weights, linear = self._squares(R.data - self.mean_ - c[R.indices])
+        values = R.data - self.mean_ - c[R.indices]
+        if expected is not None:
+            rows = np.repeat(np.arange(R.shape[0], dtype=np.int32), np.diff(R.indptr))
+            values -= cpu.gather_products(expected, Q, rows, cpu.index_array(R.indices))
+        weights, linear = self._squares(values)
         right = sp.csr_array((linear, R.indices, R.indptr), shape=R.shape)
         found = ridge_rows(right, both, penalty, weights=weights, gram=gram)
-        return found[:, :-1], found[:, -1]
+        return found[:, :-1] if expected is None else found[:, :-1] + expected, found[:, -1]
 
     def _known_part(self, X: Any) -> tuple[NDArray[Any], sp.csr_array]:
         """Entries in columns of the fit, as a matrix of their own, and what its rows are called."""

@@ -13,19 +13,24 @@ from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
 from gramian.completion._path import Path, falling
-from gramian.completion._ratings import Ratings
+from gramian.completion._progress import Progress
+from gramian.completion._ratings import CHUNK, Ratings
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import Result
 from gramian.solvers.quick import Quick
 
 Array = NDArray[np.floating]
+Held = NDArray[np.bool_]
 
 HELD_OUT = 0.1
 """The share of the ratings held out to choose λ and the end of the sweeps."""
 
 LEAST = 20_000
 """Ratings below which the optimum costs no more than an end like this one."""
+
+HELD_LEAST = 50
+"""Ratings below which none are held out; with features the optimum costs more from the start."""
 
 PATH_RANK, RANK = 24, 96
 """Columns that tell one λ from another, and those of the answer: on MovieLens 1M 24, 64, 96 and 128
@@ -48,39 +53,82 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
     sweeps = Quick(rng, started + limit, started, watch=bar)
     try:
-        state = _settled(model, ratings, sweeps, limit)
-        whole = model._problem(ratings, model.lam_)
-        halves = whole.objective.halves(np.float32)
-        sweeps.sweep(halves, state, LAST)
+        factor, ahead = _whole(model, ratings, sweeps, limit)
     finally:
         if bar is not None:
             bar.close()
-    return whole, sweeps.result(whole, halves.factor(state))
+    problem = model._problem(ratings, model.lam_)
+    return problem, sweeps.result(problem, factor, ahead)
 
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> Array:
+def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> tuple[Array, Array | None]:
+    """The factor after the last sweeps, over all the ratings, and one for the certificate.
+
+    Their both orders are gone before the certificate, which needs one.
+    """
+    kept = Progress(model, ratings)
+    state = _settled(model, ratings, sweeps, limit, kept)
+    halves = model._problem(ratings, model.lam_).objective.halves(np.float32)
+    if not kept.done("whole"):
+        sweeps.sweep(halves, state, LAST)
+        _reached(kept, sweeps, "whole", state=state)
+    return halves.factor(state), sweeps.ahead(halves, state)
+
+
+def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
+    """Keep that a stage is done, unless it was cut off: then it is gone on with."""
+    if not (sweeps.interrupted or sweeps.expired()):
+        kept.keep(now=True, stage=stage, **content)
+
+
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float, kept: Progress) -> Array:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
 
-    Apart from `quick`, so that what is made of a part of the ratings is gone before all of them.
+    Apart from `_whole`, so that what is made here is gone before the last sweeps.
     """
+    if kept.done("still"):
+        return _chosen(model, kept)
     rng, started = sweeps.rng, sweeps.started
-    held = rng.random(ratings.values.size) < HELD_OUT
-    train, test = ratings.part(~held), ratings.part(held)
-    problem = model._problem(train, model._guess(train))
-    halves = problem.objective.halves(np.float32)
-    error_of = _error(model, halves, train, test)
+    held = kept.held(_some(rng, ratings.values.size))
+    guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
+    halves = _held_out(model, ratings, guess, held)
+    error_of = _error(model, halves, ratings, held)
+    del held
     most = min(model.rank or _columns(ratings), *ratings.shape)
-    if model.lam == "auto":
+    if kept.done("path"):
+        state = _chosen(model, kept)
+    elif model.lam == "auto":
         until = started + PATH_SHARE * limit
-        path, state = _path(model, sweeps, halves, error_of, min(PATH_RANK, most), until)
+        path, state = _path(sweeps, halves, error_of, min(PATH_RANK, most), until, kept)
         model.path_, model.lam_ = path, path.best
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
-    state = sweeps.widened(state, most)
-    sweeps.until_still(replace(halves, lam=model.lam_), state, error_of)
+    state = sweeps.widened(state, most, halves.noise)
+    _reached(kept, sweeps, "path", lam=model.lam_, state=state)
+
+    def error_kept(state: Array) -> float:
+        kept.keep()
+        return float(error_of(state))
+
+    sweeps.until_still(replace(halves, lam=model.lam_), state, error_kept)
+    _reached(kept, sweeps, "still", state=state)
     return state
+
+
+def _chosen(model: Any, kept: Progress) -> Array:
+    """The state of an earlier call that had chosen λ; sets `lam_` and `path_`."""
+    model.lam_ = float(kept.found["lam"])
+    if model.lam == "auto":
+        model.path_ = _path_of(kept.found["lams"], kept.found["errors"])
+    return np.array(kept.found["state"])
+
+
+def _path_of(lams: list[float], errors: list[float]) -> Path:
+    """λ, falling, and their errors, in whatever order they were tried."""
+    order = np.argsort(lams)[::-1]
+    return Path(np.array(lams)[order], np.array(errors)[order])
 
 
 def _columns(ratings: Ratings) -> int:
@@ -93,36 +141,74 @@ def is_quick(model: Any, ratings: Ratings) -> bool:
     plain = model.tol == "auto" and model.solver == "auto" and model.max_iter is None
     plain = plain and place(model.device).is_host
     flat = model.biases and np.ptp(ratings.values) == 0  # offsets are all there is
-    return bool(plain and ratings.values.size >= LEAST and not flat)
+    least = HELD_LEAST if model._featured else LEAST
+    return bool(plain and ratings.values.size >= least and not flat)
 
 
 def _path(
-    model: Any, sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float
+    sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float, kept: Progress
 ) -> tuple[Path, Array]:
-    """λ by the error held out, and the state that had the least of it."""
-    state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
-    best: tuple[float, Array] = (np.inf, state)
+    """λ by the error held out, and the state that had the least of it.
+
+    The λ that an earlier call has tried are passed without a sweep.
+    """
+    tried = dict(zip(kept.found.get("lams", ()), kept.found.get("errors", ()), strict=True))
+    if tried:
+        state, best = np.array(kept.found["state"]), np.array(kept.found["best"])
+    else:
+        state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
+        best = state
 
     def error_at(lam: float) -> float:
         nonlocal best
-        sweeps.sweep(replace(halves, lam=lam), state, NEXT if len(sweeps.history) else FIRST)
-        error = error_of(state)
-        if error < best[0]:
-            best = error, state.copy()
-        return float(error)
+        if lam in tried:
+            return tried[lam]
+        sweeps.sweep(replace(halves, lam=lam), state, NEXT if tried else FIRST)
+        error = float(error_of(state))
+        if not tried or error < min(tried.values()):
+            best = state.copy()
+        tried[lam] = error
+        kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
+        return error
 
     path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
-    return path, best[1]
+    kept.keep(now=True)
+    return path, best
 
 
-def _error(model: Any, halves: Any, train: Ratings, test: Ratings) -> Any:
+def _some(rng: np.random.Generator, size: int) -> Held:
+    """Which ratings are held out, drawn a block at a time."""
+    held = np.empty(size, dtype=bool)
+    for start in range(0, size, CHUNK):
+        part = held[start : start + CHUNK]
+        part[:] = rng.random(part.size) < HELD_OUT
+    return held
+
+
+def _held_out(model: Any, ratings: Ratings, lam: float, held: Held) -> Any:
+    """Sweeps over the ratings that are not held out, and nothing of the problem beside them."""
+    objective = model._problem(ratings, lam).objective
+    halves = objective.halves(np.float32).alone()
+    turned = held[objective.entries.by_column()[2]]
+    del objective
+    return halves.without(held, turned)
+
+
+def _error(model: Any, halves: Any, ratings: Ratings, held: Held) -> Any:
     """The error of the ratings held out, of a state of those that are not."""
-    m = train.shape[0]
-    embedding = BlockEmbedding(*model._scales(train))
+    m, test = ratings.shape[0], ratings.part(held)
+    train = ratings.part(~held) if model._ranks else ratings
+    embedding = BlockEmbedding(*model._scales(ratings))
 
     def error(state: Array) -> float:
-        model.row_factors_, model.col_factors_ = embedding.halves(halves.factor(state))
+        own = np.ascontiguousarray(state[:, :-1])
+        if halves.units is None:
+            own = embedding.factor(own)
+        model.row_factors_, model.col_factors_ = own[:m], own[m:]
         model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
-        return float(model._error(test, train))
+        found = float(model._error(test, train))
+        for name in ("row_factors_", "col_factors_", "row_biases_", "col_biases_"):
+            del vars(model)[name]
+        return found
 
     return error

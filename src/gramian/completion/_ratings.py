@@ -22,6 +22,9 @@ Indices = NDArray[np.integer]
 
 DUPLICATES = ("error", "mean", "sum", "last")
 
+CHUNK = 2**18
+"""Entries of a block."""
+
 DENSE_NAMES = 4
 """Whole numbers within so many times as many as are given are looked up in a table."""
 
@@ -99,6 +102,17 @@ class Ratings:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.row_ids), len(self.col_ids)
+
+    def counts(self, side: int) -> Indices:
+        """How many entries each row has (side 0), or each column (side 1)."""
+        index, found = (self.rows, self.cols)[side], np.zeros(self.shape[side], dtype=np.int64)
+        for part in self.parts():
+            found += np.bincount(index[part], minlength=found.size)
+        return found
+
+    def parts(self) -> list[slice]:
+        """Blocks of entries: sums over them make no array of the length of all."""
+        return [slice(start, start + CHUNK) for start in range(0, self.values.size, CHUNK)]
 
     @cached_property
     def matrix(self) -> sp.csr_array:
@@ -203,19 +217,29 @@ def _sorted(
     if weights is not None and not weights.all():
         live = weights > 0
         i, j, values, weights = i[live], j[live], values[live], weights[live]
-    keys = np.asarray(i, dtype=np.int64) * len(col_ids) + j
-    if np.any(keys[1:] < keys[:-1]):
-        order = by_row(i, j, len(row_ids), len(col_ids))
-        keys, values = keys[order], values[order]
-        weights = None if weights is None else weights[order]
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    if first.size < keys.size:
+    i, j = index_array(i), index_array(j)
+    order = None if _in_order(i, j) else by_row(i, j, len(row_ids), len(col_ids))
+    # Copies in any case: what is done to the arrays that were given must not change a model.
+    i, j, values = _taken(i, order), _taken(j, order), _taken(values, order)
+    weights = None if weights is None else _taken(weights, order)
+    new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
+    if not new.all():
+        first = np.flatnonzero(new)
         if duplicates == "error":
-            _refuse_repeated(keys, first, row_ids, col_ids)
+            _refuse_repeated(i, j, first, row_ids, col_ids)
         values, weights = merged(values, weights, first, duplicates)
-    rows, cols = np.divmod(keys[first], len(col_ids))
-    entries = rows.astype(np.int32), cols.astype(np.int32), values
-    return Ratings(*entries, row_ids, col_ids, weights)
+        i, j = i[first], j[first]
+    return Ratings(i, j, values, row_ids, col_ids, weights)
+
+
+def _taken(each: Any, order: Indices | None) -> Any:
+    return each.copy() if order is None else each[order]
+
+
+def _in_order(i: Indices, j: Indices) -> bool:
+    """Whether each entry comes after the one before it, or is the same."""
+    later = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] >= j[:-1]))
+    return bool(later.all())
 
 
 def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
@@ -241,14 +265,26 @@ def merged(
     return means, None if weights is None else totals
 
 
-def _refuse_repeated(keys: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
-    counts = np.diff(np.append(first, keys.size))
-    row, col = divmod(int(keys[first[np.argmax(counts)]]), len(col_ids))
+def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
+    counts = np.diff(np.append(first, i.size))
+    worst = first[np.argmax(counts)]
+    row, col = int(i[worst]), int(j[worst])
     raise ValueError(
         f"row {row_ids.names[row]} and column {col_ids.names[col]} have {int(counts.max())} "
-        f"ratings, and {keys.size - first.size} are repetitions in all: pass "
+        f"ratings, and {i.size - first.size} are repetitions in all: pass "
         'duplicates="mean", "sum" (of counts) or "last"'
     )
+
+
+def joined(known: Ids, new: Ids) -> tuple[Ids, Indices, Indices]:
+    """Both together, and the places of each among them; those known keep their order."""
+    if known.names.dtype == object or new.names.dtype == object:
+        both = np.empty(len(known) + len(new), dtype=object)
+        both[: len(known)], both[len(known) :] = known.names.tolist(), new.names.tolist()
+    else:
+        both = np.concatenate([known.names, new.names])
+    ids, place = Ids.of(both)
+    return ids, place[: len(known)], place[len(known) :]
 
 
 @storable

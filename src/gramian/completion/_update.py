@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.completion._fold_in import Folding
-from gramian.completion._ratings import Ids, Ratings, gather
+from gramian.completion._ratings import Ratings, gather, joined
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -22,6 +22,8 @@ ROUNDS = 2
 class Updating(Folding):
     """`update` by turns of small least-squares problems, all other rows and columns held."""
 
+    _expected: Any
+    """Where factors of rows and of columns are expected by their features; None without any."""
     bounds_: tuple[float, float] | None
     row_ids_: NDArray[Any]
     _rows: Any
@@ -59,20 +61,29 @@ class Updating(Folding):
     def _refit_rows(self, rows: Indices) -> None:
         if rows.size:
             mean = self._known.nnz / self._known.shape[0]
-            P, b = self._fitted(self._known[rows], mean, self.col_factors_, self.col_biases_)
+            expected = self._drawn_to(0, rows)
+            P, b = self._fitted(
+                self._known[rows], mean, self.col_factors_, self.col_biases_, expected
+            )
             self.row_factors_[rows], self.row_biases_[rows] = P, b
 
     def _refit_columns(self, cols: Indices) -> None:
         if cols.size:
             mean = self._known.nnz / self._known.shape[1]
             R = sp.csr_array(self._known[:, cols].T)
-            Q, c = self._fitted(R, mean, self.row_factors_, self.row_biases_)
+            expected = self._drawn_to(1, cols)
+            Q, c = self._fitted(R, mean, self.row_factors_, self.row_biases_, expected)
             self.col_factors_[cols], self.col_biases_[cols] = Q, c
+
+    def _drawn_to(self, side: int, places: Indices) -> Array | None:
+        """Where the factors of some rows, or columns, are expected by their features."""
+        expected = vars(self).get("_expected")  # models of old do not have it
+        return None if expected is None else expected[side][places]
 
     def _grown(self, new: Ratings) -> tuple[Indices, Indices]:
         """Make room for the new entries; gives the places of their rows and columns."""
         (self._rows, old_rows, rows), (self._cols, old_cols, cols) = (
-            _joined(known, of_new)
+            joined(known, of_new)
             for known, of_new in ((self._rows, new.row_ids), (self._cols, new.col_ids))
         )
         m, n = len(self._rows), len(self._cols)
@@ -83,22 +94,14 @@ class Updating(Folding):
         self.col_factors_, self.col_biases_ = (
             _spread(part, old_cols, n) for part in (self.col_factors_, self.col_biases_)
         )
+        if vars(self).get("_expected") is not None:
+            rows_of, cols_of = self._expected
+            self._expected = _spread(rows_of, old_rows, m), _spread(cols_of, old_cols, n)
         old, known = self._known, np.repeat(old_rows, np.diff(self._known.indptr))
         keys = known.astype(np.int64) * n + old_cols[old.indices]
         more = rows[new.rows].astype(np.int64) * n + cols[new.cols]
         self._known = _merged(keys, old.data, more, new.values, (m, n))
         return np.unique(rows), np.unique(cols)
-
-
-def _joined(known: Ids, new: Ids) -> tuple[Ids, Indices, Indices]:
-    """Both together, and the places of each among them; those known keep their order."""
-    if known.names.dtype == object or new.names.dtype == object:
-        both = np.empty(len(known) + len(new), dtype=object)
-        both[: len(known)], both[len(known) :] = known.names.tolist(), new.names.tolist()
-    else:
-        both = np.concatenate([known.names, new.names])
-    ids, place = Ids.of(both)
-    return ids, place[: len(known)], place[len(known) :]
 
 
 def _spread(part: Array, places: Indices, size: int) -> Array:

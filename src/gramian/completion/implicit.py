@@ -72,6 +72,7 @@ class ImplicitCompletion(Updating, Completion):
     biases = False
     bias_ridge = 1.0
     everywhere = 1.0
+    _ranks = True
 
     def __init__(
         self,

@@ -7,13 +7,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
+from gramian._samples import real_numbers
 from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
+from gramian.completion._features import Scaling, with_features
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
+from gramian.completion._spread import spread
 from gramian.completion._update import Updating
-from gramian.parameters import TOLERANCE, Rule, or_auto
+from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 
@@ -23,6 +27,11 @@ GUESS = 0.72
 """λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
 
 
+def _of_any_call(method: Any) -> Any:
+    """For types only: the same estimator on a cluster is fitted with fewer arguments."""
+    return method
+
+
 class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
     """Predict the missing entries of a matrix from those that are known.
 
@@ -30,6 +39,10 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     matrices U and offsets b, c (BiS §IV-B; the weighted trace norm): the sum over the known
     entries, μ their mean, A and B powers of the numbers of entries in each row and column. It is
     convex and the rank comes out of it, solved as M ⪰ 0 of order m + n through its factor [P; Q].
+
+    With features X of the rows and Y of the columns, U = (V + XΦ)(W + YΨ)ᵀ and
+    λ/2 (‖A^½V‖² + ‖Φ‖² + ‖B^½W‖² + ‖Ψ‖²) stands for the norm: that of an operator on rows and
+    features together (Abernethy, Bach, Evgeniou and Vert 2009), convex as well.
 
     Parameters
     ----------
@@ -46,6 +59,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         The largest rank of U; the certificate then says what the limit can cost.
     bounds : (float, float), "auto" or None
         Where predictions are cut off; "auto" takes the least and largest known entry.
+    feature_weight : float
+        The mean square of the features of a row, after they are made even: how much of its factors
+        they may explain at the price of what is its own.
     duplicates : {"error", "mean", "sum", "last"}
         What to do with an entry that is given more than once; a sum, which is for counts, has the
         mean of their weights.
@@ -63,6 +79,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         U is their product.
     row_biases_, col_biases_ : arrays of shape (m,) and (n,)
     mean_ : float
+    row_coefficients_, col_coefficients_ : arrays of shape (d, r) and (e, r), or None
+        Φ and Ψ, for even features.
     row_ids_, col_ids_ : arrays
         What the rows and columns are called.
     columns_ : tuple of three str, or None
@@ -93,6 +111,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     _rules: ClassVar = {
         "tol": or_auto(TOLERANCE),
+        "feature_weight": ABOVE_ZERO,
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
 
@@ -105,6 +124,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         weight_power: float = 0.5,
         rank: int | None = None,
         bounds: Any = "auto",
+        feature_weight: float = 0.03,
         duplicates: str = "error",
         solver: str = "auto",
         tol: float | str = "auto",
@@ -120,6 +140,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.weight_power = weight_power
         self.rank = rank
         self.bounds = bounds
+        self.feature_weight = feature_weight
         self.duplicates = duplicates
         self.solver = solver
         self.tol = tol
@@ -134,6 +155,69 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    @_of_any_call
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        row_features: Any = None,
+        col_features: Any = None,
+    ) -> Any:
+        """Complete the matrix.
+
+        Parameters
+        ----------
+        X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
+            The known entries, rows and columns called whatever they are called; of a sparse
+            matrix those that are stored, of an array those that are not NaN. What the columns of
+            a frame are called is kept in `columns_`: frames to come are read by those names.
+        y : ignored
+        sample_weight : array, optional
+            What each entry counts in the sum of losses, at least 0: one number for each of the
+            triples, or for each row of a matrix.
+        row_features, col_features : frame, (ids, array), or array, optional
+            Numbers that are known of rows (of columns): a frame with their ids as its index, ids
+            and an array of as many lines, or an array of the rows 0, 1, … They are made even,
+            those that do not vary are left out, and a row without any counts as the mean. Rows
+            with features and no entry are rows of the model: their factors come from the features.
+        """
+        self._check_parameters()
+        ratings = self._ratings(X, sample_weight)
+        self._refuse_features(row_features, col_features)
+        found: list[Array | None] = []
+        scalings: list[Scaling | None] = []
+        for side, features in enumerate((row_features, col_features)):
+            even = scaling = None
+            if features is not None:
+                ratings, even, scaling = with_features(ratings, side, features)
+                even *= np.sqrt(self.feature_weight)
+            found.append(even)
+            scalings.append(scaling)
+        self._features, self._scaling = (found[0], found[1]), scalings[0]
+        return self._fit(ratings)
+
+    def _refuse_features(self, *features: Any) -> None:
+        """What features cannot be fitted with."""
+        if all(each is None for each in features):
+            return
+        if not self.biases:
+            raise ValueError("features are fitted beside offsets: leave biases=False out")
+        if not place(self.device).is_host:
+            raise ValueError(
+                f"features are fitted on the processor: leave device={self.device!r} out"
+            )
+
+    @property
+    def _featured(self) -> bool:
+        return any(each is not None for each in self._features_of_sides())
+
+    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
+        """Even features of rows and of columns, while they are fitted."""
+        found: tuple[Array | None, Array | None] = vars(self).get("_features", (None, None))
+        return found
+
     def _solved(self, ratings: Ratings) -> Problem:
         """By the error held out where that is asked for, and the optimum not as cheap."""
         if is_quick(self, ratings):
@@ -145,40 +229,88 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
         self.mean_ = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
         rows, cols = self._scales(ratings)
+        row_features, col_features = self._features_of_sides()
         return nuclear_completion(
             ratings.rows,
             ratings.cols,
-            ratings.values - self.mean_,
+            ratings.values,
             ratings.shape,
             lam,
             row_scale=rows,
             col_scale=cols,
             ridge=self.bias_ridge if self.biases else None,
             weights=ratings.weights,
+            centre=self.mean_,
+            row_features=row_features,
+            col_features=col_features,
         )
 
     def _guess(self, ratings: Ratings) -> float:
         """λ for noise of the size of the entries beside their offsets."""
-        m, n = (np.unique(index).size for index in (ratings.rows, ratings.cols))
-        left = ratings.values
-        if self.biases:
-            for index in (ratings.cols, ratings.rows):
-                counts = np.bincount(index) + self.bias_ridge
-                left = left - left.mean()
-                left = left - (np.bincount(index, left) / counts)[index]
-        size = float(np.sqrt(np.mean(left**2))) or 1.0
-        return GUESS * size * (np.sqrt(left.size / m) + np.sqrt(left.size / n))
+        m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
+        size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
+        count = ratings.values.size
+        return GUESS * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
     def _error(self, test: Ratings, train: Ratings) -> float:
-        predicted = self._values(test.rows, test.cols)
-        return float(np.sqrt(np.mean((predicted - test.values) ** 2)))
+        square = 0.0
+        for part in test.parts():
+            off = self._values(test.rows[part], test.cols[part]) - test.values[part]
+            square += float(off @ off)
+        return float(np.sqrt(square / test.values.size))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
         there = place(self.device)
         objective: Any = moved(problem.objective, there)
         factor = there.put(L)
-        found = objective.loss.offsets(objective.map.bilinear(factor, factor))
+        found = objective.loss.offsets(objective.entries.bilinear(factor, factor))
         self.row_biases_, self.col_biases_ = (host(part) for part in found)
+
+    def _block(self, problem: Problem, factor: Array) -> Array:
+        objective: Any = problem.objective
+        return objective.expanded(host(factor)) if self._featured else factor
+
+    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+        super()._finish(ratings, problem)
+        priors = getattr(problem.objective, "priors", (None, None))
+        both = self.row_factors_, self.col_factors_
+        found = [
+            None if prior is None else prior.coefficients(factors)
+            for prior, factors in zip(priors, both, strict=True)
+        ]
+        self.row_coefficients_, self.col_coefficients_ = found
+        self._expected = None
+        if self._featured:
+            self._expected = tuple(
+                np.zeros_like(factors) if prior is None else prior.features @ of_side
+                for prior, factors, of_side in zip(priors, both, found, strict=True)
+            )
+        self.__dict__.pop("_features", None)
+
+    def complete_features(self, row_features: Any) -> Array:
+        """All entries of new rows by their features alone: μ + c_j + x_iᵀΦ·q_j.
+
+        Parameters
+        ----------
+        row_features : array of shape (k, d), or a frame
+            The features of `fit`, in the same order.
+
+        Returns
+        -------
+        array of shape (k, n)
+            The columns in the order of `col_ids_`.
+        """
+        check_is_fitted(self)
+        coefficients, scaling = (vars(self).get(n) for n in ("row_coefficients_", "_scaling"))
+        if coefficients is None or scaling is None:
+            raise ValueError("the fit had no row_features: pass them to fit")
+        features = real_numbers(row_features, "row_features")
+        if features.ndim != 2 or features.shape[1] != len(coefficients):
+            raise ValueError(
+                f"row_features must have {len(coefficients)} columns, got shape {features.shape}"
+            )
+        P = scaling(features, self.feature_weight) @ coefficients
+        return self._cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
 
     def _set_bounds(self, values: Array) -> None:
         self.bounds_: tuple[float, float] | None = None

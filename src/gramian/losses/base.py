@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,18 +70,21 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
 class LeastSquares:
     """g(z) = min over β of ½ Σ_e (s_e z_e + r_e (b_i + c_j) − t_e)² + κ/2 ‖β‖², β = (b, c)."""
 
-    scale: Array
+    scale: Array | float
+    """s, beside `sides` where there are such."""
     targets: Array
     ridge: float | None
     """κ of the offsets of the rows and columns of a block; without it there are none."""
     roots: Array | None = None
     """r, 1 unless told."""
+    sides: tuple[Array, Array] | None = None
+    """Numbers of the rows and columns of a block that s is multiplied by as well."""
 
 
-def least_squares_of(loss: Loss) -> LeastSquares | None:
-    """The loss as a sum of squares, where it is one."""
+def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
+    """The loss as a sum of squares, where it is one, in a precision."""
     told = getattr(loss, "least_squares", None)
-    found: LeastSquares | None = None if told is None else told()
+    found: LeastSquares | None = None if told is None else told(dtype)
     return found
 
 

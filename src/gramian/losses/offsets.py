@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import Placed, along, backend, namespace
+from gramian.backends.arrays import Placed, along, at_home, backend, moved, namespace
 from gramian.losses.base import LeastSquares
 
 Array = NDArray[np.floating]
@@ -28,6 +29,11 @@ INVERTED, BLOCK = 20_000, 16_384
 """Up to so many of the shorter side the inverse of the system is kept on a device, and the rows of
 which it is made at once."""
 
+CHUNK, FEW = 2**16, 2**18
+"""Entries of a block of sums, and how many may have an array of their scales."""
+
+EVERY = slice(None)
+
 ACCURACY, MOST_STEPS = 1e-13, 5000
 """The residual that conjugate gradients end at beyond that, relatively, and their steps."""
 
@@ -41,18 +47,23 @@ class SquaredWithOffsets(Placed):
     less. What the residual ρ of the system leaves is at most ‖ρ‖²/2κ (`error`); the conjugate is
     exact.
 
+    Nothing is kept for each entry but what is given: sums run over blocks of entries, and what they
+    need of scale, targets and residuals is made for a block at a time.
+
     Parameters
     ----------
     targets : array of shape (p,)
-        t.
+        t, or t + μ with μ the `centre`.
     rows, cols : index arrays of shape (p,), sorted by row
     shape : (m, n)
     ridge : float
         κ > 0.
-    scale : array of shape (p,)
-        s > 0.
+    scale : number, array of shape (p,), or arrays of shape (m,) and (n,)
+        s > 0; of two arrays, s_e is the product of that of its row and that of its column.
     weight : array of shape (p,), optional
         ω > 0; 1 unless told.
+    centre : float
+        μ, 0 unless told.
     """
 
     quadratic = True
@@ -66,43 +77,92 @@ class SquaredWithOffsets(Placed):
         shape: tuple[int, int],
         *,
         ridge: float,
-        scale: Array | float = 1.0,
+        scale: Array | float | tuple[Array, Array] = 1.0,
         weight: Array | None = None,
+        centre: float = 0.0,
     ) -> None:
-        self.targets, self.ridge = np.asarray(targets, dtype=float), float(ridge)
-        self.scale = np.broadcast_to(np.asarray(scale, dtype=float), self.targets.shape)
+        self.given, self.ridge = np.asarray(targets, dtype=float), float(ridge)
+        self.centre = float(centre)
         self.rows, self.cols, self.shape = rows, cols, shape
-        self.size: int | None = self.targets.size
+        self.size: int | None = self.given.size
+        self.sides: tuple[Array, Array] | None = None
+        self.one_by_one: Array | None = None
+        if isinstance(scale, tuple):
+            self.sides = scale
+            if self.given.size <= FEW:
+                self.one_by_one = scale[0][rows] * scale[1][cols]
+        else:
+            self.one_by_one = np.broadcast_to(np.asarray(scale, dtype=float), self.given.shape)
         self.weight = None if weight is None else np.asarray(weight, dtype=float)
-        self.smoothness = float(np.max(self._weighted(self.scale**2)))
-        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
-        ones = np.ones(self.targets.size) if self.weight is None else self.weight
-        links = sparse.csr_array((ones, cols, starts), shape=shape)
-        masses = (total + self.ridge for total in self._sums(ones))
-        self._system = _Offsets(links, *masses)
-        self._seen: tuple[Array, Array, Array, Array] | None = None
+        self.smoothness = max(
+            float(np.max(self._weighted(self._scale(part) ** 2, part))) for part in self._parts()
+        )
+        self._seen: tuple[Array, Array, Array] | None = None
+
+    @property
+    def targets(self) -> Array:
+        """t, made when it is asked for."""
+        return self._targets(EVERY)
+
+    @property
+    def scale(self) -> Array:
+        """s, made when it is asked for."""
+        return self._scale(EVERY)
+
+    def _targets(self, part: slice) -> Array:
+        return self.given[part] - self.centre if self.centre else self.given[part]
+
+    def _scale(self, part: slice) -> Array:
+        if self.one_by_one is not None:
+            return self.one_by_one[part]
+        assert self.sides is not None
+        by_row, by_col = self.sides
+        scale: Array = by_row[self.rows[part]]
+        scale *= by_col[self.cols[part]]
+        return scale
+
+    def _parts(self) -> list[slice]:
+        """Blocks of entries that stay in the cache; one of all on a device."""
+        if not self.place.is_host:
+            return [EVERY]
+        return [slice(k, k + CHUNK) for k in range(0, self.given.size, CHUNK)]
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
-        """b and c for a given z."""
-        return self._residuals(z)[:2]
+        """b and c for a given z; kept for the z that they were asked for last.
+
+        What is kept is replaced as a whole and depends on z alone, so that threads may share it.
+        """
+        seen = self._seen
+        if seen is None or seen[0] is not z:
+            self._seen = seen = (z, *self._fitted(z))
+        return seen[1:]
 
     def value(self, z: Array) -> float:
-        b, c, left = self._residuals(z)
-        return 0.5 * float(left @ self._weighted(left)) + 0.5 * self.ridge * float(b @ b + c @ c)
+        b, c = self.offsets(z)
+        squares = 0.0
+        for part in self._parts():
+            left = self._left(z, part, b, c)
+            squares += float(left @ self._weighted(left, part))
+        return 0.5 * squares + 0.5 * self.ridge * float(b @ b + c @ c)
 
     def gradient(self, z: Array) -> Array:
-        slope = self.scale * self._weighted(self._residuals(z)[2])
-        slope *= -1.0
+        b, c = self.offsets(z)
+        slope = namespace(z).empty_like(z)
+        for part in self._parts():
+            left = self._weighted(self._left(z, part, b, c), part)
+            slope[part] = -self._scale(part) * left
         return slope
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, H what is left of a vector beside its best offsets."""
-        return self._bend
+        scale = self.scale
+        return lambda d: self._bend(d, scale)
 
     def curvature(self, z: Array, directions: Array) -> Array:
+        scale = self.scale
         if not self.place.is_host:
-            return directions.T @ self._bend(directions)
-        bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
+            return directions.T @ self._bend(directions, scale)
+        bent = [self._bend(directions[:, k], scale) for k in range(directions.shape[1])]
         return directions.T @ namespace(z).stack(bent, axis=1)
 
     def smoothed(self, mu: float) -> None:
@@ -110,81 +170,185 @@ class SquaredWithOffsets(Placed):
 
     def error(self, z: Array) -> float:
         """‖ρ‖²/2κ at most, ρ the gradient of the sum in the offsets, which should vanish."""
-        b, c, left = self._residuals(z)
-        by_row, by_col = self._sums(self._weighted(left))
+        b, c = self.offsets(z)
+        by_row, by_col = self._sums_left(z, b, c)
         rest = _square(self.ridge * b - by_row) + _square(self.ridge * c - by_col)
         return rest / self.ridge
 
     def conjugate(self, w: Array) -> float:
         """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
-        v = w / self.scale
-        square = v @ v if self.weight is None else v @ (v / self.weight)
-        by_row, by_col = self._sums(v)
-        offsets = (by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
-        return float(0.5 * square + v @ self.targets + offsets)
+        return self.conjugate_along(w)(1.0)
 
-    def least_squares(self) -> LeastSquares:
-        if self.weight is None:
-            return LeastSquares(self.scale, self.targets, self.ridge)
-        roots = np.sqrt(self.weight)
-        return LeastSquares(roots * self.scale, roots * self.targets, self.ridge, roots)
+    def conjugate_along(self, w: Array) -> Callable[[float], float]:
+        """θ ↦ g*(θw), a square of θ and a linear term."""
+        square = linear = 0.0
 
-    def _residuals(self, z: Array) -> tuple[Array, Array, Array]:
-        """b, c, and the targets less all that is fitted; kept for the z it was asked for last.
+        def divided(part: slice) -> Array:
+            nonlocal square, linear
+            v = w[part] / self._scale(part)
+            square += float(v @ v if self.weight is None else v @ (v / self.weight[part]))
+            linear += float(v @ self._targets(part))
+            return v
 
-        What is kept is replaced as a whole and depends on z alone, so that threads may share it.
-        """
-        seen = self._seen
-        if seen is None or seen[0] is not z:
-            left = self.scale * z
-            left *= -1.0
-            left += self.targets
-            b, c = self._fitted(left)
-            left -= b[self.rows]
-            left -= c[self.cols]
-            self._seen = seen = (z, b, c, left)
-        return seen[1:]
+        by_row, by_col = self._sums(divided)
+        offsets = float(by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
+        return lambda share: share * (share * (0.5 * square + offsets) + linear)
 
-    def _bend(self, d: Array) -> Array:
-        scale = along(self.scale, d)
+    def least_squares(self, dtype: Any = float) -> LeastSquares:
+        roots = None if self.weight is None else np.sqrt(self.weight)
+        targets = np.subtract(
+            self.given, self.centre, out=np.empty(self.given.size, dtype), casting="same_kind"
+        )
+        targets = targets if roots is None else roots * targets
+        if self.sides is not None:
+            alone = 1.0 if roots is None else roots
+            return LeastSquares(alone, targets, self.ridge, roots, self.sides)
+        scale = self.scale if roots is None else roots * self.scale
+        return LeastSquares(scale, targets, self.ridge, roots)
+
+    def _left(self, z: Array, part: slice, b: Array | None, c: Array | None) -> Array:
+        """The targets less all that is fitted."""
+        left = self._scale(part) * z[part]
+        left *= -1.0
+        left += self._targets(part)
+        if b is not None and c is not None:
+            left -= b[self.rows[part]]
+            left -= c[self.cols[part]]
+        return left
+
+    def _bend(self, d: Array, scale: Array) -> Array:
+        scale = along(scale, d)
         e = scale * d
-        b, c = self._system.solve(*self._sums(self._weighted(e)))
+        b, c = self._system.solve(*self._sums(lambda part: self._weighted(e[part], part)))
         e -= b[self.rows]
         e -= c[self.cols]
         e *= scale
-        return self._weighted(e)
+        return self._weighted(e, EVERY)
 
-    def _weighted(self, e: Array) -> Array:
-        """ωe, e itself without weights."""
-        return e if self.weight is None else along(self.weight, e) * e
+    def _weighted(self, e: Array, part: slice) -> Array:
+        """ωe for a part of the entries, e itself without weights."""
+        return e if self.weight is None else along(self.weight[part], e) * e
 
-    def _sums(self, e: Array) -> tuple[Array, Array]:
-        sums = backend(e).group_sums
-        return sums(self.rows, e, self.shape[0]), sums(self.cols, e, self.shape[1])
+    def _sums(self, told: Callable[[slice], Array]) -> tuple[Array, Array]:
+        """The sums over rows and over columns of what is told of every part of the entries."""
+        by_row: Any = 0.0
+        by_col: Any = 0.0
+        for part in self._parts():
+            e = told(part)
+            sums = backend(e).group_sums
+            by_row = by_row + sums(self.rows[part], e, self.shape[0])
+            by_col = by_col + sums(self.cols[part], e, self.shape[1])
+        return by_row, by_col
 
-    def _fitted(self, e: Array) -> tuple[Array, Array]:
-        """The offsets that fit e best, once more for what the first solution leaves.
+    def _sums_left(
+        self, z: Array, b: Array | None = None, c: Array | None = None
+    ) -> tuple[Array, Array]:
+        return self._sums(lambda part: self._weighted(self._left(z, part, b, c), part))
+
+    def _fitted(self, z: Array) -> tuple[Array, Array]:
+        """The best offsets, once more for what the first solution leaves.
 
         On a device once: what is left shows in the square of it only (`error`).
         """
-        b, c = self._system.solve(*self._sums(self._weighted(e)))
+        b, c = self._system.solve(*self._sums_left(z))
         if not self.place.is_host:
             return b, c
-        left = e - b[self.rows] - c[self.cols]
-        by_row, by_col = self._sums(self._weighted(left))
+        by_row, by_col = self._sums_left(z, b, c)
         more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
         return b + more[0], c + more[1]
+
+    @cached_property
+    def _system(self) -> _Offsets:
+        if not self.place.is_host:
+            home = at_home(self)
+            return moved(_Offsets(home._links.whole(), home._counts, *home._masses()), self.place)
+        return _Offsets(self._links, self._counts, *self._masses())
+
+    @property
+    def _links(self) -> _Links:
+        return _Links(self.rows, self.cols, self.weight, self.shape)
+
+    @property
+    def _counts(self) -> tuple[Array, Array]:
+        return self._sums(lambda part: np.ones(self.rows[part].size))
+
+    def _masses(self) -> tuple[Array, Array]:
+        weight = self.weight
+        sums = self._counts if weight is None else self._sums(lambda part: weight[part])
+        return sums[0] + self.ridge, sums[1] + self.ridge
+
+
+class _Links:
+    """N, which rows meet which columns, in blocks of rows that share one array of ones."""
+
+    def __init__(
+        self, rows: Indices, cols: Indices, weight: Array | None, shape: tuple[int, int]
+    ) -> None:
+        self.shape, self.nnz, self.cols, self.weight = shape, rows.size, cols, weight
+        self.indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(np.int32)
+        bounds = np.append(np.arange(0, rows.size, CHUNK), rows.size)
+        ends = np.unique(np.append(np.searchsorted(self.indptr, bounds), [0, shape[0]]))
+        spans = list(pairwise(ends.tolist()))
+        longest = max(int(self.indptr[stop] - self.indptr[start]) for start, stop in spans)
+        ones = np.ones(0 if weight is not None else longest)
+        self.blocks = [(slice(*span), self._block(span, ones)) for span in spans]
+
+    def _block(self, span: tuple[int, int], ones: Array) -> sparse.csr_array:
+        first, last = int(self.indptr[span[0]]), int(self.indptr[span[1]])
+        data = ones[: last - first] if self.weight is None else self.weight[first:last]
+        block = sparse.csr_array((span[1] - span[0], self.shape[1]))
+        # One by one: the constructor copies what is a small part of another array.
+        block.data, block.indices = data, self.cols[first:last]
+        block.indptr = self.indptr[span[0] : span[1] + 1] - np.int32(first)
+        return block
+
+    def gram(self, weights: Array) -> Array:
+        """NᵀDN for a diagonal D, dense."""
+        found = np.zeros((self.shape[1],) * 2)
+        for rows, block in self.blocks:
+            found += (block.T @ (sparse.diags_array(weights[rows]) @ block)).toarray()
+        return found
+
+    def whole(self) -> sparse.csr_array:
+        ones = np.ones(self.nnz) if self.weight is None else self.weight
+        return sparse.csr_array((ones, self.cols, self.indptr), shape=self.shape)
+
+    def __matmul__(self, c: Array) -> Array:
+        return np.concatenate([block @ c for _, block in self.blocks])
+
+    @property
+    def T(self) -> _TurnedLinks:
+        return _TurnedLinks(self)
+
+
+class _TurnedLinks:
+    """Nᵀ."""
+
+    def __init__(self, links: _Links) -> None:
+        self.T, self.shape, self.nnz = links, links.shape[::-1], links.nnz
+
+    def gram(self, weights: Array) -> Array:
+        """NDNᵀ for a diagonal D, dense."""
+        links = self.T.whole()
+        found: Array = (links @ (sparse.diags_array(weights) @ links.T)).toarray()
+        return found
+
+    def __matmul__(self, f: Array) -> Array:
+        return sum(block.T @ f[rows] for rows, block in self.T.blocks)
 
 
 class _Offsets(Placed):
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g) with N the links of rows and columns."""
 
-    def __init__(self, links: sparse.csr_array, row_mass: Array, col_mass: Array) -> None:
+    def __init__(
+        self, links: Any, counts: tuple[Array, Array], row_mass: Array, col_mass: Array
+    ) -> None:
         self.turned = links.shape[0] < links.shape[1]
         if self.turned:
-            links, row_mass, col_mass = sparse.csr_array(links.T), col_mass, row_mass
+            links, row_mass, col_mass = links.T, col_mass, row_mass
+            links = sparse.csr_array(links) if sparse.issparse(links) else links
         self.links, self.row_mass, self.col_mass = links, row_mass, col_mass
-        n, longest = links.shape[1], np.diff(links.indptr).astype(float)
+        n, longest = links.shape[1], counts[self.turned]
         self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
         """What Cholesky's factor costs, in multiplications."""
         self.spent = 0.0
@@ -197,8 +361,7 @@ class _Offsets(Placed):
     @cached_property
     def _factor(self) -> Any:
         """Cholesky's factor of D_c − NᵀD_r⁻¹N, of the shorter side."""
-        weighted = sparse.csr_array(sparse.diags_array(1.0 / self.row_mass) @ self.links)
-        schur = -(self.links.T @ weighted).toarray()
+        schur = -self.links.gram(1.0 / self.row_mass)
         schur[np.diag_indices_from(schur)] += self.col_mass
         try:
             return scipy.linalg.cho_factor(schur, lower=True, overwrite_a=True, check_finite=False)

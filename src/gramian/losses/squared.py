@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gramian.backends.arrays import namespace
 from gramian.losses.base import Array, LeastSquares, Separable
 
@@ -24,7 +26,7 @@ class Squared(Separable):
     def _conjugate_phi(self, u: Array) -> Array:
         return 0.25 * u * u
 
-    def least_squares(self) -> LeastSquares:
+    def least_squares(self, dtype: Any = float) -> LeastSquares:
         """½(s z − t)² with s = √(2ω) and t = s c."""
         scale = namespace(self.weight).sqrt(2.0 * self.weight)
         return LeastSquares(scale, scale * self.centre, None)

@@ -15,6 +15,9 @@ from gramian.maps.svec import triangle
 
 Floats = NDArray[np.floating[Any]]
 
+ROUNDINGS = 8
+"""What an entry of an image can be off by, in units of rounding it."""
+
 
 class LinearMap(Placed, ABC):
     """A linear map 𝒜 from symmetric n × n matrices to R^p, with its adjoint 𝒜*.
@@ -73,7 +76,11 @@ class LinearMap(Placed, ABC):
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
         """What z = 𝒜(LLᵀ) can be off by in floating point, entry by entry."""
-        return 8 * precision(z) * namespace(z).abs(z)
+        return ROUNDINGS * precision(z) * namespace(z).abs(z)
+
+    def error_along(self, w: Floats, L: Floats, z: Floats) -> float:
+        """What ⟨w, z⟩ can be off by for that."""
+        return float(namespace(z).abs(w) @ self.error(L, z))
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """The same where the row i of L is itself off by off_i."""

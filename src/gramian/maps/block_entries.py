@@ -11,8 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, backend, beside, columns_at, contiguous, namespace
-from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
+from gramian.backends.arrays import (
+    absolute_inner,
+    as_double,
+    backend,
+    beside,
+    columns_at,
+    contiguous,
+    namespace,
+    precision,
+)
+from gramian.maps.base import (
+    ROUNDINGS,
+    Floats,
+    LinearMap,
+    check_factors,
+    check_matrix,
+    check_weights,
+)
 from gramian.maps.svec import triangle
 
 
@@ -68,8 +84,9 @@ class BlockEntries(LinearMap):
         return out
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
-        """v ↦ 𝒜*(w)v, for one w and many v."""
-        G, turned, m = self.matrix(w), self._turned(w), self.shape[0]
+        """v ↦ 𝒜*(w)v, for one w and many v; on the host without another copy of w."""
+        G, m = self.matrix(w), self.shape[0]
+        turned = G.T if self.place.is_host else self._turned(w)
         return lambda v: 0.5 * namespace(v).concat([G @ v[m:], turned @ v[:m]])
 
     def adjoint_matrix(self, w: Floats) -> Floats:
@@ -83,6 +100,10 @@ class BlockEntries(LinearMap):
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         check_matrix(self.order, M)
         return as_double(M[self.rows, self.shape[0] + self.cols])
+
+    def error_along(self, w: Floats, L: Floats, z: Floats) -> float:
+        """`error` is a multiple of |z|."""
+        return ROUNDINGS * precision(z) * absolute_inner(w, z)
 
     def by_row(self) -> tuple[Any, Any, Any]:
         """Where the entries of each row start, their columns, and which entry each is."""

@@ -3,6 +3,7 @@
 from gramian.objectives.base import Blend, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.everywhere import BlockSquares, Everywhere
+from gramian.objectives.featured import Featured, Prior
 from gramian.objectives.gram_quadratic import Eigenbasis, GramQuadratic
 from gramian.objectives.linear import Linear
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
@@ -14,6 +15,7 @@ __all__ = [
     "Composite",
     "Eigenbasis",
     "Everywhere",
+    "Featured",
     "GramOperator",
     "GramQuadratic",
     "Line",
@@ -21,6 +23,7 @@ __all__ = [
     "LowRankPlusIdentity",
     "LowerBound",
     "Objective",
+    "Prior",
     "Sum",
     "SymmetricOperator",
 ]

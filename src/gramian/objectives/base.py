@@ -336,6 +336,10 @@ class Objective(Placed, ABC):
         """V moved a little so that F has less curvature along VVᵀ, where that can be done."""
         return V
 
+    def complementarity(self, image: Any) -> float | None:
+        """⟨∇F(M), M⟩, where it takes no product with the factor."""
+        return None
+
     def rounding(self, image: Any) -> float:
         """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
         return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.backends.arrays import (
+    absolute_inner,
     at_home,
     beside,
     host,
@@ -116,6 +117,11 @@ class Composite(Objective):
             self.place = map.place
             self.loss, self.C = moved(loss, self.place), moved(self.C, self.place)
 
+    @property
+    def entries(self) -> Any:
+        """The map, where it is of entries."""
+        return self.map
+
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
         if not self.place.is_host:
@@ -173,6 +179,12 @@ class Composite(Objective):
         slope = host(Z.T @ self.loss.gradient(z)) + linear
         return Beside(host(self.loss.curvature(z, Z)), slope, taken)
 
+    def complementarity(self, image: CompositeImage) -> float | None:
+        """⟨w, z⟩ + ⟨C, M⟩ for the entries of a block."""
+        if not isinstance(self.map, BlockEntries):
+            return None
+        return float(self.loss.gradient(image.z) @ image.z) + image.linear
+
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """𝒜*(w) + C."""
         fused: list[Any] = []
@@ -210,14 +222,14 @@ class Composite(Objective):
     def rounding(self, image: CompositeImage) -> float:
         """Of the loss and its slope along z, of ⟨C, M⟩, and of z where data come before it."""
         w, xp = self.loss.gradient(image.z), namespace(image.z)
-        along = float(xp.sum(xp.abs(w * image.z)))
+        along = absolute_inner(w, image.z)
         terms = abs(self.loss.value(image.z)) + abs(image.linear) + abs(self.constant) + along
         longest = rounded_sum(max(image.factor.shape))
         found = float(
             4 * rounded_sum(1) * terms
             + longest * along
             + error_of(self.loss, image.z)
-            + float(xp.abs(w) @ self.map.error(image.factor, image.z))
+            + self.map.error_along(w, image.factor, image.z)
         )
         linear = longest * self._size_of_C * inner(image.factor, image.factor)
         if linear > SMALL_ROUNDING * terms:  # entries tell more than norms
@@ -378,8 +390,7 @@ class Composite(Objective):
         return {}
 
     def _halves(self, dtype: Any) -> Halves | None:
-        squares = least_squares_of(self.loss)
-        C = self.C
+        squares, C = least_squares_of(self.loss, dtype), self.C
         even = isinstance(C, LowRankPlusIdentity) and not C.weights.shape[0] and C.scale > 0
         if squares is None or not even or not isinstance(self.map, BlockEntries):
             return None
@@ -455,7 +466,13 @@ class Composite(Objective):
             return self.constant - self.loss.conjugate(w)
 
         shifted = None if identity is None else lambda t: at(w + t * identity)
-        return Support(at(w), self.C.lower, lambda s: at(s * w), shifted)
+        along = getattr(self.loss, "conjugate_along", None)
+        if along is None:
+            return Support(at(w), self.C.lower, lambda s: at(s * w), shifted)
+        told = along(w)
+        return Support(
+            self.constant - told(1.0), self.C.lower, lambda s: self.constant - told(s), shifted
+        )
 
     def _pencil_shift(self, w: Array) -> float | None:
         """The least t with 𝒜*(w + t) + C ⪰ 0, None where P = 𝒜*(1) cannot mend it.

@@ -183,6 +183,11 @@ class Everywhere(Sum):
         """Squares are at least 0."""
         return Growth(0.0, self.some.C.lower)
 
+    @property
+    def entries(self) -> Any:
+        """That of the entries that are data."""
+        return self.some.map
+
     def halves(self, dtype: Any = float) -> Halves:
         """Every row is a small problem with the Gram matrix of the other half beside its data."""
         map, everything = self.some.map, self.everything

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gramian.losses.base import LeastSquares
 from gramian.maps import BlockEntries
 
 Array = NDArray[np.floating]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,8 @@ class Halves:
 
     A *state* is [P b; Q c], of one column more than the factor [P; Q]; without offsets that column
     is 0 and stays so. With one half held, every row of the other is a small problem of its own.
-    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`), and the rows
-    of a state are those of the factor over `units`: then no entry has a scale of its own.
+    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`). With `units`
+    the rows of a state are those of the factor over them, and no entry has a scale of its own.
     """
 
     split: int
@@ -50,29 +51,54 @@ class Halves:
                 return np.zeros(map.order)
             return np.concatenate(loss.offsets(map.bilinear(factor, factor)))
 
-        free = squares.ridge is not None
-        scale, targets = (
-            np.ascontiguousarray(np.broadcast_to(part, map.rows.shape), dtype=dtype)
-            for part in (squares.scale, squares.targets)
-        )
+        free, dtype = squares.ridge is not None, np.dtype(dtype)
+        scale, units = _scale_and_units(map, squares, dtype)
         roots = None if squares.roots is None else squares.roots.astype(dtype)
+        targets = _one_each(squares.targets, map.rows.shape, dtype)
+        stiffness = None if units is None else np.square(units).astype(dtype)
+        m = map.shape[0]
         upper, lower = (
             RowFits(
                 starts,
                 neighbour,
-                scale[entry],
+                _taken(scale, entry),
                 targets[entry],
                 free,
-                None if roots is None else roots[entry],
+                _taken(roots, entry),
+                None if stiffness is None else stiffness[own],
             )
-            for starts, neighbour, entry in (map.by_row(), map.by_column())
+            for (starts, neighbour, entry), own in (
+                (map.by_row(), slice(None, m)),
+                (map.by_column(), slice(m, None)),
+            )
         )
         ridge = 1.0 if squares.ridge is None else squares.ridge
-        return cls(map.shape[0], upper, lower, lam, ridge, offsets)
+        return cls(m, upper, lower, lam, ridge, offsets, units=units)
+
+    @property
+    def noise(self) -> Array | None:
+        """The size of the rows of random columns: even in the factor; None where it is 1."""
+        if self.units is None or self.everywhere:
+            return None
+        found: Array = (1.0 / self.units).astype(self.dtype)
+        return found
 
     @property
     def dtype(self) -> Any:
         return self.upper.targets.dtype
+
+    def without(self, by_row: Mask, by_column: Mask) -> Halves:
+        """The same without the entries held out, as squares that count nothing.
+
+        The entries are told in the order of each half. Targets are changed in place: these halves
+        have no use any more.
+        """
+        upper, lower = _without(self.upper, by_row), _without(self.lower, by_column)
+        return replace(self, upper=upper, lower=lower)
+
+    def alone(self) -> Halves:
+        """The same for sweeps only: it holds nothing of the problem that it was made of."""
+        return replace(self, offsets=_unknown)
 
     def state(self, factor: Array) -> Array:
         """[P b; Q c] with the best offsets, as an array of its own."""
@@ -103,3 +129,45 @@ class Halves:
         beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
         gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
+
+
+def _scale_and_units(
+    map: BlockEntries, squares: LeastSquares, dtype: np.dtype[Any]
+) -> tuple[Array | None, Array | None]:
+    """The scale of each entry, None for 1, and units of the factor's rows.
+
+    In float32, which is there for its bytes, the numbers of rows and columns are such units.
+    """
+    if squares.sides is None:
+        every = np.broadcast_to(squares.scale, map.rows.shape)
+        return np.ascontiguousarray(every, dtype), None
+    by_row, by_col = squares.sides
+    if dtype == np.float32:
+        alone = None if np.ndim(squares.scale) == 0 else np.asarray(squares.scale, dtype)
+        return alone, 1.0 / np.concatenate([by_row, by_col])
+    every = squares.scale * (by_row[map.rows] * by_col[map.cols])
+    return np.ascontiguousarray(every, dtype), None
+
+
+def _one_each(given: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of that shape that can be written to; the given one where it is that."""
+    if given.shape == shape and given.dtype == dtype and given.flags.writeable:
+        return given
+    return np.array(np.broadcast_to(given, shape), dtype)
+
+
+def _unknown(factor: Array) -> Array:
+    raise ValueError("these halves are for sweeps, and have no offsets of a factor")
+
+
+def _without(fits: RowFits, held: Mask) -> RowFits:
+    """Rows some of whose entries count nothing."""
+    live: Array = np.logical_not(held).astype(fits.targets.dtype)
+    np.multiply(fits.targets, live, out=fits.targets)
+    scale = live if fits.scale is None else fits.scale * live
+    roots = live if fits.roots is None else fits.roots * live
+    return replace(fits, scale=scale, roots=roots if fits.free else None)
+
+
+def _taken(each: Array | None, entry: Any) -> Array | None:
+    return None if each is None else each[entry]

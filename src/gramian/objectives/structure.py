@@ -33,7 +33,7 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
     if known is None:
         return None
     if isinstance(map, BlockEntries) and known.sparse is None and known.columns == 0:
-        return Bipartite(known.scale, map.matrix(0.5 * w))
+        return Bipartite(known.scale, map.matrix(w), share=0.5)
     if isinstance(map, Congruence):
         return _span(map, w, known)
     adjoint = adjoint_parts(map, w)

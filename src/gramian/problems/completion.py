@@ -23,7 +23,7 @@ from gramian.losses import (
 from gramian.losses.base import Loss
 from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
-from gramian.objectives import BlockSquares, Composite, Everywhere
+from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
 from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
@@ -43,6 +43,9 @@ def nuclear_completion(
     col_scale: Array | float = 1.0,
     ridge: float | None = None,
     weights: ArrayLike | None = None,
+    centre: float = 0.0,
+    row_features: ArrayLike | None = None,
+    col_features: ArrayLike | None = None,
 ) -> Problem:
     """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
@@ -58,23 +61,39 @@ def nuclear_completion(
         κ of the offsets b and c; without it there are none.
     weights : numbers above 0, one for each entry, optional
         ω; 1 unless told.
+    centre : float
+        R is `values` less this number. With a ridge no array of R is made: beside the values and
+        indices that are given, in order and of their final types, nothing is kept for each entry.
+    row_features, col_features : arrays of shape (m, d) and (n, e), optional
+        X and Y. Then U = (V + XF)(W + YG)ᵀ, and λ/2 (‖A^½V‖² + ‖F‖² + ‖B^½W‖² + ‖G‖²) stands for
+        the norm: that of an operator on rows and features together, which is convex as well. It
+        needs a ridge.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
     omega = None if weights is None else _weights(weights, i.size)
     i, j, R, omega = _by_rows(i, j, R, omega)
     block = _block(row_scale, col_scale, (m, n))
-    map, scale = block.map(i, j), block.units(i, j)
+    map = block.map(i, j)
     if ridge is None:
-        share = 1.0 if omega is None else omega
-        loss: Loss = Squared(R / scale, weight=0.5 * share * scale * scale)
+        share, scale = 1.0 if omega is None else omega, block.units(i, j)
+        loss: Loss = Squared((R - centre) / scale, weight=0.5 * share * scale * scale)
     else:
         kappa = positive(ridge, "ridge")
         loss = SquaredWithOffsets(
-            R, map.rows, map.cols, (m, n), ridge=kappa, scale=scale, weight=omega
+            R, map.rows, map.cols, (m, n), ridge=kappa, scale=block.sides, weight=omega,
+            centre=centre,
+        )  # fmt: skip
+    objective = Composite(map, loss, 0.5 * positive(lam, "lam"))
+    if row_features is not None or col_features is not None:
+        if ridge is None:
+            raise ValueError("features need offsets: pass a ridge")
+        rows_of = _prior(row_features, i, block.row_scale, "row_features")
+        objective = Featured(
+            objective, rows_of, _prior(col_features, j, block.col_scale, "col_features")
         )
     return Problem(
-        Composite(map, loss, 0.5 * positive(lam, "lam")),
+        objective,
         name="nuclear_completion",
         formula="½ Σ (U_ij + b_i + c_j − R_ij)² + λ ‖A^½UB^½‖_*",
         variable="[P U; Uᵀ Q]",
@@ -203,6 +222,18 @@ def mmmf_eig(
         name="mmmf_eig",
         formula="μ ln Σ exp(−(ξ_e + Y_e M_e)/μ)",
     )
+
+
+def _prior(features: ArrayLike | None, index: Indices, scale: Array, name: str) -> Prior | None:
+    """Where the factors of rows, or of columns, are expected by their features."""
+    if features is None:
+        return None
+    X = real_numbers(features, name)
+    if X.ndim != 2 or X.shape[0] != scale.size or not np.all(np.isfinite(X)):
+        raise ValueError(f"{name} must have {scale.size} rows of finite numbers, got {X.shape}")
+    live = np.zeros(scale.size)
+    live[index] = 1.0
+    return Prior(X, live * scale)
 
 
 class _ScaledHinge(SmoothedHinge):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import Place, backend, eye, host, namespace, place_of
+from gramian.backends.arrays import PART, Place, backend, eye, host, namespace, place_of
 from gramian.proofs.base import UNIT, rounded_sum
 
 Array = NDArray[np.floating]
@@ -17,20 +17,30 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Bipartite:
-    """[aI, B; Bᵀ, aI] with a sparse B (m × n): its smallest eigenvalue is a − ‖B‖."""
+    """[aI, B; Bᵀ, aI] with a sparse B = sN (m × n): its smallest eigenvalue is a − ‖B‖.
+
+    s is a power of two, which rounds nothing: N need not be copied.
+    """
 
     scale: float
-    B: Any
+    block: Any
+    """N."""
+    share: float = field(default=1.0, kw_only=True)
+    """s."""
+
+    @property
+    def B(self) -> Any:
+        return self.block if self.share == 1.0 else self.share * self.block
 
     @property
     def order(self) -> int:
         """That of the smaller of BᵀB and BBᵀ."""
-        return min(self.B.shape)
+        return min(self.block.shape)
 
     def smaller(self) -> _LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
-        B = self.B
-        return _LiftedGram(B if B.shape[1] <= B.shape[0] else B.T.tocsr(), self.scale)
+        N = self.block if self.block.shape[1] <= self.block.shape[0] else self.block.T.tocsr()
+        return _LiftedGram(N, self.scale, self.share)
 
     def from_smaller(self, bottom: float) -> float:
         """The bound on λ_min that one on that of the smaller matrix gives."""
@@ -40,29 +50,31 @@ class Bipartite:
 
 @dataclass(frozen=True)
 class _LiftedGram:
-    """a²I − BᵀB, formed where it is asked for."""
+    """a²I − s²NᵀN, formed where it is asked for."""
 
-    B: Any
+    N: Any
     a: float
+    s: float
 
     @property
     def order(self) -> int:
-        return int(self.B.shape[1])
+        return int(self.N.shape[1])
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
-        return self.a**2 * V - self.B.T @ (self.B @ V)
+        return self.a**2 * V - self.s**2 * (self.N.T @ (self.N @ V))
 
     @property
     def place(self) -> Place:
-        return place_of(self.B.data)
+        return place_of(self.N.data)
 
     @cached_property
     def _gram(self) -> Array:
-        gram: Array = backend(self.B.data).gram(self.B)
+        gram: Array = backend(self.N.data).gram(self.N)
+        gram *= self.s**2
         return gram
 
     def dense(self) -> Array:
@@ -73,6 +85,8 @@ class _LiftedGram:
 
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
-        counts = np.bincount(host(self.B.indices), minlength=self.order)
+        indices, counts = host(self.N.indices), np.zeros(self.order)
+        for start in range(0, indices.size, PART):
+            counts += np.bincount(indices[start : start + PART], minlength=self.order)
         k = host(namespace(self._gram).linalg.diagonal(self._gram))
         return rounded_sum(float(np.max(counts, initial=1))) * k + 4 * UNIT * (self.a**2 + k)

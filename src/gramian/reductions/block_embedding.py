@@ -40,6 +40,11 @@ class BlockEmbedding:
         scale: Array = (self.row_scale[i] * self.col_scale[j]) ** -0.5
         return scale
 
+    @property
+    def sides(self) -> tuple[Array, Array]:
+        """Numbers of rows and of columns whose products are those `units`."""
+        return self.row_scale**-0.5, self.col_scale**-0.5
+
     def halves(self, Y: Array) -> tuple[Array, Array]:
         """A^{-½}P and B^{-½}Q, whose products are U."""
         m = self.row_scale.size

@@ -50,8 +50,7 @@ class Checkpoint:
 
         To write before the first step finds out early that a folder does not take the file.
         """
-        for left in self.path.parent.glob(f"{glob.escape(self.path.name)}.*.partial"):
-            left.unlink(missing_ok=True)  # by a run that was killed
+        without_partial(self.path)
         if self.path.exists():
             return self._stored()
         self._write(factor, self.problem.value(factor), 0)
@@ -71,14 +70,7 @@ class Checkpoint:
             "value": float(value),
             "iteration": iteration,
         }
-        try:
-            storage.write(self.path, "checkpoint", content)
-        except OSError as reason:
-            kept = "the last good checkpoint is kept" if self.path.exists() else "there is none yet"
-            raise CheckpointError(
-                f"checkpoint {self.path} could not be written at iteration {iteration} "
-                f"({reason.strerror or reason}): {kept}; make room or name another file"
-            ) from reason
+        write(self.path, content, f"at iteration {iteration}")
         self._written = time.monotonic()
 
     def finish(self, factor: Array, value: float, iteration: int) -> None:
@@ -88,6 +80,11 @@ class Checkpoint:
     def _stored(self) -> Array:
         """The factor in the file, if it belongs to this problem."""
         stored, problem = storage.read(self.path, "checkpoint"), self.problem
+        if "factor" not in stored:
+            raise StoredFileError(
+                f"checkpoint {self.path} is of a fit that ends otherwise: remove it or name "
+                "another folder"
+            )
         factor, value = np.asarray(stored["factor"], dtype=float), float(stored["value"])
         same = factor.ndim == 2 and len(factor) == problem.order == stored["order"]
         if same and np.all(np.isfinite(factor)):
@@ -99,6 +96,24 @@ class Checkpoint:
                 f"{stored['order']}): remove it or name another file"
             )
         return np.ascontiguousarray(factor)
+
+
+def write(path: Path, content: dict[str, Any], when: str) -> None:
+    """Write a checkpoint, or say why it cannot be."""
+    try:
+        storage.write(path, "checkpoint", content)
+    except OSError as reason:
+        kept = "the last good checkpoint is kept" if path.exists() else "there is none yet"
+        raise CheckpointError(
+            f"checkpoint {path} could not be written {when} "
+            f"({reason.strerror or reason}): {kept}; make room or name another file"
+        ) from reason
+
+
+def without_partial(path: Path) -> None:
+    """Remove what a run that was killed left beside a checkpoint."""
+    for left in path.parent.glob(f"{glob.escape(path.name)}.*.partial"):
+        left.unlink(missing_ok=True)
 
 
 _ACTIVE: ContextVar[Any] = ContextVar("checkpoints", default=None)
@@ -137,7 +152,13 @@ def checkpoint_for(problem: Problem, path: str | Path | None, every: float) -> C
     """The checkpoint asked for, by name or by the block around; None where there is none."""
     if path is not None:
         return Checkpoint(path, every, problem)
+    there = place_for(every)
+    return None if there is None else Checkpoint(*there, problem)
+
+
+def place_for(every: float) -> tuple[Path, float] | None:
+    """The file of the next solve of the block around, and the seconds between two writes."""
     if _ACTIVE.get() is None:
         return None
     folder, every, numbers = _ACTIVE.get()
-    return Checkpoint(folder / f"solve-{next(numbers):04d}.gramian", every, problem)
+    return folder / f"solve-{next(numbers):04d}.gramian", every

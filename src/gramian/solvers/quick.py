@@ -33,6 +33,11 @@ short, and the probability that it misses an eigenvalue by more than shows there
 SPARE = 1.0
 """The size of columns in random directions beside those that are there."""
 
+AHEAD, AHEAD_ENTRIES = 4, 400_000
+"""Sweeps that are taken for a dual vector, and the entries that all of them may visit. On MovieLens
+100K they take the certified gap from 6.9 % to 3.7 %, in 0.2 s; `repair` along eight eigenvectors
+takes it to 6.2 % in 0.9 s. On 1M the gap of 12 % is for want of columns, and sweeps are dear."""
+
 PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
 """What a proof of λ_min may take beside the sweeps, and the seconds that it may take at least."""
 
@@ -56,22 +61,29 @@ class Quick:
         """A state of random Q, of the size that products as large as the targets need."""
         state = np.zeros((rows, rank + 1), dtype=halves.dtype)
         targets, scale = halves.upper.targets, halves.upper.scale
-        spread = np.sqrt(np.mean(np.square(targets)) / max(float(np.mean(scale**2)), 1e-300))
+        square = float(np.mean(1.0 if scale is None else np.square(scale)))
+        spread = np.sqrt(np.mean(np.square(targets)) / max(square, 1e-300))
         size = np.sqrt(max(float(spread), 1e-30)) / rank**0.25
         Q = state[halves.split :, :-1]
         Q[:] = size * self.rng.standard_normal(Q.shape, dtype=np.float32)
+        if halves.noise is not None:
+            Q *= halves.noise[halves.split :, None]
         return state
 
-    def widened(self, state: Array, rank: int) -> Array:
-        """The state with random columns beside its own, up to a rank."""
+    def widened(self, state: Array, rank: int, noise: Array | None = None) -> Array:
+        """The state with random columns beside its own, up to a rank.
+
+        `noise` has the size of each row of them, 1 unless told.
+        """
         own = state.shape[1] - 1
         if rank <= own:
             return state
         wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
         wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-        noise = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
-        length = SPARE * np.linalg.norm(state[:, :-1]) / np.linalg.norm(noise)
-        wide[:, own:-1] = max(float(length), 1e-6) * noise
+        more = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
+        size = 1.0 if noise is None else noise[:, None]
+        length = SPARE * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
+        wide[:, own:-1] = max(float(length), 1e-6) * size * more
         return wide
 
     def sweep(self, halves: Any, state: Array, count: int) -> None:
@@ -111,10 +123,26 @@ class Quick:
                 break
             last = error
 
-    def result(self, problem: Problem, factor: Array) -> Result:
-        """The point of a factor, with a certificate of its own."""
+    def ahead(self, halves: Any, state: Array) -> Array | None:
+        """The factor of a state some sweeps on, for the sake of its dual vector.
+
+        The error has stopped moving when F has not: a dual vector from further on bounds F* much
+        better. None where sweeps are dear, and where there are no dual vectors.
+        """
+        count = min(AHEAD, AHEAD_ENTRIES // max(halves.upper.targets.size, 1))
+        if count == 0 or halves.everywhere or self.interrupted or self.expired():
+            return None
+        state, history, watch = state.copy(), self.history, self.watch
+        self.history, self.watch = History(), None
+        self.sweep(halves, state, count)
+        self.history, self.watch = history, watch
+        factor: Array = halves.factor(state)
+        return factor
+
+    def result(self, problem: Problem, factor: Array, ahead: Array | None = None) -> Result:
+        """The point of a factor, with a certificate; by the dual vector of another, if told."""
         with blas_threads_for(0):
-            certificate = self._certificate(problem, factor)
+            certificate = self._certificate(problem, factor, ahead)
         return Result(
             factor=factor,
             value=certificate.value,
@@ -133,11 +161,13 @@ class Quick:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.expired() else Status.SETTLED
 
-    def _certificate(self, problem: Problem, factor: Array) -> Certificate:
+    def _certificate(self, problem: Problem, factor: Array, ahead: Array | None) -> Certificate:
         now = time.perf_counter()
         seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
         late = 0.2 * (self.deadline - self.started) + 0.5
+        _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
+        dual = None if ahead is None else problem.objective.dual(problem.objective.image(ahead))
         image = problem.objective.image(factor)
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
-            return proved_certificate(problem, image, tol=TOL, seconds=seconds)[0]
+            return proved_certificate(problem, image, dual, tol=TOL, seconds=seconds)[0]
         return certify_image(problem, image, bottom=Bottom(-np.inf, ""))

@@ -1,0 +1,173 @@
+"""Squares of some entries of a block whose rows and columns have features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gramian.backends.cpu import RowFits, gather_products
+from gramian.maps import BlockEntries, Congruence
+from gramian.objectives.composite import Composite
+from gramian.objectives.halves import Halves
+
+Array = NDArray[np.floating]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Where the rows of one half are expected: p_i = θ_i + x_iᵀΦ, and what θ and Φ cost.
+
+    ‖A^½θ‖² + ‖Φ‖², least over Φ for given rows p: Φ = (XᵀAX + I)⁻¹ XᵀA p, by a small system. Rows
+    without entries have θ = 0 and no say in Φ.
+    """
+
+    features: Array
+    """X, (m, d)."""
+    weights: Array
+    """A, (m,), 0 for rows without entries."""
+
+    @cached_property
+    def _factor(self) -> Any:
+        gram = self.features.T @ (self.weights[:, None] * self.features)
+        return scipy.linalg.cho_factor(gram + np.eye(len(gram)))
+
+    def coefficients(self, P: Array) -> Array:
+        """Φ, (d, r)."""
+        right = self.features.T @ (self.weights[:, None] * P)
+        found: Array = scipy.linalg.cho_solve(self._factor, right)
+        return found
+
+
+class Featured(Composite):
+    """F(M) of a block with features: the plain F of ZMZᵀ, and λ/2 tr M.
+
+    With M = [Θ; Φ; Ξ; Ψ][…]ᵀ the block is PQᵀ with P = Θ + A^½XΦ and Q = Ξ + B^½YΨ: the nuclear
+    norm is that of an operator on rows and features together (Abernethy, Bach, Evgeniou and Vert
+    2009, with the identity beside the attributes). M ⪰ 0 enters linearly, so that F is convex.
+    """
+
+    def __init__(self, plain: Composite, rows: Prior | None, cols: Prior | None) -> None:
+        assert isinstance(plain.map, BlockEntries)
+        self.plain, self.priors = plain, (rows, cols)
+        super().__init__(Congruence(plain.map, self._expansion()), plain.loss, plain.C.lower)
+
+    @property
+    def entries(self) -> BlockEntries:
+        assert isinstance(self.plain.map, BlockEntries)
+        return self.plain.map
+
+    def _sides(self) -> list[tuple[Array, Prior | None]]:
+        """√A of the rows and of the columns, each with their prior."""
+        by_row, by_col = self.plain.loss.sides  # type: ignore[attr-defined]
+        return [(1.0 / by_row, self.priors[0]), (1.0 / by_col, self.priors[1])]
+
+    def _expansion(self) -> Any:
+        """Z."""
+        parts = []
+        for root, prior in self._sides():
+            blocks = [sparse.eye_array(root.size)]
+            if prior is not None:
+                blocks.append(sparse.csr_array(root[:, None] * prior.features))
+            parts.append(sparse.hstack(blocks))
+        return sparse.csr_array(sparse.block_diag(parts))
+
+    def with_linear(self, C: Any) -> Featured:
+        return Featured(self.plain.with_linear(C), *self.priors)
+
+    def expanded(self, factor: Array) -> Array:
+        """[P; Q] of a factor."""
+        found: Array = self.map.X @ factor  # type: ignore[attr-defined]
+        return found
+
+    def contracted(self, factor: Array) -> Array:
+        """The factor of the least trace with that [P; Q]."""
+        parts, start = [], 0
+        for root, prior in self._sides():
+            own = factor[start : start + root.size]
+            start += root.size
+            if prior is None:
+                parts.append(own)
+                continue
+            found = prior.coefficients(own / root[:, None])
+            parts += [own - root[:, None] * (prior.features @ found), found]
+        return np.ascontiguousarray(np.vstack(parts))
+
+    def halves(self, dtype: Any = float) -> Any:
+        """Those of the plain F in float32, the rows of each drawn to where they are expected."""
+        if np.dtype(dtype) != np.float32 or not self.place.is_host:
+            return None
+        plain = self.plain.halves(dtype)
+        assert plain is not None
+        return FeaturedHalves(**vars(plain), priors=self.priors, contracted=self.contracted)
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturedHalves(Halves):
+    """½ Σ_e (p_i·q_j + b_i + c_j − t_e)² + λ/2 (‖A^½(P − XΦ)‖² + ‖Φ‖² + the same of Q) + offsets.
+
+    A state is [P b; Q c] in the units of the entries. Before a half is fitted its Φ is, exactly;
+    then every row is drawn to x_iᵀΦ in place of 0.
+    """
+
+    priors: tuple[Prior | None, Prior | None] = (None, None)
+    contracted: Any = None
+
+    def factor(self, state: Array) -> Array:
+        found: Array = self.contracted(super().factor(state))
+        return found
+
+    def alone(self) -> Halves:
+        return self
+
+    def refit_upper(self, state: Array, steps: int) -> float:
+        own, other = self._parted(state)
+        return self._drawn(self.upper, self.lower, own, other, self.priors, steps)
+
+    def refit_lower(self, state: Array, steps: int) -> float:
+        other, own = self._parted(state)
+        return self._drawn(self.lower, self.upper, own, other, self.priors[::-1], steps)
+
+    def _drawn(
+        self,
+        fits: RowFits,
+        held: RowFits,
+        own: Array,
+        other: Array,
+        priors: tuple[Prior | None, Prior | None],
+        steps: int,
+    ) -> float:
+        """Better rows of one half, and F before; of the half that is held too much is told."""
+        less = 0.0 if priors[1] is None else self._less(held, other, priors[1])
+        if priors[0] is None:
+            return self._refit(fits, held, own, other, steps) - less
+        found = priors[0].coefficients(own[:, :-1])
+        mean = np.ascontiguousarray(priors[0].features @ found, dtype=own.dtype)
+        own[:, :-1] -= mean
+        drawn = replace(fits, targets=_beside(fits, mean, other))
+        value = self._refit(drawn, held, own, other, steps)
+        own[:, :-1] += mean
+        return value - less + 0.5 * self.lam * float(np.sum(np.square(found)))
+
+    def _less(self, held: RowFits, other: Array, prior: Prior) -> float:
+        """λ/2 ‖A^½Q‖² less what Q costs beside its features."""
+        found = prior.coefficients(other[:, :-1])
+        apart = other[:, :-1] - prior.features @ found
+        stiff = 1.0 if held.stiffness is None else held.stiffness[:, None]
+        plain = float(np.sum(stiff * other[:, :-1] ** 2))
+        cost = float(np.sum(stiff * apart**2)) + float(np.sum(np.square(found)))
+        return 0.5 * self.lam * (plain - cost)
+
+
+def _beside(fits: RowFits, mean: Array, other: Array) -> Array:
+    """The targets less what is expected of them."""
+    rows = np.repeat(np.arange(len(mean), dtype=np.int32), np.diff(fits.indptr))
+    expected = gather_products(mean, np.ascontiguousarray(other[:, :-1]), rows, fits.neighbour)
+    if fits.scale is not None:
+        expected *= fits.scale
+    return np.subtract(fits.targets, expected, dtype=fits.targets.dtype, casting="same_kind")

@@ -1,0 +1,113 @@
+"""Checkpoints of a fit that ends by the error held out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian.backends.cpu import RowFits
+from gramian.completion import ImplicitCompletion, NuclearCompletion
+from gramian.completion._quick import LEAST
+from gramian.solvers.quick import AHEAD
+
+
+class KilledError(Exception):
+    """Stands for a kill."""
+
+
+@pytest.fixture
+def ratings():
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((400, 150)) < 0.4)
+    assert rows.size > LEAST
+    values = np.sum(rng.normal(size=(400, 3))[rows] * rng.normal(size=(150, 3))[cols], axis=1)
+    return rows, cols, values + 0.5 * rng.normal(size=rows.size)
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Counts half-sweeps, and kills at one of them."""
+    refit, seen = RowFits.refit, {"count": 0, "kill": np.inf}
+
+    def counting(self, *given, **named):
+        seen["count"] += 1
+        if seen["count"] >= seen["kill"]:
+            raise KilledError
+        return refit(self, *given, **named)
+
+    monkeypatch.setattr(RowFits, "refit", counting)
+    return seen
+
+
+@pytest.mark.parametrize("share", [0.3, 0.75, 0.97])
+def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
+    alone = NuclearCompletion(random_state=0).fit(ratings)
+    whole, counted["count"] = counted["count"], 0
+    counted["kill"] = int(share * whole)
+    with pytest.raises(KilledError), gm.checkpoints(tmp_path, every=0):
+        NuclearCompletion(random_state=0).fit(ratings)
+    counted["count"], counted["kill"] = 0, np.inf
+    with gm.checkpoints(tmp_path, every=0):
+        model = NuclearCompletion(random_state=0).fit(ratings)
+    assert counted["count"] <= (1 - share) * whole + 2 * AHEAD
+    np.testing.assert_allclose(model.path_.lams, alone.path_.lams)
+    assert model.lam_ == alone.lam_
+    np.testing.assert_allclose(model.path_.best, alone.path_.best)
+    assert model.result_.value <= 1.02 * alone.result_.value
+    assert model.result_.status.name == "SETTLED"
+
+
+def test_a_fit_that_ended_is_read(ratings, counted, tmp_path):
+    with gm.checkpoints(tmp_path):
+        first = NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
+    counted["count"] = 0
+    with gm.checkpoints(tmp_path):
+        again = NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
+    assert counted["count"] <= 2 * AHEAD  # for the certificate
+    np.testing.assert_allclose(again.predict(ratings[:2]), first.predict(ratings[:2]))
+
+
+def test_a_fit_cut_off_by_its_time_goes_on(ratings, tmp_path):
+    with gm.checkpoints(tmp_path, every=0), pytest.warns(match="did not converge"):
+        NuclearCompletion(random_state=0, time_limit=1e-3).fit(ratings)
+    with gm.checkpoints(tmp_path, every=0):
+        model = NuclearCompletion(random_state=0).fit(ratings)
+    assert model.result_.status.name == "SETTLED"
+
+
+def test_checkpoints_of_another_fit_are_refused(ratings, tmp_path):
+    rows, cols, values = ratings
+    with gm.checkpoints(tmp_path):
+        NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
+    others = (
+        (NuclearCompletion(random_state=0, lam=5.0), ratings, "other lam"),
+        (NuclearCompletion(random_state=0, lam=4.0), (rows, cols, values + 1), "other ratings"),
+        (NuclearCompletion(random_state=0, lam=4.0, tol=1e-2), ratings, "ends otherwise"),
+        (ImplicitCompletion(random_state=0), (rows, cols, np.abs(values)), "other estimator"),
+    )
+    for model, given, why in others:
+        with pytest.raises(gm.StoredFileError, match=why), gm.checkpoints(tmp_path):
+            model.fit(given)
+
+
+def test_clicks_go_on_too(ratings, counted, tmp_path):
+    clicks = ratings[0], ratings[1], np.ones(ratings[0].size)
+    counted["kill"] = 12
+    with pytest.raises(KilledError), gm.checkpoints(tmp_path, every=0):
+        ImplicitCompletion(random_state=0).fit(clicks)
+    counted["kill"] = np.inf
+    with gm.checkpoints(tmp_path, every=0):
+        model = ImplicitCompletion(random_state=0).fit(clicks)
+    assert model.result_.status.name == "SETTLED"
+
+
+def test_what_such_a_checkpoint_is_can_be_told(ratings, tmp_path, capsys):
+    pytest.importorskip("click")
+    from gramian.cli.info import info
+
+    with gm.checkpoints(tmp_path):
+        NuclearCompletion(random_state=0, lam=4.0).fit(ratings)
+    info.main([str(tmp_path / "solve-0001.gramian")], standalone_mode=False)
+    told = capsys.readouterr().out
+    assert "NuclearCompletion" in told and "whole" in told

@@ -1,0 +1,74 @@
+"""Squares beside offsets, by blocks of entries: the same as by arrays of all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import gramian.backends.cpu as cpu
+import gramian.losses.offsets as offsets
+from gramian.losses import SquaredWithOffsets
+from gramian.problems import nuclear_completion
+
+
+@pytest.fixture
+def entries():
+    rng = np.random.default_rng(0)
+    rows, cols = (each.astype(np.int32) for each in np.nonzero(rng.random((40, 23)) < 0.3))
+    sides = rng.uniform(0.5, 2, 40), rng.uniform(0.5, 2, 23)
+    return rows, cols, 3 + rng.normal(size=rows.size), sides, rng.uniform(0.5, 2, rows.size)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scales_of_rows_and_columns_are_those_of_entries(entries, weighted, turned, monkeypatch):
+    rows, cols, values, sides, weight = entries
+    shape = (40, 23)
+    if turned:
+        order = np.argsort(cols, kind="stable")
+        rows, cols, sides, shape = cols[order], rows[order], sides[::-1], (23, 40)
+        values, weight = values[order], weight[order]
+    options = {"ridge": 2.0, "weight": weight if weighted else None}
+    scale = sides[0][rows] * sides[1][cols]
+    whole = SquaredWithOffsets(values - 3.0, rows, cols, shape, scale=scale, **options)
+    z, w = np.random.default_rng(1).normal(size=(2, rows.size))
+    wanted = whole.value(z), whole.gradient(z), whole.conjugate(w), whole.error(z)
+    monkeypatch.setattr(offsets, "CHUNK", 16)
+    monkeypatch.setattr(offsets, "FEW", 0)
+    lean = SquaredWithOffsets(values, rows, cols, shape, scale=sides, centre=3.0, **options)
+    assert lean.one_by_one is None
+    np.testing.assert_allclose(lean.value(z), wanted[0], rtol=1e-12)
+    np.testing.assert_allclose(lean.gradient(z), wanted[1], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(lean.conjugate(w), wanted[2], rtol=1e-12)
+    assert lean.error(z) < 1e-20 and wanted[3] < 1e-20
+    np.testing.assert_allclose(lean.conjugate_along(w)(0.3), whole.conjugate(0.3 * w), rtol=1e-12)
+    D = np.random.default_rng(2).normal(size=(rows.size, 3))
+    np.testing.assert_allclose(lean.curvature(z, D), whole.curvature(z, D), rtol=1e-10)
+    np.testing.assert_allclose(lean.smoothness, whole.smoothness)
+
+
+def test_entries_held_out_count_nothing(entries):
+    rows, cols, values, sides, weight = entries
+    held = np.random.default_rng(3).random(rows.size) < 0.3
+    options = {"row_scale": sides[0], "col_scale": sides[1], "ridge": 2.0}
+    whole, part = (
+        nuclear_completion(
+            rows[kept], cols[kept], values[kept], (40, 23), 1.5, weights=weight[kept], **options
+        ).objective
+        for kept in (slice(None), ~held)
+    )
+    turned = held[whole.entries.by_column()[2]]
+    swept = [whole.halves(np.float32).without(held, turned), part.halves(np.float32)]
+    start = np.random.default_rng(4).normal(size=(63, 5)).astype(np.float32)
+    states = [start.copy(), start.copy()]
+    for halves, state in zip(swept, states, strict=True):
+        halves.refit_upper(state, 3)
+        halves.refit_lower(state, 3)
+    np.testing.assert_allclose(*states, rtol=2e-4, atol=2e-4)
+
+
+def test_gram_by_blocks_of_rows(monkeypatch):
+    monkeypatch.setattr(cpu, "GRAM_BLOCK", 10)
+    B = sp.random_array((300, 6), density=0.5, format="csr", rng=np.random.default_rng(0))
+    np.testing.assert_allclose(cpu.gram(B), (B.T @ B).toarray(), rtol=1e-12)
