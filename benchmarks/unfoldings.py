@@ -8,6 +8,7 @@ neighbourhoods are kept.
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from itertools import permutations
 from typing import Any
 
@@ -24,7 +25,7 @@ TITLE = "Unfoldings: MVU, RegMVU and ColoredMVU against Isomap, LLE and UMAP"
 PAPER = "No table of a paper: manifolds with known parameters, digits and faces"
 NEEDS_DATA = ("mnist", "orl_faces")
 
-POINTS, POINTS_QUICK = 1000, 200
+POINTS, POINTS_QUICK, MANY = 1000, 200, 5000
 NEIGHBOURS, JUDGED = 8, 10
 """Of the graphs, and of trustworthiness and continuity."""
 LIMIT, LIMIT_QUICK = 60.0, 20.0
@@ -88,15 +89,18 @@ def run(ctx: Context) -> Report:
     """Every method on every set."""
     sets = _sets(ctx, POINTS_QUICK if ctx.quick else POINTS)
     limit = LIMIT_QUICK if ctx.quick else LIMIT
-    found: Found = {}
-    umap = _by_umap(ctx, sets)
-    for name, samples in sets.items():
-        found[name] = {
-            method: _embedded(ctx, samples, method, limit)
-            for method in (*OURS, *OTHERS)
-            if method != "ColoredMVU" or samples.labels is not None
-        }
-        found[name]["UMAP"] = umap[name]
+    calls = {
+        (name, method): partial(_embedded, ctx, samples, method, limit)
+        for name, samples in sorted(sets.items(), key=lambda item: -len(item[1].X))
+        for method in (*OURS, *OTHERS)
+        if method != "ColoredMVU" or samples.labels is not None
+    }
+    done = ctx.at_once([partial(_by_umap, ctx, sets), *calls.values()])
+    found: Found = {name: {} for name in sets}
+    for (name, method), embedded in zip(calls, done[1:], strict=True):
+        found[name][method] = embedded
+    for name, embedded in done[0].items():
+        found[name]["UMAP"] = embedded
     _picture(ctx, sets, found)
     tables = [_table(name, sets[name], found[name]) for name in sets]
     return ctx.report([_summary(sets, found), *tables], (*NOTES, f"Limit: {limit:g} s a fit."))
@@ -111,6 +115,9 @@ def _sets(ctx: Context, n: int) -> dict[str, Samples]:
     digits = mnist.X[of_digit] / 255
     kept = slice(None) if n >= len(faces.y) else faces.y < n // 10
     people = faces.y[kept]
+    large = {} if n < POINTS else {
+        f"Swiss roll, {MANY}": roll(MANY, hole=False), f"S-curve, {MANY}": s_curve(MANY),
+    }  # fmt: skip
     return {
         "Swiss roll": roll(n, hole=False),
         "S-curve": s_curve(n),
@@ -118,7 +125,7 @@ def _sets(ctx: Context, n: int) -> dict[str, Samples]:
         "rotation": rotation(n),
         f"MNIST, digit {DIGIT}": Samples(digits, color=digits.mean(axis=1)),
         "ORL faces": Samples(faces.X[kept] / 255, labels=people, color=people),
-    }
+    } | large
 
 
 def roll(n: int, hole: bool) -> Samples:
