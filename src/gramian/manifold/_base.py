@@ -155,9 +155,13 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             missing = np.cumsum(self.explained_variance_ratio_) < ENOUGH
             columns = min(1 + int(missing.sum()), missing.size)
         self.embedding_ = widened(self.kernel_factor_, columns)
-        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
+        self._describe_edges()
         self._n_features_out = columns
         self.X_fit_ = X
+
+    def _describe_edges(self) -> None:
+        """Set what became of the edges."""
+        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
 
     def transform(self, X: Any, *, return_error: bool = False) -> Any:
         """Place new samples among the embedded ones, as they lie among their neighbours.
