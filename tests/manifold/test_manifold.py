@@ -20,7 +20,12 @@ ROLL, ALONG = make_swiss_roll(500, random_state=0)
 
 
 @parametrize_with_checks(
-    [MVU(tol=1e-2), ColoredMVU(tol=1e-2), RegMVU(tol=1e-2), NeighborLayout(rounds=2, tol=1e-2)]
+    [
+        MVU(tol=1e-2),
+        ColoredMVU(tol=1e-2),
+        RegMVU(tol=1e-2),
+        NeighborLayout(rounds=1, tol=0.1, solver="lbfgs"),
+    ]
 )
 def test_estimator(estimator, check):
     check(estimator)

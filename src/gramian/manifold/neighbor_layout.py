@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
@@ -14,7 +15,6 @@ from gramian._random import generator
 from gramian.certificate import certify
 from gramian.graph import FACTORED, Graph, smoothest
 from gramian.manifold._base import Unfolding
-from gramian.neighbours import nearest
 from gramian.outer.reweighting import reweighted
 from gramian.parameters import ABOVE_ZERO, COUNT
 from gramian.problem import Problem
@@ -62,8 +62,8 @@ class NeighborLayout(Unfolding):
         c. The larger, the further apart clusters lie, and the looser they are.
     rounds : int
         How many times the weights are found again; with 1 they are all 1 and nothing tears.
-    approximate : bool
-        As in `MVU`.
+    metric, approximate :
+        As in `MVU`; a given graph may be in parts.
     solver, tol, max_iter :
         Of the optimum of any rank, as in `gramian.minimize`; `tol` is its certified relative gap.
         Beyond 20,000 samples it is not looked for, and the certificate says little.
@@ -106,7 +106,7 @@ class NeighborLayout(Unfolding):
 
     _rules: ClassVar = {"n_components": COUNT, "repulsion": ABOVE_ZERO, "rounds": COUNT}
 
-    connect: ClassVar[str] = "mst"
+    _whole: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -115,6 +115,7 @@ class NeighborLayout(Unfolding):
         n_neighbors: int = 7,
         repulsion: float = 2.0,
         rounds: int = 12,
+        metric: str = "euclidean",
         approximate: bool = False,
         solver: str = "auto",
         tol: float = 1e-3,
@@ -128,6 +129,7 @@ class NeighborLayout(Unfolding):
         self.n_neighbors = n_neighbors
         self.repulsion = repulsion
         self.rounds = rounds
+        self.metric = metric
         self.approximate = approximate
         self.solver = solver
         self.tol = tol
@@ -143,11 +145,16 @@ class NeighborLayout(Unfolding):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
         y : ignored
         """
         X = self._samples(X)
         fitted: NeighborLayout = self._fit(X, None)
         return fitted
+
+    def _joined_by(self, X: Any) -> str:
+        """Parts of a given graph are held together by ρ tr M alone."""
+        return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
 
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
         rng = generator(self.random_state)
@@ -218,8 +225,7 @@ class NeighborLayout(Unfolding):
 
         A sample of the fit keeps its place.
         """
-        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-        found = nearest(self.X_fit_, k, queries=X)
+        found = self._near(X)
         around = widened(self.kernel_factor_, columns)[found.indices]
         known = found.sq_distances[:, 0] == 0
         placed = around[:, 0]

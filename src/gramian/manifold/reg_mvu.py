@@ -36,7 +36,7 @@ class RegMVU(Unfolding):
     nu : float or "auto"
         The weight ν of the edges' lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
         the graph's Laplacian: what `MVU` takes, in the thesis' form.
-    connect, approximate, rank :
+    connect, metric, approximate, rank :
         As in `MVU`.
     solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
@@ -63,6 +63,7 @@ class RegMVU(Unfolding):
         n_basis: int = 30,
         nu: float | str = "auto",
         connect: str = "mst",
+        metric: str = "euclidean",
         approximate: bool = False,
         solver: str = "auto",
         rank: int | None = None,
@@ -78,6 +79,7 @@ class RegMVU(Unfolding):
         self.n_basis = n_basis
         self.nu = nu
         self.connect = connect
+        self.metric = metric
         self.approximate = approximate
         self.solver = solver
         self.rank = rank
@@ -94,6 +96,7 @@ class RegMVU(Unfolding):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
         y : ignored
         """
         X = self._samples(X)
