@@ -18,7 +18,7 @@ from gramian.manifold._distances import refuse_not_square
 from gramian.manifold._parts import fit_parts, transform_parts
 from gramian.manifold._spaces import METRICS, Places, space_of
 from gramian.neighbours import Neighbours, nearest
-from gramian.parameters import COUNT, one_of, or_auto
+from gramian.parameters import COUNT, Rule, one_of, or_auto
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.parts import widened
@@ -44,6 +44,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         "n_components": or_auto(COUNT),
         "n_neighbors": COUNT,
         "metric": one_of(*METRICS),
+        "progress": Rule('True, False or "plot"', lambda value: value in (True, False, "plot")),
     }
 
     _whole: ClassVar[bool] = False
@@ -77,6 +78,13 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
 
     def _fit(self, X: Any, side: Any) -> Any:
+        """Unfold the samples, in sight where that is asked for."""
+        if self.progress == "plot":
+            with plotting.pictured(type(self).__name__):
+                return self._fit_whole(X, side)
+        return self._fit_whole(X, side)
+
+    def _fit_whole(self, X: Any, side: Any) -> Any:
         """Unfold the samples, or each part of their graph by itself."""
         space = self._space(X)
         self._copies = space.copies(X)
@@ -152,6 +160,10 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     def _space(self, X: Any) -> Places:
         """What is known of the samples."""
         return space_of(self.metric, X)
+
+    def _at_samples(self, factor: Array) -> Array:
+        """Places of the distinct samples as those of all."""
+        return factor[self._copies.kind] if self._copies.any else factor
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
         return solve(self, problem, init, rank=self.rank)

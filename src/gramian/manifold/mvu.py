@@ -73,7 +73,9 @@ class MVU(Unfolding):
         `graph_.recall` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    progress : bool or "plot"
+        Show a progress bar; "plot" draws the picture as it unfolds, in a notebook or a window.
+    solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`; they are those of the whole fit.
 
     Attributes
@@ -126,7 +128,7 @@ class MVU(Unfolding):
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool | str = False,
         device: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -160,13 +162,14 @@ class MVU(Unfolding):
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or those of a side information: K = side sideᵀ."""
-        if self.max_edge_error is not None:
-            self.nu_ = 0.0
-            result = self._keeping_edges(graph, side)
-        else:
-            result = self._penalised(graph, side, X)
-            if side is None and result.status in ENDED:
-                result = self._at_least_flat(graph, X, result)
+        with clock.placing(self._at_samples):
+            if self.max_edge_error is not None:
+                self.nu_ = 0.0
+                result = self._keeping_edges(graph, side)
+            else:
+                result = self._penalised(graph, side, X)
+                if side is None and result.status in ENDED:
+                    result = self._at_least_flat(graph, X, result)
         self._finish(result, result.factor, X)
 
     def _penalised(self, graph: Graph, side: Array | None, X: Any) -> Result:
@@ -232,7 +235,8 @@ class MVU(Unfolding):
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
         share = clock.left() / COARSE
         limit = max(share, LEAST) if np.isfinite(share) else None
-        found = minimize(problem, random_state=self.random_state, time_limit=limit)
+        with clock.placing(lambda Y: self._at_samples(waves @ Y)):
+            found = minimize(problem, random_state=self.random_state, time_limit=limit)
         if found.status is Status.INTERRUPTED:
             clock.interrupt()
         return Waves(waves).factor(found.factor)

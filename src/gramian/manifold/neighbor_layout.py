@@ -36,6 +36,9 @@ NOISE, SPARE = 1e-2, 8
 """The size of what is random in the start, and columns beside the layout for the optimum of any
 rank to start from: those seen have 4 to 10."""
 
+FAR = 5.0
+"""Edges so many times as long as the median one are torn."""
+
 PLACING = 20
 """Rounds of the place of a new sample among its neighbours."""
 
@@ -62,12 +65,12 @@ class NeighborLayout(Unfolding):
         c. The larger, the further apart clusters lie, and the looser they are.
     rounds : int
         How many times the weights are found again; with 1 they are all 1 and nothing tears.
-    metric, approximate :
+    metric, approximate, progress :
         As in `MVU`; a given graph may be in parts.
     solver, tol, max_iter :
         Of the optimum of any rank, as in `gramian.minimize`; `tol` is its certified relative gap.
         Beyond 20,000 samples it is not looked for, and the certificate says little.
-    time_limit, random_state, progress :
+    time_limit, random_state :
         As in `gramian.minimize`; they are those of the whole fit.
     device :
         Where to search for neighbours.
@@ -80,8 +83,8 @@ class NeighborLayout(Unfolding):
     weights_ : array of shape (n_edges,)
         ω of the edges of the distinct samples in the last round.
     torn_ : float
-        The mean of d/(1 + d) over the edges: 0 where all neighbours lie together, near 1 where
-        they do not.
+        The part of the edges that are more than 5 times as long as the median one: neighbours
+        that the picture shows far apart.
     graph_ : Graph
     certificate_ : Certificate
         How far the picture can be from the optimum of any rank for the weights of the last round:
@@ -122,7 +125,7 @@ class NeighborLayout(Unfolding):
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool | str = False,
         device: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -172,9 +175,10 @@ class NeighborLayout(Unfolding):
             problem_of(weights), None, self.tol, self.time_limit, rng, time.perf_counter()
         )
         clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
-        L, self.weights_ = reweighted(
-            problem_of, weights_of, weights, start, settings, rounds=int(self.rounds)
-        )
+        with clock.placing(self._at_samples):
+            L, self.weights_ = reweighted(
+                problem_of, weights_of, weights, start, settings, rounds=int(self.rounds)
+            )
         self._unit = 1.0  # a picture has no units of the samples
         result = self._compared(problem_of(self.weights_), L - L.mean(axis=0), rng)
         self._finish(result, result.factor, X)
@@ -208,7 +212,7 @@ class NeighborLayout(Unfolding):
             max_iter=self.max_iter,
             time_limit=self.time_limit,
             random_state=rng,
-            progress=self.progress,
+            progress=self.progress is True,
         )
         self.relaxation_ = relaxed.certificate(found.certificate, relaxed.factor(found.factor))
         status = Status.LOCAL if found.status.converged else found.status
@@ -218,7 +222,7 @@ class NeighborLayout(Unfolding):
 
     def _describe_edges(self) -> None:
         d = squares_along(self.graph_.edges, self.kernel_factor_)
-        self.torn_ = float(np.mean(1 - affinities(d)))
+        self.torn_ = float(np.mean(d > FAR**2 * np.median(d)))
 
     def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
         """Places that lower Σ ln(1 + d) to the neighbours, and the mean of d/(1 + d) there.

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.parameters import ABOVE_ZERO, COUNT, or_auto
@@ -36,9 +37,9 @@ class RegMVU(Unfolding):
     nu : float or "auto"
         The weight ν of the edges' lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
         the graph's Laplacian: what `MVU` takes, in the thesis' form.
-    connect, metric, approximate, rank :
+    connect, metric, approximate, rank, progress :
         As in `MVU`.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -71,7 +72,7 @@ class RegMVU(Unfolding):
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool | str = False,
         device: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -110,7 +111,8 @@ class RegMVU(Unfolding):
         else:
             self.nu_ = float(self.nu)
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
-        result = self._minimize(problem)
+        with clock.placing(lambda Y: self._at_samples(self.basis_ @ Y)):
+            result = self._minimize(problem)
         self._finish(result, Waves(self.basis_).factor(result.factor), X)
         if self._copies.any:
             self.basis_ = self._copies.merge.factor(self.basis_)

@@ -8,15 +8,12 @@ minimise). Each round takes some steps at the weights of the round before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.callbacks import State
 from gramian.problem import Problem
-from gramian.solvers.base import Settings, Step
+from gramian.solvers.base import Settings
 from gramian.solvers.lbfgs import descend
 
 Array = NDArray[np.floating]
@@ -25,9 +22,6 @@ STEPS, LAST = 50, 200
 """Steps of L-BFGS at the weights of a round, and at those of the last, to a gradient of `SMALL`."""
 
 SMALL, PAIRS = 1e-4, 10
-
-TOLD = 5
-"""Steps between two that whoever watches is shown."""
 
 
 def reweighted(
@@ -40,34 +34,17 @@ def reweighted(
     rounds: int,
 ) -> tuple[Array, Array]:
     """The factor after so many rounds, and the weights of the last problem it was moved by."""
-    told = _Told(problem_of(weights))
     for turn in range(rounds):
-        told.problem = problem_of(weights)
         last = turn == rounds - 1
         factor = descend(
-            told.problem.objective,
+            problem_of(weights).objective,
             factor,
             settings,
             iterations=LAST if last else STEPS,
             tol=SMALL if last else 0.0,
             memory=PAIRS,
-            watch=told,
         )
         if last or settings.expired():
             break
         weights = weights_of(factor)
     return factor, weights
-
-
-class _Told:
-    """Shows some of the steps to whoever watches the fit."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem, self.count, self.step = problem, 0, clock.on_step()
-
-    def __call__(self, image: Any) -> None:
-        self.count += 1
-        if self.step is not None and self.count % TOLD == 0:
-            value = self.problem.objective.value(image)
-            record = {"rank": float(image.factor.shape[1])}
-            self.step(State(self.count, Step(image.factor, value), record))

@@ -13,6 +13,7 @@ from sklearn.metrics import confusion_matrix
 
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
+from gramian.manifold import NeighborLayout
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
 from gramian.plotting import flat
@@ -102,13 +103,23 @@ def two_directions(X: Any) -> Array:
     return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
 
 
+def _of_edges(fitted: Unfolding) -> dict[str, Any]:
+    """What became of the edges: kept, or torn."""
+    if not isinstance(fitted, NeighborLayout):
+        return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.nu_}
+    return {
+        "part of the edges that is torn": fitted.torn_,
+        "relative gap to any number of dimensions, at most": fitted.certificate_.relative_gap,
+        "relative gap of the best of them": fitted.relaxation_.relative_gap,
+    }
+
+
 def _unfolding(fitted: Unfolding, y: Any) -> list[Section]:
     told = {
         "samples": fitted.graph_.n,
         "edges": len(fitted.graph_.edges),
         "parts of the graph": fitted.graph_.n_parts,
-        "largest relative error of a squared edge": fitted.edge_error_,
-        "ν": fitted.nu_,
+        **_of_edges(fitted),
     }
     drawn = figures.points(flat(fitted.embedding_), color=y, edges=fitted.graph_.edges)
     shares = figures.bars(
