@@ -57,3 +57,14 @@ def test_watched_fits_are_drawn(run, folder, name, start):
     assert (folder / name).read_bytes().startswith(start)
     told(run, *line)  # over its own picture
     assert run(*line[:4], "--watch", "points.csv")[0] != 0
+
+
+def test_images_are_shown_under_the_pointer(run, folder):
+    X = np.random.default_rng(0).uniform(size=(40, 12))
+    np.savetxt("pictures.csv", X, delimiter=",")
+    line = ("embed", "pictures.csv", "--method", "reg-mvu", "--standardize", *QUICK)
+    told(run, *line, "--images", "4x3", "--report", "page.html")
+    assert 'data-tile="3 4 7"' in (folder / "page.html").read_text("utf-8")
+    for size, words in (("4by3", "HEIGHTxWIDTH"), ("5x3", "5 times 3 is not 12")):
+        status, _, err = run(*line, "--images", size)
+        assert status == 2 and words in err

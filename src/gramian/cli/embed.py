@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+import scipy.sparse as sp
 
 from gramian import clock
 from gramian.cli.options import (
@@ -65,6 +67,11 @@ METHODS: dict[str, Any] = {
     "--connect", type=click.Choice(CONNECT), default="mst", show_default=True,
     help="What to do with a graph in parts.",
 )  # fmt: skip
+@click.option(
+    "--images",
+    metavar="HEIGHTxWIDTH",
+    help="Samples are images of so many pixels: the report shows them under the pointer.",
+)
 @standardize_option
 @missing_option
 @numbers_option
@@ -85,6 +92,7 @@ def embed(
     distances: bool,
     nu: float | None,
     connect: str,
+    images: str | None,
     standardize: bool,
     missing: str,
     out: Path | None,
@@ -117,6 +125,7 @@ def embed(
         )
     if not standardize and not distances:
         note_scales(X)
+    seen = X if images is None else _as_images(X, images)
     options = {
         "n_components": "auto" if components == "auto" else int(components),
         "n_neighbors": neighbors,
@@ -158,7 +167,7 @@ def embed(
             "largest_edge_error": getattr(fitted, "edge_error_", None),
             "torn_edges": getattr(fitted, "torn_", None),
             "parts_of_the_graph": fitted.graph_.n_parts,
-            **run.keep(model, X, y, verdict, source=file),
+            **run.keep(model, seen, y, verdict, source=file),
             "out": out,
             "plot": plot,
             "watch": watch,
@@ -166,6 +175,21 @@ def embed(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _as_images(X: Any, size: str) -> Any:
+    """The samples as pictures of so many rows and columns."""
+    sides = size.lower().replace("×", "x").split("x")
+    if len(sides) != 2 or not all(side.isdecimal() for side in sides):
+        raise click.BadParameter(f"HEIGHTxWIDTH, 28x28 say, got {size!r}", param_hint="--images")
+    height, width = map(int, sides)
+    if height * width != X.shape[1]:
+        raise click.BadParameter(
+            f"{height} times {width} is not {X.shape[1]}, the features of a sample",
+            param_hint="--images",
+        )
+    dense = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
+    return dense.reshape(-1, height, width)
 
 
 def _estimator(method: str, options: dict[str, Any]) -> Any:

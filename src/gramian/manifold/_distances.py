@@ -45,7 +45,7 @@ def refuse_asymmetric(X: Array) -> None:
         )
     off = np.abs(X - X.T) > ALIKE * np.maximum(X, X.T)
     if np.any(off):
-        i, j = np.unravel_index(int(np.argmax(off)), X.shape)
+        i, j = map(int, np.unravel_index(int(np.argmax(off)), X.shape))
         raise ValueError(
             f"distances must be symmetric, but d({i}, {j}) = {X[i, j]:g} and "
             f"d({j}, {i}) = {X[j, i]:g}: pass (D + D.T) / 2 where that is what they mean"
