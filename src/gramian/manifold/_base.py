@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,10 @@ ENOUGH = 0.95
 
 MOST_NEIGHBORS = 100
 """Edges of a sample that are worth keeping, at most."""
+
+
+CROWDED = 10.0
+"""How many times the edges of others a hub has."""
 
 
 class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -131,6 +136,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             device=self.device,
         )
         refuse_crowded(graph)
+        tell_of_hubs(graph)
         self.graph_ = copies.joined(graph) if copies.any else graph
         self._unit = float(graph.sq_distances.mean())
         if self._unit == 0:
@@ -279,4 +285,17 @@ def refuse_crowded(graph: Graph) -> None:
         raise ValueError(
             f"the graph given has {each:.0f} edges at a sample, on average, which cut across the "
             "folds and leave nothing to unfold: keep the 4 to 30 shortest of each sample"
+        )
+
+
+def tell_of_hubs(graph: Graph) -> None:
+    """Warn where one sample is joined with a third of all, and with far more than others are."""
+    degrees = np.bincount(graph.edges.ravel(), minlength=graph.n)
+    hub = int(np.argmax(degrees))
+    if degrees[hub] > graph.n / 3 and degrees[hub] > CROWDED * degrees.mean():
+        warnings.warn(
+            f"sample {hub} is a neighbour of {degrees[hub]} of {graph.n} samples, and its edges "
+            "hold all of them near it: leave it out, or bring the samples to one length first "
+            "(sklearn.preprocessing.Normalizer)",
+            stacklevel=5,
         )
