@@ -46,6 +46,28 @@ def test_its_optimum_is_certified_with_the_pull_as_the_trace_and_is_of_low_rank(
         assert problem.value(other) >= found.certificate.lower_bound
 
 
+def test_a_proof_by_the_sparse_pencil_never_goes_beyond_its_least_eigenvalue():
+    reduced = attraction(problems.neighbor_layout(EDGES, PAIRS, N, weights=WEIGHTS)).problem
+    for seed in range(4):
+        w = -np.random.default_rng(seed).uniform(0, 2, len(PAIRS))
+        operator = reduced.objective.dual_operator(w)
+        least = np.linalg.eigvalsh(operator.dense())[0]
+        form = operator.form()
+        size = 1e-6 * abs(least)
+        assert form.above(least - size).definite and not form.above(least + size).definite
+
+
+def test_its_bound_holds_for_pulls_of_very_different_strength():
+    weights = np.geomspace(1e-6, 1e3, len(EDGES))
+    problem = problems.neighbor_layout(EDGES, PAIRS, N, weights=weights, gravity=1e-4)
+    reduction = attraction(problem)
+    found = gm.minimize(reduction.problem, tol=1e-7)
+    L = reduction.factor(found.factor)
+    carried = reduction.certificate(found.certificate, L)
+    assert carried.value == problem.value(L) and carried.relative_gap < 1e-6
+    assert carried.lower_bound <= problem.value(L)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

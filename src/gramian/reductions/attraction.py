@@ -23,6 +23,10 @@ from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
 
+LESS = 5e-10
+"""The part of the pull that is left out: more than what RᵀPR is off from I by rounding, so that the
+reduced F lies below the other everywhere, and so do its bounds."""
+
 
 @dataclass(frozen=True)
 class Attraction:
@@ -30,6 +34,7 @@ class Attraction:
 
     problem: Problem
     map: GroundedDistances
+    given: Problem
 
     def factor(self, Y: Array) -> Array:
         """The places RY but for the origin."""
@@ -40,8 +45,9 @@ class Attraction:
         return np.ascontiguousarray(self.map.root.coordinates(np.vstack([np.zeros_like(L[:1]), L])))
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """The same bound."""
-        return carried(found, L)
+        """The same bound, for the value of F itself."""
+        rounding = self.given.objective.rounding(self.given.objective.image(L))
+        return carried(found, L).at(self.given.value(L), float(np.sum(L * L)), rounding)
 
 
 def attraction(problem: Problem) -> Attraction | None:
@@ -54,7 +60,8 @@ def attraction(problem: Problem) -> Attraction | None:
     n = problem.order
     shifted = np.column_stack([F.map.rows, F.map.cols]) + 1
     edge = sp.csr_array((1, n))
-    bordered = sp.block_array([[sp.csr_array((1, 1)), edge], [edge.T, F.C.matrix]], format="csr")
+    pull = (1 - LESS) * F.C.matrix
+    bordered = sp.block_array([[sp.csr_array((1, 1)), edge], [edge.T, pull]], format="csr")
     map = GroundedDistances(PairDistances(shifted, n + 1), bordered)
     inner = Composite(map, F.loss, 1.0, constant=F.constant)
-    return Attraction(Problem(inner, problem.domain, name=problem.name), map)
+    return Attraction(Problem(inner, problem.domain, name=problem.name), map, problem)
