@@ -69,7 +69,8 @@ class NeighborLayout(Unfolding):
         As in `MVU`; a given graph may be in parts.
     solver, tol, max_iter :
         Of the optimum of any rank, as in `gramian.minimize`; `tol` is its certified relative gap.
-        Beyond 20,000 samples it is not looked for, and the certificate says little.
+        It takes as long as the picture, or twice as long. Beyond 20,000 samples it is not looked
+        for, and the certificate says little.
     time_limit, random_state :
         As in `gramian.minimize`; they are those of the whole fit.
     device :
