@@ -55,7 +55,7 @@ def _part(whole: Any, size: int, spent: float) -> Any:
         n_components=_columns(whole.n_components, size),
         n_neighbors=min(whole.n_neighbors, size - 1),
         connect="error",
-        progress=whole.progress is True,
+        progress=whole.progress != "plot" and bool(whole.progress),
         time_limit=None if limit is None else max(limit - spent, LEAST),
     )
 

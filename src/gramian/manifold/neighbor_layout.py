@@ -213,7 +213,7 @@ class NeighborLayout(Unfolding):
             max_iter=self.max_iter,
             time_limit=self.time_limit,
             random_state=rng,
-            progress=self.progress is True,
+            progress=self.progress != "plot" and bool(self.progress),
         )
         self.relaxation_ = relaxed.certificate(found.certificate, relaxed.factor(found.factor))
         status = Status.LOCAL if found.status.converged else found.status
