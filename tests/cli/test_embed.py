@@ -51,7 +51,8 @@ def test_a_graph_is_a_sparse_file(run, folder):
 
 
 @pytest.mark.parametrize(("name", "start"), [("moving.gif", b"GIF8"), ("last.png", b"\x89PNG")])
-def test_watched_fits_are_drawn(run, folder, name, start):
+def test_watched_fits_are_drawn(run, folder, monkeypatch, name, start):
+    monkeypatch.setattr("gramian.plotting.FRAMES", 4)
     line = ("embed", "points.csv", "--method", "reg-mvu", "--watch", name, *QUICK)
     told(run, *line)
     assert (folder / name).read_bytes().startswith(start)

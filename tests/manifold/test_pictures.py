@@ -21,7 +21,7 @@ ROLL, ALONG = make_swiss_roll(80, random_state=0)
     "learner",
     [
         MVU(tol=0.1),
-        MVU(max_edge_error=0.1, time_limit=2.0),
+        MVU(max_edge_error=0.1, time_limit=0.5),
         ColoredMVU(tol=0.1),
         RegMVU(tol=0.1),
         NeighborLayout(rounds=2, tol=0.1),
