@@ -191,7 +191,9 @@ class NeighborLayout(Unfolding):
             waves = smoothest(graph.laplacian(), int(self.n_components))[1]
         except clock.TimeUpError:
             return noise
-        return np.ascontiguousarray(waves / np.std(waves, axis=0) + NOISE * noise)
+        size = np.std(waves, axis=0)
+        size = np.where(size > 1e-8, size, 1.0)  # a constant one, of a graph in parts
+        return np.ascontiguousarray(waves / size + NOISE * noise)
 
     def _compared(self, problem: Problem, L: Array, rng: np.random.Generator) -> Result:
         """The layout beside the optimum of any rank: what is proved about it, and how it ended."""
