@@ -34,7 +34,7 @@ from gramian import StoredFileError, storage
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.encoders import DateEncoder
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
-from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
     KTA,
     LMNN,
@@ -71,6 +71,7 @@ FITTED = {
     ),
     "colored mvu": lambda: ColoredMVU().fit(IRIS, CLASSES),
     "reg mvu": lambda: RegMVU().fit(ROLL),
+    "layout": lambda: NeighborLayout().fit(ROLL),
     "npkl": lambda: NPKL().fit(IRIS, CLASSES),
     "sparse npkl": lambda: NPKL().fit(sp.csr_matrix(IRIS), CLASSES),
     "pcp": lambda: PCP().fit(IRIS, CLASSES),

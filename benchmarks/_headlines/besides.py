@@ -92,6 +92,15 @@ HEADLINES: dict[str, tuple[Headline, ...]] = {
             better="more",
         ),
     ),
+    "layouts": tuple(
+        Headline(
+            f"trustworthiness in the plane, {on}: NeighborLayout",
+            ours=Cell(f"{on}:", {"method": "NeighborLayout"}, "trustworthiness"),
+            peers=down(f"{on}:", "method", ("Isomap, 8 neighbours", "UMAP"), "trustworthiness"),
+            better="more",
+        )
+        for on in ("digits", "MNIST", "ORL faces")
+    ),
     "unfoldings": (
         unfolding("correlation with the parameters, S-curve: MVU", "lesser R, S-curve"),
         unfolding(

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import host
 
 Array = NDArray[np.floating]
@@ -57,6 +58,9 @@ def says_stop(watchers: list[Any], state: State) -> bool:
     """Show the state to all; whether one answers True and nothing else, as they may return what
     they like.
     """
+    framed = clock.on_frame()
+    if framed is not None:
+        framed(lambda: state.factor)
     try:
         answers = [watch(state) for watch in watchers]
     except (FloatingPointError, np.linalg.LinAlgError) as error:

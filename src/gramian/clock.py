@@ -118,8 +118,35 @@ class Watcher:
     def step(self, state: Any) -> None:
         """A solver has taken a step: a `gramian.State`."""
 
+    def frame(self, places: Callable[[], Any]) -> None:
+        """The samples have moved; where to is found if it is asked for."""
+
+
+class Watchers(Watcher):
+    """Several of them, or None for one that is not there."""
+
+    def __init__(self, *watchers: Watcher | None) -> None:
+        self.watchers = [watcher for watcher in watchers if watcher is not None]
+
+    def phase(self, name: str) -> None:
+        for watcher in self.watchers:
+            watcher.phase(name)
+
+    def step(self, state: Any) -> None:
+        for watcher in self.watchers:
+            watcher.step(state)
+
+    def frame(self, places: Callable[[], Any]) -> None:
+        for watcher in self.watchers:
+            watcher.frame(places)
+
 
 _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+def watcher() -> Watcher | None:
+    """Who watches, None where nobody does."""
+    return _watcher.get()
 
 
 @contextmanager
@@ -145,3 +172,28 @@ def on_step() -> Callable[[Any], None] | None:
     """What to tell the steps of a solver, None where nobody watches."""
     watcher = _watcher.get()
     return None if watcher is None else watcher.step
+
+
+_placing: ContextVar[Callable[[Any], Any] | None] = ContextVar("placing", default=None)
+
+
+@contextmanager
+def placing(place: Callable[[Any], Any] | None) -> Iterator[None]:
+    """Say how the factors of the solves inside the block are places of samples; None: they are not.
+
+    Only those are shown as frames: a solve in other coordinates has factors of no meaning to the
+    eye.
+    """
+    token = _placing.set(place)
+    try:
+        yield
+    finally:
+        _placing.reset(token)
+
+
+def on_frame() -> Callable[[Callable[[], Any]], None] | None:
+    """What to show factors to, None where nobody watches or they are no places."""
+    watcher, place = _watcher.get(), _placing.get()
+    if watcher is None or place is None:
+        return None
+    return lambda factor: watcher.frame(lambda: place(factor()))

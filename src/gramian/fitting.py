@@ -46,7 +46,7 @@ def solve(
         max_iter=estimator.max_iter,
         time_limit=estimator.time_limit if time_limit is None else time_limit,
         random_state=estimator.random_state,
-        progress=estimator.progress,
+        progress=estimator.progress != "plot" and bool(estimator.progress),
         device=estimator.device,
         dtype=getattr(estimator, "_sweeps", None),
     )

@@ -148,7 +148,7 @@ def neighbor_graph(
     if connect == "components" or graph.n_parts == 1:
         return graph
     if connect == "error":
-        raise ValueError(_disconnected(graph, k))
+        raise ValueError(disconnected(graph, k))
     return joined(X, graph, device=device)
 
 
@@ -335,7 +335,8 @@ def _lengths(X: Any, edges: Indices) -> Array:
     return lengths
 
 
-def _disconnected(graph: Graph, k: int) -> str:
+def disconnected(graph: Graph, k: int) -> str:
+    """What to do with a graph of k nearest neighbours in several parts."""
     sizes = np.sort(np.bincount(graph.labels))[::-1]
     shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
     return (

@@ -132,7 +132,8 @@ class Kept:
         ----------
         path : str or Path
         X, y : samples and labels, optional
-            A metric shows what it makes of them; an embedding is coloured by y.
+            A metric shows what it makes of them; an embedding is coloured by y, and shows X under
+            the pointer where it holds images, of shape (n_samples, height, width).
         """
         return pages.write(self, path, X, y)
 

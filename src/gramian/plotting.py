@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
+
+from gramian import clock
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -158,3 +166,132 @@ def _kept(name: str, values: NDArray[Any], pairs: Indices) -> float:
     same = values[pairs[:, 0]] == values[pairs[:, 1]]
     kept = same if name == "must-link" else ~same
     return float(np.mean(kept)) if kept.size else 1.0
+
+
+# --- pictures of a fit that goes on ----------------------------------------------------
+
+FRAMES, EVERY = 60, 1.0
+"""Frames kept at most, and seconds between two that are drawn while a fit goes on."""
+
+
+class Picture(clock.Watcher):
+    """The two leading dimensions of samples while they are unfolded.
+
+    Every so many steps a frame is kept, half as many when there are too many of them, and now and
+    then the last one is drawn by `draw`.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[Any], None] | None = None,
+        *,
+        color: ArrayLike | None = None,
+        title: str = "",
+    ) -> None:
+        self.frames: list[Array] = []
+        self._draw, self._color, self._title = draw, color, title
+        self._count, self._each, self._last = 0, 1, -np.inf
+        self._figure: Any = None
+
+    def frame(self, places: Callable[[], Any]) -> None:
+        self._count += 1
+        if (self._count - 1) % self._each:
+            return
+        self.frames.append(leading_two(places()))
+        if len(self.frames) > FRAMES:
+            self.frames, self._each = self.frames[::2], 2 * self._each
+        if self._draw is not None and time.perf_counter() - self._last >= EVERY:
+            self._draw(self.drawn(self.frames[-1]))
+            self._last = time.perf_counter()
+
+    def end(self, places: Array | None = None) -> None:
+        """Draw what it came to, the last frame unless told."""
+        if places is not None:
+            self.frames.append(flat(places))
+        if self._draw is not None and self.frames:
+            self._draw(self.drawn(self.frames[-1]))
+
+    def drawn(self, points: Array) -> Any:
+        """A frame on the figure of all of them."""
+        if self._figure is None:
+            self._figure = pyplot().figure(figsize=(6, 6))
+        self._figure.clear()
+        axes = self._figure.add_axes((0.02, 0.02, 0.96, 0.92))
+        fits = self._color is not None and len(np.asarray(self._color)) == len(points)
+        scatter(axes, points, color=self._color if fits else None)
+        axes.set(title=self._title, xticks=[], yticks=[])
+        return self._figure
+
+    def gif(self, *, rate: int = 12) -> bytes:
+        """All frames, each turned as the next one lies, and the last of them for a second more."""
+        turned = turned_alike(self.frames)
+        writer = import_module("matplotlib.animation").PillowWriter(fps=rate)
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "frames.gif"
+            with writer.saving(self.drawn(turned[-1]), path, dpi=80):
+                for points in [*turned, *turned[-1:] * rate]:
+                    self.drawn(points)
+                    writer.grab_frame()
+            return signed(path.read_bytes())
+
+    def close(self) -> None:
+        """Let the figure go."""
+        if self._figure is not None:
+            pyplot().close(self._figure)
+
+
+def signed(gif: bytes) -> bytes:
+    """The picture with a comment before its end that says who drew it, as others of ours say."""
+    words = b"Matplotlib, by gramian"
+    return gif[:-1] + b"\x21\xfe" + bytes([len(words)]) + words + b"\x00" + gif[-1:]
+
+
+def leading_two(places: Array) -> Array:
+    """Places by their two leading principal axes."""
+    centred = np.asarray(places, dtype=float) - np.mean(places, axis=0)
+    if centred.shape[1] <= 2:
+        return flat(centred)
+    _, turn = np.linalg.eigh(centred.T @ centred)
+    return centred @ turn[:, :-3:-1]
+
+
+def turned_alike(frames: list[Array]) -> list[Array]:
+    """Each frame turned to lie as the next one does, where it is of the same points."""
+    turned = frames[-1:]
+    for points in frames[-2::-1]:
+        same = points.shape == turned[0].shape
+        left, _, right = np.linalg.svd(points.T @ turned[0]) if same else (np.eye(2),) * 3
+        turned.insert(0, points @ (left @ right))
+    return turned
+
+
+@contextmanager
+def pictured(title: str) -> Iterator[Picture]:
+    """Show the fit inside the block as it goes on: in a notebook, or in a window."""
+    picture = Picture(_in_sight(), title=title)
+    with clock.watched_by(clock.Watchers(clock.watcher(), picture)):
+        yield picture
+    picture.end()
+    picture.close()
+
+
+def _in_sight() -> Callable[[Any], None]:
+    """What shows a figure again and again where this runs."""
+    shell = sys.modules.get("IPython")
+    if shell is None or shell.get_ipython() is None:
+        return _in_a_window
+    display = import_module("IPython.display").display
+    handles: list[Any] = []
+
+    def show(figure: Any) -> None:
+        if handles:
+            handles[0].update(figure)
+        else:
+            handles.append(display(figure, display_id=True))
+
+    return show
+
+
+def _in_a_window(figure: Any) -> None:
+    if figure.canvas.required_interactive_framework is not None:
+        pyplot().pause(1e-3)

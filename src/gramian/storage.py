@@ -107,6 +107,7 @@ OTHERS = (
     (b"\x1f\x8b", GZIPPED),
     (b"%PDF", "a PDF document"),
     (b"\x89PNG", "a picture"),
+    (b"GIF8", "a picture"),
 )
 """How files begin that are not text."""
 

@@ -439,11 +439,15 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
     It tells how far neighbours in the picture are neighbours of the samples, and where the graph
     has short cuts, which no unfolding can undo.
     """
+    if hasattr(fitted, "torn_"):
+        return _verdict_of_picture(fitted, X)
     k = fitted.embedding_.shape[1]
     learned = float(fitted.explained_variance_ratio_[:k].sum())
-    plain = float(_linear_shares(X, k).sum())
     words = {1: "One dimension holds", 2: "Two dimensions hold", 3: "Three dimensions hold"}
     told = f"{words.get(k, f'{k} dimensions hold')} {percent(learned)} of the variance"
+    if _given_distances(fitted):
+        return Verdict(f"{told}.{_trusted(fitted, X)}")
+    plain = float(_linear_shares(X, k).sum())
     told += f"; of the samples as they are, PCA's hold {percent(plain)}"
     if learned <= plain + 0.01:
         told += ": nothing was unfolded; fewer neighbours may (--neighbors)"
@@ -458,11 +462,40 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
     return Verdict(told, "share of the variance", plain, learned)
 
 
+def _verdict_of_picture(fitted: Any, X: Any) -> Verdict:
+    """How far neighbourhoods are kept, beside the picture of PCA, and what a plane costs."""
+    cost = fitted.certificate_.relative_gap
+    told = f"{percent(fitted.torn_)} of the edges are torn"
+    if cost is not None:
+        told += (
+            f", and no number of dimensions has a value that is better by more than {percent(cost)}"
+        )
+    if (
+        _given_distances(fitted)
+        or X.shape[0] > MOST_COMPARED
+        or fitted.n_neighbors >= X.shape[0] / 2
+    ):
+        return Verdict(f"{told}.{_trusted(fitted, X)}")
+    flat = TruncatedSVD(fitted.embedding_.shape[1], random_state=0)
+    plain = flat.fit_transform(X if sp.issparse(X) else X - np.mean(X, axis=0))
+    before, after = (
+        trustworthiness(X, Z, n_neighbors=fitted.n_neighbors) for Z in (plain, fitted.embedding_)
+    )
+    told += f". Trustworthiness {after:.3f}, where PCA's picture has {before:.3f}."
+    return Verdict(told, "trustworthiness", float(before), float(after))
+
+
+def _given_distances(fitted: Any) -> bool:
+    return getattr(fitted, "metric", "") == "precomputed"
+
+
 def _trusted(fitted: Any, X: Any) -> str:
     n, near = X.shape[0], fitted.n_neighbors
-    if n > MOST_COMPARED or near >= n / 2:
+    given = _given_distances(fitted)
+    if n > MOST_COMPARED or near >= n / 2 or (given and sp.issparse(X)):
         return ""
-    share = trustworthiness(X, fitted.embedding_, n_neighbors=near)
+    metric = "precomputed" if given else "euclidean"
+    share = trustworthiness(X, fitted.embedding_, n_neighbors=near, metric=metric)
     return f" Trustworthiness {share:.3f}: 1 where all neighbours in the picture are neighbours."
 
 

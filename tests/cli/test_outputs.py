@@ -40,7 +40,7 @@ INPUTS = {
     "cut.dat-s",
 }
 ENDINGS = {"--out": "out.csv", "--model": "m.gramian", "--report": "page.html",
-           "--plot": "drawn.png", "--matrix": "M.csv", "--dual": "y.csv",
+           "--plot": "drawn.png", "--watch": "moving.gif", "--matrix": "M.csv", "--dual": "y.csv",
            "--checkpoint": "kept"}  # fmt: skip
 
 

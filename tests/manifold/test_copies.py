@@ -87,3 +87,10 @@ def test_few_distinct_samples_and_too_many_neighbours_are_refused_in_a_sentence(
         MVU().fit(np.repeat([[0.0, 1.0], [2.0, 3.0]], 10, axis=0))
     with pytest.raises(ValueError, match="more than 100 edges"):
         MVU(n_neighbors=150).fit(np.random.default_rng(0).standard_normal((200, 3)))
+
+
+def test_a_hub_is_told():
+    X = np.random.default_rng(0).standard_normal((400, 60))
+    X[7] = 0.0
+    with pytest.warns(UserWarning, match=r"sample 7 is a neighbour of \d+ of 400 samples"):
+        RegMVU(tol=0.1).fit(X)

@@ -5,12 +5,17 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 
 Y = np.arange(40) % 3
 X = np.random.default_rng(0).normal(size=(40, 3))
 MASKED = np.ma.masked_array(X, X > 1.5)
-UNFOLDINGS = {"MVU": MVU(), "ColoredMVU": ColoredMVU(), "RegMVU": RegMVU(n_basis=8)}
+UNFOLDINGS = {
+    "MVU": MVU(),
+    "ColoredMVU": ColoredMVU(),
+    "RegMVU": RegMVU(n_basis=8),
+    "NeighborLayout": NeighborLayout(rounds=2),
+}
 EVERY_UNFOLDING = pytest.mark.parametrize("learner", UNFOLDINGS.values(), ids=UNFOLDINGS)
 
 

@@ -13,13 +13,20 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramian as gm
-from gramian.manifold import MVU, ColoredMVU, RegMVU
+from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from tests.conic import _Model
 
 ROLL, ALONG = make_swiss_roll(500, random_state=0)
 
 
-@parametrize_with_checks([MVU(tol=1e-2), ColoredMVU(tol=1e-2), RegMVU(tol=1e-2)])
+@parametrize_with_checks(
+    [
+        MVU(tol=1e-2),
+        ColoredMVU(tol=1e-2),
+        RegMVU(tol=1e-2),
+        NeighborLayout(rounds=1, tol=0.1, solver="lbfgs"),
+    ]
+)
 def test_estimator(estimator, check):
     check(estimator)
 

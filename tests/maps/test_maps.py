@@ -11,6 +11,7 @@ from gramian.maps import (
     BlockEntries,
     Congruence,
     Entries,
+    GroundedDistances,
     GroundedRoot,
     LinearMap,
     Mix,
@@ -67,6 +68,14 @@ def make_whitened(rng, n, p):
     return WhitenedDistances(distances)
 
 
+def make_grounded(rng, n, p):
+    """Pairs that edges to the first point, and others, do not know of."""
+    star = np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)])
+    edges = PairDistances(np.vstack([star, distinct_of(rng, n, p, 2) + 1]), n + 1)
+    pairs = PairDistances(distinct_of(rng, n, p, 2) + 1, n + 1)
+    return GroundedDistances(pairs, edges.adjoint_sparse(rng.uniform(0.1, 1, edges.size)))
+
+
 def make_block_entries(rng, n, p):
     rows, cols = np.sort(rng.integers(0, 2, p)), rng.integers(0, n - 2, p)
     return BlockEntries(rows, cols, (2, n - 2))
@@ -98,6 +107,7 @@ MAKERS = [
     make_congruence,
     make_sparse_congruence,
     make_whitened,
+    make_grounded,
     make_block_entries,
     make_squares,
     make_stack,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize
 from scipy.special import logsumexp
 
 import gramian as gm
@@ -30,6 +30,7 @@ from gramian.problems.local_metric import (
     lmnn_of_triplets,
     pair_scatter,
 )
+from gramian.reductions.attraction import attraction
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.reductions.conic_scaling import conic_scaling
 from gramian.reductions.floor import Floor
@@ -147,6 +148,24 @@ def whitened_colored() -> Case:
     white = graph_whitening(problem)
     optimum = lambda: unfolded(-NU * H @ K @ H)  # noqa: E731
     return Case("graph whitening of colored MVU", white, white.problem, problem.value, optimum)
+
+
+def pulled_together() -> Case:
+    pairs = np.array([(i, j) for i in range(N) for j in range(i) if (i + j) % 2])
+    problem = problems.neighbor_layout(EDGES, pairs, N, weights=D, gravity=0.05)
+    reduction = attraction(problem)
+
+    def optimum() -> float:
+        """L-BFGS over all of L, at places as they are."""
+
+        def F(x: np.ndarray) -> tuple[float, np.ndarray]:
+            image = problem.objective.image(x.reshape(N, N))
+            return problem.objective.value(image), problem.objective.gradient_factor(image).ravel()
+
+        start = np.random.default_rng(0).standard_normal(N * N)
+        return float(minimize(F, start, jac=True, options={"gtol": 1e-9, "maxiter": 5000}).fun)
+
+    return Case("attraction of a layout", reduction, reduction.problem, problem.value, optimum)
 
 
 def units() -> Case:
@@ -314,6 +333,7 @@ CASES = [
         block_embedding,
         whitened_graph,
         whitened_colored,
+        pulled_together,
         units,
         waves,
         merge,

@@ -25,6 +25,7 @@ from gramian.cli.output import note
 from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
 from gramian.persistence import Kept
 from gramian.report import report_estimator
+from gramian.report.thumbnails import are_images
 from gramian.storage import replacing
 from gramian.verdict import Verdict, untested
 
@@ -188,7 +189,8 @@ def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
     if not isinstance(model, Pipeline):
         return model, X
     place = next(k for k, (_, step) in enumerate(model.steps) if isinstance(step, Kept))
-    return model[place], X if X is None or place == 0 else model[:place].transform(X)
+    as_given = X is None or place == 0 or are_images(X)
+    return model[place], X if as_given else model[:place].transform(X)
 
 
 @contextmanager

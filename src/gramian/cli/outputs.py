@@ -67,6 +67,7 @@ MODEL = Output({".gramian": storage.MODEL, "": storage.MODEL})
 CHECKPOINT = Output({".gramian": storage.CHECKPOINT, "": storage.CHECKPOINT})
 PAGE = Output({".html": storage.PAGE, ".htm": storage.PAGE})
 PICTURE = Output(dict.fromkeys((".png", ".pdf", ".svg"), storage.PICTURE))
+MOVING = Output(dict.fromkeys((".gif", ".png"), storage.PICTURE))
 
 
 class Writing(click.Command):

@@ -5,6 +5,7 @@ from gramian.losses.base import Loss, Separable
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
 from gramian.losses.offsets import SquaredWithOffsets
+from gramian.losses.repulsion import Repulsion
 from gramian.losses.signed import Signed
 from gramian.losses.soft_min import FilledSoftMin, SoftMin
 from gramian.losses.squared import Squared
@@ -15,6 +16,7 @@ __all__ = [
     "FilledSoftMin",
     "Logistic",
     "Loss",
+    "Repulsion",
     "Separable",
     "Signed",
     "SmoothedHinge",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from gramian import plotting
 from gramian._samples import naming_text, ready, refuse_masked
 from gramian.fitting import principal, settle, solve
-from gramian.graph import Graph, neighbor_graph
-from gramian.manifold._copies import Copies
+from gramian.graph import Graph
+from gramian.manifold._barycentric import barycentric, dense
+from gramian.manifold._distances import refuse_not_square
 from gramian.manifold._parts import fit_parts, transform_parts
-from gramian.neighbours import nearest
-from gramian.parameters import COUNT, or_auto
+from gramian.manifold._spaces import METRICS, Places, space_of
+from gramian.neighbours import Neighbours, nearest
+from gramian.parameters import COUNT, Rule, one_of, or_auto
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.parts import widened
@@ -28,10 +31,6 @@ Array = NDArray[np.floating]
 STRETCH = 0.05
 """What ν="auto" lets the longest wave of the graph stretch its edges by, about."""
 
-RIDGE = 1e-3
-"""Added to a local Gram matrix, in units of its trace."""
-
-
 ENOUGH = 0.95
 """The part of the variance that n_components="auto" keeps."""
 
@@ -39,14 +38,27 @@ MOST_NEIGHBORS = 100
 """Edges of a sample that are worth keeping, at most."""
 
 
+CROWDED = 10.0
+"""How many times the edges of others a hub has."""
+
+
 class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
 
-    _rules: ClassVar = {"n_components": or_auto(COUNT), "n_neighbors": COUNT}
+    _rules: ClassVar = {
+        "n_components": or_auto(COUNT),
+        "n_neighbors": COUNT,
+        "metric": one_of(*METRICS),
+        "progress": Rule('True, False or "plot"', lambda value: value in (True, False, "plot")),
+    }
+
+    _whole: ClassVar[bool] = False
+    """Whether a graph in parts is one problem all the same."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.pairwise = tags.input_tags.positive_only = self.metric == "precomputed"
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
@@ -71,16 +83,23 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         )
 
     def _fit(self, X: Any, side: Any) -> Any:
+        """Unfold the samples, in sight where that is asked for."""
+        if self.progress == "plot":
+            with plotting.pictured(type(self).__name__):
+                return self._fit_whole(X, side)
+        return self._fit_whole(X, side)
+
+    def _fit_whole(self, X: Any, side: Any) -> Any:
         """Unfold the samples, or each part of their graph by itself."""
-        self._check_parameters()
-        self._copies = Copies.of(X)
+        space = self._space(X)
+        self._copies = space.copies(X)
         graph = self._graph(X)
         self.__dict__.pop("parts_", None)  # those of another fit
-        if graph.n_parts > 1:
+        if graph.n_parts > 1 and not self._whole:
             fit_parts(self, X, side)
         elif self._copies.any:
             once = None if side is None else self._copies.summed(side)
-            self._fit_connected(X[self._copies.first], once, graph)
+            self._fit_connected(space.part(X, self._copies.first), once, graph)
             self._describe(X)
         else:
             self._fit_connected(X, side, graph)
@@ -108,18 +127,25 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
                 f"{MOST_NEIGHBORS} edges, which cut across the folds and leave nothing to unfold: "
                 "pass 4 to 30"
             )
-        graph = neighbor_graph(
-            X[copies.first] if copies.any else X,
+        space = self._space(X)
+        graph = space.graph(
+            space.part(X, copies.first) if copies.any else X,
             k,
+            self._joined_by(X),
             approximate=self.approximate,
-            connect=self.connect,
             device=self.device,
         )
+        refuse_crowded(graph)
+        tell_of_hubs(graph)
         self.graph_ = copies.joined(graph) if copies.any else graph
         self._unit = float(graph.sq_distances.mean())
         if self._unit == 0:
             raise ValueError("all neighbouring samples are identical: nothing to unfold")
         return Graph(n, graph.edges, self._units.lengths(graph.sq_distances))
+
+    def _joined_by(self, X: Any) -> str:
+        """What becomes of a graph in several parts."""
+        return str(self.connect)
 
     @property
     def _units(self) -> Units:
@@ -128,11 +154,22 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _samples(self, X: Any) -> Any:
         refuse_masked(X, "X")
+        self._check_parameters()
         with naming_text(X):
             X = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=3
             )
-        return ready(X)
+        if self.metric == "precomputed":
+            refuse_not_square(X)
+        return self._space(X).checked(X)
+
+    def _space(self, X: Any) -> Places:
+        """What is known of the samples."""
+        return space_of(self.metric, X)
+
+    def _at_samples(self, factor: Array) -> Array:
+        """Places of the distinct samples as those of all."""
+        return factor[self._copies.kind] if self._copies.any else factor
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
         return solve(self, problem, init, rank=self.rank)
@@ -155,9 +192,13 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             missing = np.cumsum(self.explained_variance_ratio_) < ENOUGH
             columns = min(1 + int(missing.sum()), missing.size)
         self.embedding_ = widened(self.kernel_factor_, columns)
-        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
+        self._describe_edges()
         self._n_features_out = columns
         self.X_fit_ = X
+
+    def _describe_edges(self) -> None:
+        """Set what became of the edges."""
+        self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
 
     def transform(self, X: Any, *, return_error: bool = False) -> Any:
         """Place new samples among the embedded ones, as they lie among their neighbours.
@@ -168,6 +209,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Where distances were given, those to the samples of the fit, one row for each new one.
         return_error : bool
             Give a second array, of shape (n_samples,): the largest error of a squared distance
             between the place, in all dimensions of the kernel, and those of the neighbours, in
@@ -178,7 +220,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         refuse_masked(X, "X")
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
         X = ready(X)
-        single = self.graph_.n_parts == 1
+        single = self.graph_.n_parts == 1 or self._whole
         rank = self.kernel_factor_.shape[1]
         placed, error = self._place(X, rank) if single else transform_parts(self, X)
         places = widened(placed, self.embedding_.shape[1])
@@ -192,6 +234,11 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         X : array of shape (n_places, n_components)
         """
         check_is_fitted(self)
+        if self.metric == "precomputed":
+            raise ValueError(
+                'metric="precomputed" knows distances and no samples that could be combined: fit '
+                "to the samples themselves"
+            )
         places = check_array(X, dtype=np.float64)
         if places.shape[1] != self.embedding_.shape[1]:
             raise ValueError(
@@ -202,14 +249,18 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         weights = barycentric(places, self.embedding_, near)
         samples = np.empty((len(places), self.X_fit_.shape[1]))
         for row, (around, weight) in enumerate(zip(near, weights, strict=True)):
-            samples[row] = weight @ _dense(self.X_fit_[around])
+            samples[row] = weight @ dense(self.X_fit_[around])
         return samples
+
+    def _near(self, X: Any) -> Neighbours:
+        """The samples of the fit that are nearest to new ones."""
+        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
+        return self._space(self.X_fit_).near(self.X_fit_, k, X)
 
     def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
         """Places in so many dimensions of the kernel, and how far off their distances are."""
-        k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
-        found = nearest(self.X_fit_, k, queries=X)
-        weights = barycentric(_dense(X), self.X_fit_, found.indices)
+        found = self._near(X)
+        weights = self._space(self.X_fit_).weights(X, self.X_fit_, found)
         around = widened(self.kernel_factor_, columns)[found.indices]
         placed = np.einsum("ik,ikc->ic", weights, around)
         squares = np.sum((around - placed[:, None]) ** 2, axis=2)
@@ -227,30 +278,24 @@ def largest_edge_error(graph: Graph, factor: Array) -> float:
     return float(np.max(np.abs(found - D) / np.where(D > 0, D, D.mean())))
 
 
-def barycentric(X: Array, reference: Any, near: NDArray[np.integer]) -> Array:
-    """Weights of sum 1 that combine the neighbours of each row of X to it, with a ridge.
-
-    A row that is one of its neighbours is that one.
-    """
-    k = near.shape[1]
-    weights = np.empty(near.shape)
-    step = max(1, 4_000_000 // (k * X.shape[1]))
-    for start in range(0, len(X), step):
-        rows = slice(start, start + step)
-        around = _dense(reference[near[rows].ravel()]).reshape(-1, k, X.shape[1])
-        gaps = around - X[rows][:, None]
-        squares = np.sum(gaps * gaps, axis=2)
-        grams = gaps @ gaps.transpose(0, 2, 1)
-        traces = np.trace(grams, axis1=1, axis2=2)
-        ridge = RIDGE * np.where(traces > 0, traces, 1.0) / k
-        grams = grams + ridge[:, None, None] * np.eye(k)
-        found = np.linalg.solve(grams, np.ones((len(grams), k, 1)))[:, :, 0]
-        found = found / found.sum(axis=1, keepdims=True)
-        known = squares.min(axis=1) == 0
-        found[known] = np.eye(k)[np.argmin(squares[known], axis=1)]
-        weights[rows] = found
-    return weights
+def refuse_crowded(graph: Graph) -> None:
+    """Refuse a graph of more edges than an unfolding can bear; only a given one has them."""
+    each = 2 * len(graph.edges) / graph.n
+    if each > 2 * MOST_NEIGHBORS:
+        raise ValueError(
+            f"the graph given has {each:.0f} edges at a sample, on average, which cut across the "
+            "folds and leave nothing to unfold: keep the 4 to 30 shortest of each sample"
+        )
 
 
-def _dense(X: Any) -> Array:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
+def tell_of_hubs(graph: Graph) -> None:
+    """Warn where one sample is joined with a third of all, and with far more than others are."""
+    degrees = np.bincount(graph.edges.ravel(), minlength=graph.n)
+    hub = int(np.argmax(degrees))
+    if degrees[hub] > graph.n / 3 and degrees[hub] > CROWDED * degrees.mean():
+        warnings.warn(
+            f"sample {hub} is a neighbour of {degrees[hub]} of {graph.n} samples, and its edges "
+            "hold all of them near it: leave it out, or bring the samples to one length first "
+            "(sklearn.preprocessing.Normalizer)",
+            stacklevel=5,
+        )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from gramian.graph import Graph
 from gramian.reductions.merge import Merge
@@ -37,6 +38,17 @@ class Copies:
         seen: dict[bytes, int] = {}
         kind = np.array([seen.setdefault(key, len(seen)) for key in _keys(X)], dtype=np.int64)
         return cls(np.unique(kind, return_index=True)[1], kind)
+
+    @classmethod
+    def at_zero(cls, D: Array) -> Copies:
+        """Samples at a distance of 0 from each other, along ways of such."""
+        kind = connected_components(sp.csr_array(D == 0), directed=False)[1].astype(np.int64)
+        return cls(np.unique(kind, return_index=True)[1], kind)
+
+    @classmethod
+    def none(cls, n: int) -> Copies:
+        """Those of n samples that all differ."""
+        return cls(np.arange(n), np.arange(n))
 
     @property
     def any(self) -> bool:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gramian.neighbours import nearest
 from gramian.reductions.parts import Parts, together
 
 Array = NDArray[np.floating]
@@ -24,7 +23,8 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
     started, whole.parts_ = time.perf_counter(), []
     for points in parts.members:
         part = _part(whole, points.size, time.perf_counter() - started)
-        whole.parts_.append(part._fit(X[points], None if side is None else side[points]))
+        own = whole._space(X).part(X, points)
+        whole.parts_.append(part._fit(own, None if side is None else side[points]))
     whole.kernel_factor_ = parts.factor([part.kernel_factor_ for part in whole.parts_])
     whole.certificate_ = together([part.certificate_ for part in whole.parts_])
     gaps = [part.certificate_.relative_gap for part in whole.parts_]
@@ -37,12 +37,14 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
 
 def transform_parts(whole: Any, X: Any) -> tuple[Array, Array]:
     """Place each new sample in the part of its nearest one, and say how far off it is."""
-    parts = whole.graph_.labels[nearest(whole.X_fit_, 1, queries=X).indices[:, 0]]
+    space, labels = whole._space(whole.X_fit_), whole.graph_.labels
+    parts = labels[space.near(whole.X_fit_, 1, X).indices[:, 0]]
     rank = whole.kernel_factor_.shape[1]
     placed, error = np.zeros((X.shape[0], rank)), np.zeros(X.shape[0])
     for part in np.unique(parts):
         of = parts == part
-        placed[of], error[of] = whole.parts_[part]._place(X[of], rank)
+        seen = space.of_part(X[of], np.flatnonzero(labels == part))
+        placed[of], error[of] = whole.parts_[part]._place(seen, rank)
     return placed, error
 
 
@@ -53,6 +55,7 @@ def _part(whole: Any, size: int, spent: float) -> Any:
         n_components=_columns(whole.n_components, size),
         n_neighbors=min(whole.n_neighbors, size - 1),
         connect="error",
+        progress=whole.progress != "plot" and bool(whole.progress),
         time_limit=None if limit is None else max(limit - spent, LEAST),
     )
 

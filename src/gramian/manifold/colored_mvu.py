@@ -24,9 +24,10 @@ class ColoredMVU(MVU):
 
     Parameters
     ----------
-    n_components, n_neighbors, nu, max_edge_error, connect, approximate, rank :
+    n_components, n_neighbors, nu, max_edge_error, connect, metric, approximate, rank,
+    progress :
         As in `MVU`; "auto" takes ν in units of the longest wave along y.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 
     Attributes

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 from sklearn.decomposition import TruncatedSVD
 
 from gramian import clock
@@ -62,12 +63,19 @@ class MVU(Unfolding):
         What to do with a graph in several parts: join them by the shortest edges, refuse, or
         unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
         inner products between them mean nothing.
+    metric : {"euclidean", "precomputed"}
+        "precomputed" takes distances in place of samples: a square array of those between all
+        of them, of which `n_neighbors` make the graph, or a sparse matrix whose entries are the
+        lengths of the edges of a graph, each stored once or twice, as `kneighbors_graph` and
+        `KNeighborsTransformer` of scikit-learn give it. All edges of a given graph are taken.
     approximate : bool
         From 50,000 samples on, allow some neighbours to be missed; needs ``gramian[neighbours]``.
         `graph_.recall` says what share was found.
     rank : int, optional
         The largest rank of the kernel; the certificate then says what the limit can cost.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    progress : bool or "plot"
+        Show a progress bar; "plot" draws the picture as it unfolds, in a notebook or a window.
+    solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`; they are those of the whole fit.
 
     Attributes
@@ -112,6 +120,7 @@ class MVU(Unfolding):
         nu: float | str = "auto",
         max_edge_error: float | None = None,
         connect: str = "mst",
+        metric: str = "euclidean",
         approximate: bool = False,
         solver: str = "auto",
         rank: int | None = None,
@@ -119,7 +128,7 @@ class MVU(Unfolding):
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool | str = False,
         device: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -127,6 +136,7 @@ class MVU(Unfolding):
         self.nu = nu
         self.max_edge_error = max_edge_error
         self.connect = connect
+        self.metric = metric
         self.approximate = approximate
         self.solver = solver
         self.rank = rank
@@ -143,6 +153,7 @@ class MVU(Unfolding):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
         y : ignored
         """
         X = self._samples(X)
@@ -151,13 +162,14 @@ class MVU(Unfolding):
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or those of a side information: K = side sideᵀ."""
-        if self.max_edge_error is not None:
-            self.nu_ = 0.0
-            result = self._keeping_edges(graph, side)
-        else:
-            result = self._penalised(graph, side, X)
-            if side is None and result.status in ENDED:
-                result = self._at_least_flat(graph, X, result)
+        with clock.placing(self._at_samples):
+            if self.max_edge_error is not None:
+                self.nu_ = 0.0
+                result = self._keeping_edges(graph, side)
+            else:
+                result = self._penalised(graph, side, X)
+                if side is None and result.status in ENDED:
+                    result = self._at_least_flat(graph, X, result)
         self._finish(result, result.factor, X)
 
     def _penalised(self, graph: Graph, side: Array | None, X: Any) -> Result:
@@ -167,7 +179,7 @@ class MVU(Unfolding):
         else:
             longest = longest_along(graph, side)
         if side is None and waves is None:  # no time was left for them
-            start = self._units.coordinates(flat_start(X))
+            start = self._flat(X, graph)
             longest = spread_along(graph, start)
         self.nu_ = STRETCH / longest if self.nu == "auto" else float(self.nu)
         if side is None and waves is not None and graph.n > MANY:
@@ -183,12 +195,18 @@ class MVU(Unfolding):
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
         """The samples as they are, where the time was up before anything better was found."""
-        flat = self._units.coordinates(flat_start(X))
+        flat = self._flat(X, graph)
         problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
             return result
         with clock.budget(LEAST):
             return replace(self._minimize(problem, flat), status=result.status)
+
+    def _flat(self, X: Any, graph: Graph) -> Array:
+        """The samples as they are, or what stands for them where only distances are known."""
+        if self.metric == "precomputed":
+            return ways_from_landmarks(graph)
+        return self._units.coordinates(flat_start(X))
 
     def _waves(self, graph: Graph) -> tuple[float, Array | None]:
         """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
@@ -217,7 +235,8 @@ class MVU(Unfolding):
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
         share = clock.left() / COARSE
         limit = max(share, LEAST) if np.isfinite(share) else None
-        found = minimize(problem, random_state=self.random_state, time_limit=limit)
+        with clock.placing(lambda Y: self._at_samples(waves @ Y)):
+            found = minimize(problem, random_state=self.random_state, time_limit=limit)
         if found.status is Status.INTERRUPTED:
             clock.interrupt()
         return Waves(waves).factor(found.factor)
@@ -235,6 +254,13 @@ def flat_start(X: Any) -> Array:
         X = TruncatedSVD(FLAT, random_state=0).fit_transform(X)
     dense = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)
     return np.ascontiguousarray(dense - dense.mean(axis=0))
+
+
+def ways_from_landmarks(graph: Graph) -> Array:
+    """Places by the shortest ways to a few points, with no edge longer than it is."""
+    marks = np.unique(np.linspace(0, graph.n - 1, min(FLAT, graph.n)).astype(int))
+    ways = dijkstra(graph.adjacency(np.sqrt(graph.sq_distances)), directed=False, indices=marks)
+    return np.ascontiguousarray((ways - ways.mean(axis=1, keepdims=True)).T / np.sqrt(marks.size))
 
 
 def spread_along(graph: Graph, places: Array) -> float:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.parameters import ABOVE_ZERO, COUNT, or_auto
@@ -36,9 +37,9 @@ class RegMVU(Unfolding):
     nu : float or "auto"
         The weight ν of the edges' lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
         the graph's Laplacian: what `MVU` takes, in the thesis' form.
-    connect, approximate, rank :
+    connect, metric, approximate, rank, progress :
         As in `MVU`.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -63,6 +64,7 @@ class RegMVU(Unfolding):
         n_basis: int = 30,
         nu: float | str = "auto",
         connect: str = "mst",
+        metric: str = "euclidean",
         approximate: bool = False,
         solver: str = "auto",
         rank: int | None = None,
@@ -70,7 +72,7 @@ class RegMVU(Unfolding):
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: bool | str = False,
         device: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -78,6 +80,7 @@ class RegMVU(Unfolding):
         self.n_basis = n_basis
         self.nu = nu
         self.connect = connect
+        self.metric = metric
         self.approximate = approximate
         self.solver = solver
         self.rank = rank
@@ -94,6 +97,7 @@ class RegMVU(Unfolding):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
         y : ignored
         """
         X = self._samples(X)
@@ -107,7 +111,8 @@ class RegMVU(Unfolding):
         else:
             self.nu_ = float(self.nu)
         problem = reg_mvu(self.basis_, graph.edges, graph.sq_distances, self.nu_)
-        result = self._minimize(problem)
+        with clock.placing(lambda Y: self._at_samples(self.basis_ @ Y)):
+            result = self._minimize(problem)
         self._finish(result, Waves(self.basis_).factor(result.factor), X)
         if self._copies.any:
             self.basis_ = self._copies.merge.factor(self.basis_)

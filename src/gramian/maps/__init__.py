@@ -5,6 +5,7 @@ from gramian.maps.block_entries import BlockEntries
 from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
+from gramian.maps.grounded import GroundedDistances
 from gramian.maps.matrices import inner_products
 from gramian.maps.mix import Mix, anchored_margins, triplet_margins
 from gramian.maps.rows import Rows, rows_of
@@ -16,6 +17,7 @@ __all__ = [
     "BlockEntries",
     "Congruence",
     "Entries",
+    "GroundedDistances",
     "GroundedRoot",
     "LinearMap",
     "Mix",

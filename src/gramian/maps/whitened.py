@@ -256,5 +256,5 @@ class WhitenedDistances(LinearMap):
         shape = self.size, self.distances.order
         return sp.csr_array(sp.csr_array((signs, ends, starts), shape=shape)[:, 1:])
 
-    def identity_weights(self) -> NDArray[np.float64]:
+    def identity_weights(self) -> NDArray[np.float64] | None:
         return self.kept

@@ -10,7 +10,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import at_home, host
-from gramian.maps import BlockEntries, Congruence, LinearMap, WhitenedDistances
+from gramian.maps import (
+    BlockEntries,
+    Congruence,
+    GroundedDistances,
+    LinearMap,
+    WhitenedDistances,
+)
 from gramian.objectives.matrices import Rooted, SymmetricMatrix
 from gramian.objectives.parts import (
     BORDER,
@@ -27,11 +33,13 @@ Array = NDArray[np.floating]
 
 def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
     """What 𝒜*(w) + C is made of."""
-    if isinstance(map, WhitenedDistances):
+    if isinstance(map, WhitenedDistances) and not isinstance(map, GroundedDistances):
         return _pencil(map, w, C)
     known = parts_of(C)
     if known is None:
         return None
+    if isinstance(map, GroundedDistances):
+        return _grounded(map, w, known)
     if isinstance(map, BlockEntries) and known.sparse is None and known.columns == 0:
         return Bipartite(known.scale, map.matrix(w), share=0.5)
     if isinstance(map, Congruence):
@@ -105,6 +113,13 @@ def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm 
     unit = sp.csr_array(map.distances.adjoint_sparse(map.kept))[1:, 1:]
     factor = None if total.factor is None else total.factor[1:]
     return SparseForm(sparse, factor, total.weights, unit=unit)
+
+
+def _grounded(map: GroundedDistances, w: Array, C: Parts) -> SparseForm | None:
+    """RᵀAR + cI ⪰ tI is A + cP ⪰ tP, RᵀPR = I."""
+    if C.sparse is not None or C.columns:
+        return None
+    return SparseForm(map.adjoint_grounded(w) + C.scale * map.unit, unit=map.unit)
 
 
 def composite_errors(map: LinearMap, w: Array) -> Array:

@@ -14,6 +14,7 @@ from gramian.problems.graphs import (
 )
 from gramian.problems.inductive import inductive_kernel
 from gramian.problems.kernel import npkl, reg_pcp
+from gramian.problems.layout import neighbor_layout
 from gramian.problems.local_metric import dml_eig, lmnn, lmnn_eig, triplets
 from gramian.problems.manifold import mvu, reg_mvu
 from gramian.problems.metric import kta, linear_separation
@@ -35,6 +36,7 @@ __all__ = [
     "mmmf_eig",
     "mvu",
     "nearest",
+    "neighbor_layout",
     "npkl",
     "nuclear_completion",
     "quadratic",

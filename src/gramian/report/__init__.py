@@ -52,7 +52,8 @@ def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
     path : str or Path
         The page, `.html`; one of gramian's pages is replaced, nothing else ever.
     X, y : samples and labels, optional
-        A metric shows what it makes of them; an embedding is coloured by y.
+        A metric shows what it makes of them; an embedding is coloured by y, and shows X under the
+        pointer where it holds images, of shape (n_samples, height, width).
     """
     if isinstance(thing, TopEigen):
         return report_eigen(thing, path)
@@ -103,7 +104,8 @@ def report_estimator(
     estimator : a fitted estimator of gramian
     path : str or Path
     X, y : samples and labels, optional
-        A metric shows what it makes of them; an embedding is coloured by y.
+        A metric shows what it makes of them; an embedding is coloured by y, and shows X under the
+        pointer where it holds images, of shape (n_samples, height, width).
     more : sections, optional
         What else there is to show.
     verdict : Verdict, optional

@@ -13,11 +13,13 @@ from sklearn.metrics import confusion_matrix
 
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
+from gramian.manifold import NeighborLayout
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
 from gramian.plotting import flat
 from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
+from gramian.report.thumbnails import are_images, sheet_of
 from gramian.verdict import voted
 
 Array = NDArray[np.floating]
@@ -35,7 +37,7 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
         return [*_evidence(estimator), *own]
     if isinstance(estimator, Unfolding):
         _check_labels(y, estimator.graph_.n)
-        return _unfolding(estimator, y)
+        return _unfolding(estimator, X if are_images(X) else None, y)
     if isinstance(estimator, LinkedKernel):
         return [*_evidence(estimator), *_kernel(estimator)]
     return _completion(estimator) if isinstance(estimator, Completion) else []
@@ -105,15 +107,32 @@ def two_directions(X: Any) -> Array:
     return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
 
 
-def _unfolding(fitted: Unfolding, y: Any) -> list[Section]:
+def _of_edges(fitted: Unfolding) -> dict[str, Any]:
+    """What became of the edges: kept, or torn."""
+    if not isinstance(fitted, NeighborLayout):
+        return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.nu_}
+    return {
+        "part of the edges that is torn": fitted.torn_,
+        "relative gap to any number of dimensions, at most": fitted.certificate_.relative_gap,
+        "relative gap of the best of them": fitted.relaxation_.relative_gap,
+    }
+
+
+def _unfolding(fitted: Unfolding, images: Any, y: Any) -> list[Section]:
+    if images is not None and len(images) != fitted.graph_.n:
+        raise ValueError(f"X holds {len(images)} images of the {fitted.graph_.n} samples embedded")
     told = {
         "samples": fitted.graph_.n,
         "edges": len(fitted.graph_.edges),
         "parts of the graph": fitted.graph_.n_parts,
-        "largest relative error of a squared edge": fitted.edge_error_,
-        "ν": fitted.nu_,
+        **_of_edges(fitted),
     }
-    drawn = figures.points(flat(fitted.embedding_), color=y, edges=fitted.graph_.edges)
+    drawn = figures.points(
+        flat(fitted.embedding_),
+        color=y,
+        edges=fitted.graph_.edges,
+        images=None if images is None else sheet_of(images),
+    )
     shares = figures.bars(
         fitted.explained_variance_ratio_[:20],
         xaxis={"title": "dimension"}, yaxis={"title": "share of the variance"},

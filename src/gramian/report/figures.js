@@ -15,6 +15,20 @@ for (const drawing of document.querySelectorAll(".drawing.points")) {
   const all = plot.querySelector("g.all"), home = plot.getAttribute("viewBox");
   const tip = document.createElement("div");
   tip.className = "tip"; tip.hidden = true; drawing.append(tip);
+  const told = document.createElement("span"), tile = document.createElement("i");
+  tip.append(told);
+  const [wide, high, columns] = (drawing.dataset.tile || "").split(" ").map(Number);
+  if (wide) {
+    const scale = Math.max(1, Math.floor(64 / wide));
+    tile.className = "tile"; tip.append(tile);
+    tile.style.width = `${wide * scale}px`; tile.style.height = `${high * scale}px`;
+    tile.style.backgroundImage = `url(${drawing.dataset.sheet})`;
+    tile.style.backgroundSize = `${wide * columns * scale}px auto`;
+    tile.show = who => {
+      const x = who % columns, y = Math.floor(who / columns);
+      tile.style.backgroundPosition = `${-x * wide * scale}px ${-y * high * scale}px`;
+    };
+  }
   const groups = [...plot.querySelectorAll("path.dots")].map(path => ({
     path, name: path.dataset.name, who: path.dataset.who.split(" "),
     at: Float64Array.from(path.getAttribute("d").match(/-?[\d.]+(?= |h)/g) || []),
@@ -49,7 +63,9 @@ for (const drawing of document.querySelectorAll(".drawing.points")) {
     tip.hidden = found === null;
     if (!found) return;
     const frame = drawing.getBoundingClientRect();
-    tip.textContent = `sample ${found[0].who[found[1]]}` + (found[0].name ? `: ${found[0].name}` : "");
+    const who = found[0].who[found[1]];
+    told.textContent = `sample ${who}` + (found[0].name ? `: ${found[0].name}` : "");
+    if (wide) tile.show(Number(who));
     tip.style.left = `${Math.min(event.clientX - frame.left + 12, frame.width - 110)}px`;
     tip.style.top = `${event.clientY - frame.top - 28}px`;
   });

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from gramian.plotting import categorical, spread
 from gramian.report import drawing
 from gramian.report.drawing import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, axis
+from gramian.report.thumbnails import Sheet
 
 Array = NDArray[np.floating]
 
@@ -40,6 +41,8 @@ class Figure:
     below: str = ""
     points: bool = False
     """Whether points say who they are, and a rectangle zooms."""
+    images: Sheet | None = None
+    """What they look like."""
 
 
 def markup(drawn: Figure) -> str:
@@ -54,9 +57,16 @@ def markup(drawn: Figure) -> str:
     legend = f'<div class="legend">{buttons}</div>' if buttons else ""
     kind = "drawing points" if drawn.points else "drawing"
     return (
-        f'<div class="{kind}"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<div class="{kind}"{_sheet(drawn.images)}><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{title or "figure"}">{words}{drawn.body}</svg>{legend}{drawn.below}</div>'
     )
+
+
+def _sheet(images: Sheet | None) -> str:
+    if images is None:
+        return ""
+    size = f"{images.width} {images.height} {images.columns}"
+    return f' data-tile="{size}" data-sheet="{images.address}"'
 
 
 def lines(
@@ -106,6 +116,7 @@ def points(
     color: ArrayLike | None = None,
     edges: NDArray[np.integer] | None = None,
     links: dict[str, NDArray[np.integer]] | None = None,
+    images: Sheet | None = None,
     title: str = "",
 ) -> Figure:
     """Points of the plane with what is known of each under the pointer, and lines between them."""
@@ -143,7 +154,8 @@ def points(
         f'height="{height}"/><g class="all">{"".join(parts)}</g></svg>'
     )
     listed = tuple(names) if len(names) > 1 else ()
-    return Figure(title, drawing.frame(across, up) + inner, listed, below, points=True)
+    body = drawing.frame(across, up) + inner
+    return Figure(title, body, listed, below, points=True, images=images)
 
 
 def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import as_double, contiguous, largest, namespace, norm
+from gramian import clock
+from gramian.backends.arrays import as_double, contiguous, host, largest, namespace, norm
 from gramian.certificate import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
@@ -75,7 +76,7 @@ def _descended(
     watch: Callable[[Any], None] | None,
 ) -> tuple[Array, int, bool]:
     """Where L-BFGS comes to, after how many steps, and whether the gradient is small enough."""
-    xp, steps = namespace(factor), 0
+    xp, steps, framed = namespace(factor), 0, clock.on_frame()
     first: float | None = None
 
     def placed(x: Array) -> Array:
@@ -94,6 +95,8 @@ def _descended(
     def after(point: Point) -> bool:
         nonlocal steps
         steps += 1
+        if framed is not None:
+            framed(lambda: host(places_of(point.image)))
         if watch is not None:
             watch(point.image)
         return settings.expired()
@@ -104,6 +107,12 @@ def _descended(
     )
     met = first is not None and largest(found.gradient) <= tol * first
     return contiguous(placed(found.x)), steps, met
+
+
+def places_of(image: Any) -> Array:
+    """L of an image, as it lies in the coordinates of the problem."""
+    found: Array = getattr(image, "places", image.factor)
+    return found
 
 
 def lbfgs(

@@ -1,0 +1,126 @@
+"""Where samples come from: places, distances between all of them, or a graph with its lengths.
+
+Each kind says the same few things: what is wrong with the input, which samples are one point, the
+graph, and who is near to new samples.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian._samples import ready
+from gramian.graph import Graph, neighbor_graph
+from gramian.manifold._barycentric import barycentric, barycentric_weights, dense
+from gramian.manifold._copies import Copies
+from gramian.manifold._distances import (
+    both_ways,
+    by_rows,
+    distance_graph,
+    refuse_asymmetric,
+    refuse_negative,
+)
+from gramian.neighbours import Neighbours, nearest
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+METRICS = ("euclidean", "precomputed")
+
+
+class Places:
+    """Samples by their features, Euclidean distances between them."""
+
+    def checked(self, X: Any) -> Any:
+        return ready(X)
+
+    def copies(self, X: Any) -> Copies:
+        return Copies.of(X)
+
+    def part(self, X: Any, points: Indices) -> Any:
+        return X[points]
+
+    def graph(self, X: Any, k: int, connect: str, **options: Any) -> Graph:
+        return neighbor_graph(X, k, connect=connect, **options)
+
+    def near(self, known: Any, k: int, X: Any) -> Neighbours:
+        return nearest(known, k, queries=X)
+
+    def weights(self, X: Any, known: Any, near: Neighbours) -> Array:
+        return barycentric(dense(X), known, near.indices)
+
+    def of_part(self, X: Any, points: Indices) -> Any:
+        """New samples as a part of the fit sees them."""
+        return X
+
+
+class Distances(Places):
+    """A square array of the distances between all samples; of new ones to those of the fit."""
+
+    def checked(self, X: Any) -> Any:
+        refuse_negative(X)
+        refuse_asymmetric(X)
+        return ready(X)
+
+    def copies(self, X: Any) -> Copies:
+        return Copies.at_zero(X)
+
+    def part(self, X: Any, points: Indices) -> Any:
+        return np.ascontiguousarray(X[np.ix_(points, points)])
+
+    def graph(self, X: Any, k: int, connect: str, **options: Any) -> Graph:
+        return distance_graph(X, k, connect)
+
+    def near(self, known: Any, k: int, X: Any) -> Neighbours:
+        refuse_negative(X)
+        return by_rows(X, k)
+
+    def weights(self, X: Any, known: Any, near: Neighbours) -> Array:
+        """From ⟨x_j − x, x_k − x⟩ = ½(d_j² + d_k² − d_jk²), less what no places can have."""
+        found, squares = near.indices, near.sq_distances
+        between = known[found[:, :, None], found[:, None]] ** 2
+        values, turn = np.linalg.eigh(0.5 * (squares[:, :, None] + squares[:, None] - between))
+        grams = (turn * np.maximum(values, 0.0)[:, None]) @ turn.transpose(0, 2, 1)
+        return barycentric_weights(grams, squares)
+
+    def of_part(self, X: Any, points: Indices) -> Any:
+        return X[:, points]
+
+
+class Links(Distances):
+    """A sparse matrix whose entries are the lengths of edges, in one direction or in both."""
+
+    def checked(self, X: Any) -> Any:
+        return ready(both_ways(X))
+
+    def copies(self, X: Any) -> Copies:
+        return Copies.none(X.shape[0])
+
+    def part(self, X: Any, points: Indices) -> Any:
+        return X[points][:, points]
+
+    def graph(self, X: Any, k: int, connect: str, **options: Any) -> Graph:
+        upper = sp.coo_array(sp.triu(X, k=1))
+        graph = Graph(X.shape[0], np.column_stack(upper.coords).astype(np.int64), upper.data**2)
+        if connect != "components" and graph.n_parts > 1:
+            raise ValueError(
+                f"the graph given falls into {graph.n_parts} parts, and tells no distances between "
+                'them: add edges, or pass connect="components" to treat each part by itself'
+            )
+        return graph
+
+    def near(self, known: Any, k: int, X: Any) -> Neighbours:
+        raise ValueError(
+            "a graph has no place for new samples: fit to the distances between all samples "
+            "(dense), or to the samples themselves"
+        )
+
+
+def space_of(metric: str, X: Any) -> Places:
+    """The kind of what was given."""
+    if metric == "euclidean":
+        return Places()
+    return Links() if sp.issparse(X) else Distances()

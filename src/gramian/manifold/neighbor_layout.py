@@ -1,0 +1,263 @@
+"""A map to look at: neighbours near each other, everything else apart."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian._random import generator
+from gramian.certificate import certify
+from gramian.graph import FACTORED, Graph, smoothest
+from gramian.manifold._base import Unfolding
+from gramian.outer.reweighting import reweighted
+from gramian.parameters import ABOVE_ZERO, COUNT
+from gramian.problem import Problem
+from gramian.problems.layout import neighbor_layout
+from gramian.reductions.attraction import attraction
+from gramian.reductions.parts import widened
+from gramian.result import History, Result, Status
+from gramian.solvers import minimize
+from gramian.solvers.arguments import settings_for
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+PUSHED = 30
+"""Pairs of each sample that repel, drawn at random. With 10 of them trustworthiness is 0.01 lower
+(digits and faces), with 100 it is 0.001 higher."""
+
+NOISE, SPARE = 1e-2, 8
+"""The size of what is random in the start, and columns beside the layout for the optimum of any
+rank to start from: those seen have 4 to 10."""
+
+FAR = 5.0
+"""Edges so many times as long as the median one are torn."""
+
+PLACING = 20
+"""Rounds of the place of a new sample among its neighbours."""
+
+
+class NeighborLayout(Unfolding):
+    """A picture of samples for looking at: neighbours attract each other, other pairs repel.
+
+    Solves min Σ_e ω_e d_M(e) + ρ tr M + c Σ_p ln(1 + 1/(ε + d_M(p))) over M ⪰ 0, e the edges of the
+    neighbourhood graph and p pairs drawn at random, in the rank of the picture. Distances are not
+    kept, as those of `MVU` are: clusters come apart, and what lies between them means little.
+
+    The weights ω are all 1 in the first round and 1/(1 + d_M(e)) of the round before in the others,
+    so that an edge that is stretched lets go: the rounds lower Σ_e ln(1 + d(e)) + …, which is what
+    UMAP minimises but for a few constants. For given ω the problem is convex: its optimum of any
+    rank is found too, and the certificate says how much better than the picture that is at most.
+
+    Parameters
+    ----------
+    n_components : int
+        Dimensions of the picture.
+    n_neighbors : int
+        Neighbours of each sample in the graph, 100 at most; all others where they are fewer.
+    repulsion : float
+        c. The larger, the further apart clusters lie, and the looser they are.
+    rounds : int
+        How many times the weights are found again; with 1 they are all 1 and nothing tears.
+    metric, approximate, progress :
+        As in `MVU`; a given graph may be in parts.
+    solver, tol, max_iter :
+        Of the optimum of any rank, as in `gramian.minimize`; `tol` is its certified relative gap.
+        It takes as long as the picture, or twice as long. Beyond 20,000 samples it is not looked
+        for, and the certificate says little.
+    time_limit, random_state :
+        As in `gramian.minimize`; they are those of the whole fit.
+    device :
+        Where to search for neighbours.
+
+    Attributes
+    ----------
+    embedding_, kernel_factor_ : array of shape (n_samples, n_components)
+        The picture, centred, by its principal axes.
+    explained_variance_ratio_ : array of shape (n_components,)
+    weights_ : array of shape (n_edges,)
+        ω of the edges of the distinct samples in the last round.
+    torn_ : float
+        The part of the edges that are more than 5 times as long as the median one: neighbours
+        that the picture shows far apart.
+    graph_ : Graph
+    certificate_ : Certificate
+        How far the picture can be from the optimum of any rank for the weights of the last round:
+        what so few dimensions cost.
+    relaxation_ : Certificate
+        That of the optimum of any rank itself.
+    result_ : Result
+    n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from gramian.manifold import NeighborLayout
+    >>> X, y = make_blobs(150, n_features=10, random_state=0)
+    >>> picture = NeighborLayout().fit_transform(X)
+    >>> near = [np.linalg.norm(picture - place, axis=1).argsort()[1] for place in picture]
+    >>> bool(np.mean(y[near] == y) > 0.95)
+    True
+    """
+
+    _rules: ClassVar = {"n_components": COUNT, "repulsion": ABOVE_ZERO, "rounds": COUNT}
+
+    _whole: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        n_components: int = 2,
+        n_neighbors: int = 7,
+        repulsion: float = 2.0,
+        rounds: int = 12,
+        metric: str = "euclidean",
+        approximate: bool = False,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool | str = False,
+        device: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.n_neighbors = n_neighbors
+        self.repulsion = repulsion
+        self.rounds = rounds
+        self.metric = metric
+        self.approximate = approximate
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None) -> NeighborLayout:
+        """Lay the samples out.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
+        y : ignored
+        """
+        X = self._samples(X)
+        fitted: NeighborLayout = self._fit(X, None)
+        return fitted
+
+    def _joined_by(self, X: Any) -> str:
+        """Parts of a given graph are held together by ρ tr M alone."""
+        return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
+
+    def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
+        rng = generator(self.random_state)
+        pushed = random_pairs(graph.n, rng)
+        edges, c = graph.edges, float(self.repulsion)
+
+        def problem_of(weights: Array) -> Problem:
+            return neighbor_layout(edges, pushed, graph.n, weights=weights, repulsion=c)
+
+        def weights_of(L: Array) -> Array:
+            return affinities(squares_along(edges, L))
+
+        start, weights = self._start(graph, rng), np.ones(len(edges))
+        settings = settings_for(
+            problem_of(weights), None, self.tol, self.time_limit, rng, time.perf_counter()
+        )
+        clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
+        with clock.placing(self._at_samples):
+            L, self.weights_ = reweighted(
+                problem_of, weights_of, weights, start, settings, rounds=int(self.rounds)
+            )
+        self._unit = 1.0  # a picture has no units of the samples
+        result = self._compared(problem_of(self.weights_), L - L.mean(axis=0), rng)
+        self._finish(result, result.factor, X)
+
+    def _start(self, graph: Graph, rng: np.random.Generator) -> Array:
+        """The smoothest waves of the graph, each of variance 1, and a little noise."""
+        noise = rng.standard_normal((graph.n, int(self.n_components)))
+        try:
+            waves = smoothest(graph.laplacian(), int(self.n_components))[1]
+        except clock.TimeUpError:
+            return noise
+        size = np.std(waves, axis=0)
+        size = np.where(size > 1e-8, size, 1.0)  # a constant one, of a graph in parts
+        return np.ascontiguousarray(waves / size + NOISE * noise)
+
+    def _compared(self, problem: Problem, L: Array, rng: np.random.Generator) -> Result:
+        """The layout beside the optimum of any rank: what is proved about it, and how it ended."""
+        value = problem.value(L)
+        if problem.order > FACTORED:
+            self.relaxation_ = certify(problem, L, time_limit=0.0)
+            history = History([{"iteration": 0.0, "value": value, "rank": float(L.shape[1])}])
+            return Result(
+                L, value, Status.LOCAL, self.relaxation_, history, self.solver, problem.name, 0.0
+            )
+        wide = np.hstack([L, 10 * NOISE * rng.standard_normal((len(L), SPARE))])
+        relaxed = attraction(problem)
+        assert relaxed is not None
+        found = minimize(
+            relaxed.problem,
+            self.solver,
+            init=relaxed.coordinates(wide),
+            tol=self.tol,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+            random_state=rng,
+            progress=self.progress != "plot" and bool(self.progress),
+        )
+        self.relaxation_ = relaxed.certificate(found.certificate, relaxed.factor(found.factor))
+        status = Status.LOCAL if found.status.converged else found.status
+        rounding = problem.objective.rounding(problem.objective.image(L))
+        certificate = self.relaxation_.at(value, float(np.sum(L * L)), rounding)
+        return replace(found, factor=L, value=value, status=status, certificate=certificate)
+
+    def _describe_edges(self) -> None:
+        d = squares_along(self.graph_.edges, self.kernel_factor_)
+        self.torn_ = float(np.mean(d > FAR**2 * np.median(d)))
+
+    def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
+        """Places that lower Σ ln(1 + d) to the neighbours, and the mean of d/(1 + d) there.
+
+        A sample of the fit keeps its place.
+        """
+        found = self._near(X)
+        around = widened(self.kernel_factor_, columns)[found.indices]
+        known = found.sq_distances[:, 0] == 0
+        placed = around[:, 0]
+        for _ in range(PLACING):
+            near = affinities(np.sum((around - placed[:, None]) ** 2, axis=2))
+            moved = np.einsum("ik,ikc->ic", near, around) / near.sum(axis=1, keepdims=True)
+            placed = np.where(known[:, None], placed, moved)
+        squares = np.sum((around - placed[:, None]) ** 2, axis=2)
+        return placed, np.mean(1 - affinities(squares), axis=1)
+
+
+def random_pairs(n: int, rng: np.random.Generator) -> Indices:
+    """Some other points for each, drawn at random."""
+    each = min(PUSHED, n - 1)
+    ends = np.repeat(np.arange(n), each)
+    return np.column_stack([ends, (ends + rng.integers(1, n, ends.size)) % n])
+
+
+def squares_along(edges: Indices, L: Array) -> Array:
+    """d(e) of the places L."""
+    i, j = edges.T
+    found: Array = np.sum((L[i] - L[j]) ** 2, axis=1)
+    return found
+
+
+def affinities(squares: Array) -> Array:
+    """1/(1 + d)."""
+    return 1 / (1 + squares)

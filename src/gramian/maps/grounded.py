@@ -1,0 +1,36 @@
+"""Distances between pairs, in coordinates where the Laplacian of other edges is the identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.maps.base import Floats
+from gramian.maps.distances import PairDistances
+from gramian.maps.whitened import GroundedRoot, WhitenedDistances
+
+
+class GroundedDistances(WhitenedDistances):
+    """𝒜(M) = the distances of RMRᵀ, RᵀPR = I for the Laplacian P of a graph of edges of its own.
+
+    The first of its points is at the origin, and edges to it hold the others near it.
+    """
+
+    def __init__(self, distances: PairDistances, laplacian: Any) -> None:
+        self.distances, self.root = distances, GroundedRoot(laplacian)
+        self.unit = sp.csr_array(laplacian)[1:, 1:]
+        self.order, self.size = self.root.order, distances.size
+
+    def adjoint_grounded(self, w: Floats) -> sp.csr_array:
+        """𝒜*(w) before R comes on either side, without the point at the origin."""
+        return sp.csr_array(self.distances.adjoint_sparse(w)[1:, 1:])
+
+    def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
+        return self.root.congruence(self.distances.adjoint_sparse(w))
+
+    def identity_weights(self) -> NDArray[np.float64] | None:
+        return None

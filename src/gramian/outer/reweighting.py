@@ -1,0 +1,50 @@
+"""Sums of concave functions of distances, by convex ones that lie above them and touch.
+
+ln(1 + d) is at most its tangent, a multiple of d: with the weights ω_e = 1/(1 + d_e) of the last
+place a convex problem lies above one that is not, so what lowers it lowers that too (majorise and
+minimise). Each round takes some steps at the weights of the round before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.problem import Problem
+from gramian.solvers.base import Settings
+from gramian.solvers.lbfgs import descend
+
+Array = NDArray[np.floating]
+
+STEPS, LAST = 50, 200
+"""Steps of L-BFGS at the weights of a round, and at those of the last, to a gradient of `SMALL`."""
+
+SMALL, PAIRS = 1e-4, 10
+
+
+def reweighted(
+    problem_of: Callable[[Array], Problem],
+    weights_of: Callable[[Array], Array],
+    weights: Array,
+    factor: Array,
+    settings: Settings,
+    *,
+    rounds: int,
+) -> tuple[Array, Array]:
+    """The factor after so many rounds, and the weights of the last problem it was moved by."""
+    for turn in range(rounds):
+        last = turn == rounds - 1
+        factor = descend(
+            problem_of(weights).objective,
+            factor,
+            settings,
+            iterations=LAST if last else STEPS,
+            tol=SMALL if last else 0.0,
+            memory=PAIRS,
+        )
+        if last or settings.expired():
+            break
+        weights = weights_of(factor)
+    return factor, weights

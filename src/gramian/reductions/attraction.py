@@ -1,0 +1,67 @@
+"""Points that edges pull together, in coordinates where that pull is the trace.
+
+With P the Laplacian of the edges ω and of edges ρ from every point to one at the origin, the
+pull Σ_e ω_e d_M(e) + ρ tr M is ⟨P, M⟩. With RᵀPR = I and M = RSRᵀ it is tr S: the condition of P
+is gone from the steps, and a dual vector is feasible after a scaling by λ_min, in place of one that
+the smallest eigenvalue of P pays for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.maps import GroundedDistances, PairDistances
+from gramian.objectives import Composite
+from gramian.objectives.matrices import Sparse
+from gramian.problem import Problem
+from gramian.reductions.base import carried
+
+Array = NDArray[np.floating]
+
+LESS = 5e-10
+"""The part of the pull that is left out: more than what RᵀPR is off from I by rounding, so that the
+reduced F lies below the other everywhere, and so do its bounds."""
+
+
+@dataclass(frozen=True)
+class Attraction:
+    """The problem whose linear term is the trace."""
+
+    problem: Problem
+    map: GroundedDistances
+    given: Problem
+
+    def factor(self, Y: Array) -> Array:
+        """The places RY but for the origin."""
+        return np.ascontiguousarray((self.map.root @ Y)[1:])
+
+    def coordinates(self, L: Array) -> Array:
+        """Y with RY = L."""
+        return np.ascontiguousarray(self.map.root.coordinates(np.vstack([np.zeros_like(L[:1]), L])))
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """The same bound, for the value of F itself."""
+        rounding = self.given.objective.rounding(self.given.objective.image(L))
+        return carried(found, L).at(self.given.value(L), float(np.sum(L * L)), rounding)
+
+
+def attraction(problem: Problem) -> Attraction | None:
+    """The problem in such coordinates, None where it is none of distances beside a sparse C ≻ 0."""
+    F = problem.objective
+    if not isinstance(F, Composite) or problem.domain.bounded or not F.place.is_host:
+        return None
+    if not isinstance(F.map, PairDistances) or not isinstance(F.C, Sparse) or F.C.lower <= 0:
+        return None
+    n = problem.order
+    shifted = np.column_stack([F.map.rows, F.map.cols]) + 1
+    edge = sp.csr_array((1, n))
+    pull = (1 - LESS) * F.C.matrix
+    bordered = sp.block_array([[sp.csr_array((1, 1)), edge], [edge.T, pull]], format="csr")
+    map = GroundedDistances(PairDistances(shifted, n + 1), bordered)
+    inner = Composite(map, F.loss, 1.0, constant=F.constant)
+    return Attraction(Problem(inner, problem.domain, name=problem.name), map, problem)

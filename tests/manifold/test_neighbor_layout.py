@@ -1,0 +1,124 @@
+"""The layout for looking at data: what comes apart, what is proved of it, where new samples go."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.manifold import Isomap, trustworthiness
+
+import gramian as gm
+from gramian import clock
+from gramian.manifold import MVU, NeighborLayout
+from gramian.problems import neighbor_layout
+
+X, Y = load_digits(return_X_y=True)
+X, Y = X[:500], Y[:500]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return NeighborLayout(random_state=0).fit(X)
+
+
+def share_of_own(places, labels):
+    """How many have a sample of their class for their nearest."""
+    gaps = np.linalg.norm(places[:, None] - places, axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    return np.mean(labels[gaps.argmin(axis=1)] == labels)
+
+
+def test_neighbourhoods_are_kept_better_than_by_distances(fitted):
+    picture, distances = fitted.embedding_, Isomap(n_neighbors=8).fit_transform(X)
+    for first, second in ((X, picture), (picture, X)):
+        kept = trustworthiness(first, second, n_neighbors=10)
+        other = (X, distances) if first is X else (distances, X)
+        assert kept > trustworthiness(*other, n_neighbors=10)
+        assert kept > 0.96
+    assert share_of_own(picture, Y) > 0.93 > share_of_own(MVU(tol=1e-2).fit_transform(X), Y)
+
+
+def test_the_picture_is_near_the_optimum_of_any_rank_and_that_is_proved(fitted):
+    assert fitted.relaxation_.relative_gap <= fitted.tol and fitted.relaxation_.proved
+    assert fitted.certificate_.relative_gap < 0.06
+    assert fitted.certificate_.lower_bound == pytest.approx(fitted.relaxation_.lower_bound)
+    assert fitted.result_.status is gm.Status.LOCAL
+    assert 0 < fitted.torn_ < 0.5
+    assert np.all((fitted.weights_ > 0) & (fitted.weights_ <= 1))
+
+
+def test_one_round_is_the_convex_problem_of_weights_one():
+    points, _ = make_blobs(80, n_features=5, random_state=1)
+    fitted = NeighborLayout(rounds=1, random_state=0).fit(points)
+    assert np.all(fitted.weights_ == 1)
+    assert fitted.result_.problem == "neighbor_layout"
+    edges = fitted.graph_.edges
+    pairs = np.array([(i, j) for i in range(80) for j in range(i)])
+    assert neighbor_layout(edges, pairs, 80).value(fitted.embedding_) > 0
+
+
+def test_new_samples_lie_by_their_neighbours_and_the_error_says_how_near(fitted):
+    held, labels = load_digits(return_X_y=True)
+    places, error = fitted.transform(held[500:600], return_error=True)
+    near = np.linalg.norm(places[:, None] - fitted.embedding_, axis=2).argmin(axis=1)
+    assert np.mean(Y[near] == labels[500:600]) > 0.8  # of their nearest samples 0.89 are
+    assert np.all((error >= 0) & (error < 1)) and np.median(error) < 0.5
+    np.testing.assert_allclose(fitted.transform(X[:20]), fitted.embedding_[:20], atol=1e-12)
+    assert fitted.inverse_transform(fitted.embedding_[:3]).shape == (3, 64)
+    np.testing.assert_allclose(fitted.inverse_transform(fitted.embedding_[:3]), X[:3], atol=1e-6)
+
+
+def test_the_same_seed_gives_the_same_picture_whatever_the_form():
+    points, _ = make_blobs(60, n_features=4, random_state=2)
+    options = {"rounds": 2, "random_state": 3}
+    first = NeighborLayout(**options).fit_transform(points)
+    np.testing.assert_array_equal(first, NeighborLayout(**options).fit_transform(points))
+    sparse = NeighborLayout(**options).fit_transform(sp.csr_array(points))
+    np.testing.assert_allclose(sparse, first, atol=1e-6 * np.abs(first).max())
+
+
+def test_copies_lie_at_one_place():
+    points, _ = make_blobs(50, n_features=4, random_state=2)
+    fitted = NeighborLayout(rounds=2).fit(np.vstack([points, points[:10]]))
+    np.testing.assert_array_equal(fitted.embedding_[50:], fitted.embedding_[:10])
+
+
+def test_the_time_is_that_of_the_whole_fit_and_its_end_is_told():
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        fitted = NeighborLayout(time_limit=0.2).fit(X)
+    assert fitted.embedding_.shape == (500, 2)
+
+
+def test_very_many_samples_are_not_compared_with_the_optimum(monkeypatch):
+    monkeypatch.setattr("gramian.manifold.neighbor_layout.FACTORED", 40)
+    points, _ = make_blobs(60, n_features=4, random_state=2)
+    fitted = NeighborLayout(rounds=3).fit(points)
+    assert fitted.certificate_.gap is not None and fitted.result_.status is gm.Status.LOCAL
+
+
+def test_whoever_watches_sees_the_picture_grow_and_nothing_else():
+    class Seen(clock.Watcher):
+        shapes = ()
+
+        def frame(self, places):
+            self.shapes += (places().shape,)
+
+    seen = Seen()
+    points = np.vstack([X[:100], X[:5]])
+    with clock.watched_by(seen):
+        NeighborLayout(rounds=3, tol=0.1).fit(points)
+    assert len(seen.shapes) >= 50 and set(seen.shapes) == {(105, 2)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"repulsion": 0.0}, "repulsion must be a finite number above 0"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"n_components": "auto"}, "n_components must be a whole number"),
+        ({"n_components": 60}, "unfold to at most"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        NeighborLayout(**options).fit(X[:50])
