@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from gramian.dask._ratings import Block
-from gramian.dask._rounds import Rounds
+from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of
 
 Array = NDArray[np.floating]
@@ -43,7 +43,7 @@ class Offsets:
         self._steps = 0
         """Rounds that conjugate gradients have taken so far."""
 
-    def of(self, X: Array, Y: Array, *, targets: bool) -> Array:
+    def of(self, X: Factor, Y: Factor, *, targets: bool) -> Array:
         """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
         return self.solve(self.rounds.sum("offsets", _right, X, Y, targets)[:, 0])
 
@@ -51,7 +51,7 @@ class Offsets:
         """c of the targets and of the entries of each ½(XYᵀ + YXᵀ), a column each."""
         return self.solve(self.rounds.sum("offsets", _rights, X, Y, widths))
 
-    def of_rows(self, X: Array, Y: Array, c: Array) -> Array:
+    def of_rows(self, X: Factor, Y: Factor, c: Array) -> Array:
         """b that belongs to c."""
         nodes = self.rounds.tasks("offsets", _row_offsets, X, Y, c)
         return np.concatenate(self.rounds.cluster.gather(nodes))

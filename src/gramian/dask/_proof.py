@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.dask._spread import Spread
 from gramian.proofs import Bipartite, rounded_sum
 from gramian.proofs.base import UNIT
 
@@ -26,6 +27,10 @@ class Blocks(Bipartite):
     @property
     def order(self) -> int:
         return int(self.B.rated.shape[1])
+
+    @property
+    def tall(self) -> bool:
+        return isinstance(self.image.X, Spread)
 
     def smaller(self) -> Any:
         return _Lifted(self.scale, self.B, self.image)
@@ -53,6 +58,8 @@ class _Lifted:
         return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
+        if self.image.gram is None:
+            return self.a**2 * V - self.objective.gram_times(self.image, V)
         return self.a**2 * V - self.gram @ V
 
     def dense(self) -> Array:

@@ -106,6 +106,8 @@ class Rated:
     seed: int
     """Which ratings are held out."""
     columns: Any = None
+    home: Any = None
+    """Where states on the workers are planted anew from: the driver unless told (`_spread`)."""
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -27,6 +27,11 @@ class Bipartite:
         """That of the smaller of BᵀB and BBᵀ."""
         return min(self.B.shape)
 
+    @property
+    def tall(self) -> bool:
+        """Whether vectors for B's rows are too many to keep: an estimate then looks at BᵀB."""
+        return False
+
     def smaller(self) -> _LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
         B = self.B

@@ -74,8 +74,11 @@ class Quick:
         wide[:, own:-1] = max(float(length), 1e-6) * noise
         return wide
 
-    def sweep(self, halves: Any, state: Array, count: int) -> None:
-        """That many sweeps over both halves, in place, unless the time is up."""
+    def sweep(self, halves: Any, state: Any, count: int) -> None:
+        """That many sweeps over both halves, in place, unless the time is up.
+
+        A state is what `halves` makes of it, an array or blocks on the workers of a cluster.
+        """
         for _ in range(count):
             if self.expired() and (len(self.history) or self.interrupted):
                 break
@@ -87,18 +90,23 @@ class Quick:
                 break
             self._tell(halves, state, value)
 
-    def _tell(self, halves: Any, state: Array, value: float) -> None:
+    def _tell(self, halves: Any, state: Any, value: float) -> None:
+        self.tell(Step(lambda: halves.factor(state), value), state.shape[1] - 1)
+
+    def tell(self, step: Step, rank: int) -> None:
+        """Write a step down, and show it to whoever watches."""
+        certificate = step.certificate
         self.history.append({
             "iteration": len(self.history),
             "time": time.perf_counter() - self.started,
-            "value": value,
-            "rank": state.shape[1] - 1,
+            "value": step.value,
+            "rank": rank,
+            "gap": None if certificate is None else certificate.gap,
         })  # fmt: skip
         if self.watch is not None:
-            step = Step(lambda: halves.factor(state), value)
             self.watch(State(len(self.history) - 1, step, self.history.records[-1]))
 
-    def until_still(self, halves: Any, state: Array, error_of: Callable[[Array], float]) -> None:
+    def until_still(self, halves: Any, state: Any, error_of: Callable[[Any], float]) -> None:
         """Sweeps until the error has stopped moving."""
         last = np.inf
         for _ in range(MOST):
@@ -113,10 +121,22 @@ class Quick:
 
     def result(self, problem: Problem, factor: Array) -> Result:
         """The point of a factor, with a certificate of its own."""
+        return self.result_of(problem, problem.objective.image(factor))
+
+    def result_of(
+        self, problem: Problem, image: Any, *, tol: float = TOL, seconds: float | None = None
+    ) -> Result:
+        """The same for the image of a factor, λ_min as exact as a gap of `tol` needs.
+
+        `seconds` is what its proof may take, by default a share of what the sweeps took.
+        """
+        if seconds is None:
+            taken = time.perf_counter() - self.started
+            seconds = max(PROOF_LEAST, PROOF_SHARE * taken)
         with blas_threads_for(0):
-            certificate = self._certificate(problem, factor)
+            certificate = self._certificate(problem, image, tol, seconds)
         return Result(
-            factor=factor,
+            factor=image.factor,
             value=certificate.value,
             status=self._status(),
             certificate=certificate,
@@ -133,11 +153,9 @@ class Quick:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.expired() else Status.SETTLED
 
-    def _certificate(self, problem: Problem, factor: Array) -> Certificate:
+    def _certificate(self, problem: Problem, image: Any, tol: float, seconds: float) -> Certificate:
         now = time.perf_counter()
-        seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
         late = 0.2 * (self.deadline - self.started) + 0.5
-        image = problem.objective.image(factor)
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
-            return proved_certificate(problem, image, tol=TOL, seconds=seconds)[0]
+            return proved_certificate(problem, image, tol=tol, seconds=seconds)[0]
         return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
