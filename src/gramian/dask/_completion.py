@@ -42,8 +42,9 @@ from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
 
-NEAR = 2_000_000
-"""Ratings up to which the gradient comes home for the many products of a Krylov method: 50 MB."""
+NEAR = 10_000_000
+"""Ratings up to which the gradient comes home for the many products of a Krylov method: 120 MB. A
+product takes a hundredth of a second there for a million of them, and a round three or four."""
 
 PIECE = 3e7
 """Bytes of a block's part of BᵀB that a task holds at a time."""
@@ -65,10 +66,10 @@ class RatedImage:
     offsets: Array | None = None
     """c."""
     residuals: list[Any] = field(default_factory=list)
-    sparse: Any = None
-    """½ 𝒜*(w) where it came home."""
+    block: Any = None
+    """B of ½ 𝒜*(w) = [0, B; Bᵀ, 0] where it came home."""
     gram: Any = None
-    """BᵀB of its block, likewise."""
+    """BᵀB, likewise."""
     trace: float | None = None
 
 
@@ -187,7 +188,8 @@ class Completed(Objective):
 
     def _product(self, image: RatedImage, V: Array) -> Array:
         if self.rated.size <= NEAR:
-            return np.asarray(self._sparse(image) @ V)
+            B = self._block(image)
+            return np.concatenate([B @ V[self.split :], B.T @ V[: self.split]])
         columns = V[:, None] if V.ndim == 1 else V
         tops = self.rounds.pieces(columns)
         low = self.cluster.shared("vectors", np.ascontiguousarray(columns[self.split :]))
@@ -196,11 +198,15 @@ class Completed(Objective):
         found = np.concatenate([above, below])
         return found[:, 0] if V.ndim == 1 else found
 
+    def _block(self, image: RatedImage) -> sp.csr_array:
+        """B = ½G, brought home."""
+        if image.block is None:
+            image.block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
+        return image.block
+
     def _sparse(self, image: RatedImage) -> sp.csr_array:
-        if image.sparse is None:
-            block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
-            image.sparse = sp.csr_array(sp.block_array([[None, block], [block.T, None]]))
-        return image.sparse
+        B = self._block(image)
+        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
 
     def _form(self, image: RatedImage) -> Any:
         return Blocks(0.5 * self.lam, self, image)
@@ -219,7 +225,10 @@ class Completed(Objective):
         return image.gram
 
     def gram_times(self, image: RatedImage, V: Array) -> Array:
-        """BᵀBV for a few columns V, a round."""
+        """BᵀBV for a few columns V, a round where B is not at home."""
+        if self.rated.size <= NEAR:
+            B = self._block(image)
+            return np.asarray(B.T @ (B @ V))
         there = self.cluster.shared("vectors", np.ascontiguousarray(V))
         found: Array = self.cluster.sum("product", gram_times, self._residuals(image), there)
         return found

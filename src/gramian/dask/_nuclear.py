@@ -21,7 +21,7 @@ from gramian.dask._completion import Completed
 from gramian.dask._folder import parts_of
 from gramian.dask._precise import to_a_gap
 from gramian.dask._rating_sums import errors, spread
-from gramian.dask._ratings import Block, Rated
+from gramian.dask._ratings import Block, Rated, weighed
 from gramian.dask._recommend import OfRatings
 from gramian.dask._recovery import Progress
 from gramian.dask._rounds import Rounds
@@ -32,9 +32,12 @@ from gramian.fitting import AUTO
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result
-from gramian.solvers.quick import Quick
+from gramian.solvers.quick import PROOF_LEAST, PROOF_SHARE, Quick
 
 Array = NDArray[np.floating]
+
+SPEED = 1.5e8
+"""Ratings times columns that are swept over in a second, about."""
 
 
 class NuclearCompletion(OfRatings, home.NuclearCompletion):
@@ -96,7 +99,8 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         objective: Any = whole.objective
         halves = objective.halves(np.float32)
         sweeps.sweep(halves, state, quick.LAST)
-        factor, status, limits = halves.factor_there(state), None, {}
+        factor, status = halves.factor_there(state), None
+        limits = {"seconds": _proof_seconds(objective.rated, sweeps)}
         if tol is not None:
             factor, status = to_a_gap(whole, factor, sweeps, tol, self.max_iter)
             limits = {"tol": tol, "seconds": PATIENCE}
@@ -124,8 +128,9 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Spread:
         """A state whose error on what is held out does not move any more."""
         stored = progress.stored()
-        guess = self._guess_on(rated, True) if stored is None else float(stored["lam"])
-        objective: Any = self._of(rated, guess, train=True).objective
+        train = rated.trained()
+        guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
+        objective: Any = self._of(train, guess).objective
         halves = objective.halves(np.float32)
         size = quick.SHARE * rated.size / sum(rated.shape)
         most = int(np.clip(size, quick.FEWEST, quick.RANK))
@@ -225,6 +230,12 @@ def _mean_of(rated: Rated, train: bool) -> float:
     return float(total / weight)
 
 
+def _proof_seconds(rated: Rated, sweeps: Quick) -> float:
+    """What a proof may take beside the sweeps, as `Quick` has it, but told without a clock."""
+    swept = rated.size * float(np.sum(sweeps.history["rank"] + 1))
+    return max(PROOF_LEAST, PROOF_SHARE * swept / SPEED)
+
+
 def _rmse(objective: Completed, state: Any, bounds: Any) -> float:
     count, square = errors(objective.rounds, state, bounds)
     return float(np.sqrt(square / max(count, 1.0)))
@@ -234,6 +245,4 @@ def _rmse(objective: Completed, state: Any, bounds: Any) -> float:
 
 
 def _train_mean(block: Block) -> Array:
-    part = block.part(True)
-    omega = np.ones(part.values.size) if part.weights is None else part.weights
-    return np.array([omega @ part.values.astype(float), omega.sum()])
+    return weighed(block.part(True))

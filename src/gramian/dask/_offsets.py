@@ -72,9 +72,8 @@ class Offsets:
 
     def _product(self, c: Array) -> Array:
         self._steps += 1
-        below = np.zeros((self.rounds.order, 1))
-        below[self.rounds.rated.shape[0] :, 0] = np.ravel(c)
-        lost = self.rounds.sum("offsets", _schur_times, below, below)
+        there = self.rounds.cluster.shared("vectors", np.ravel(c))
+        lost = self.rounds.sum_plain("offsets", _schur_times, there)
         return np.asarray(self._mass * np.ravel(c) - lost)
 
     @cached_property
@@ -111,11 +110,12 @@ def _rights(
 
 
 def _schur_times(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
-) -> Array:
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
+    c: Array,
+) -> Array:  # fmt: skip
     scene = scene_of(block, model, ends, reached, top, low)
     N = scene.links()
-    return scene.whole(N.T @ ((N @ scene.low[:, 0]) / scene.mass))
+    return scene.whole(N.T @ ((N @ scene.own(c)) / scene.mass))
 
 
 def _column_mass(

@@ -14,6 +14,9 @@ from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
 
+SPEED = 5e7
+"""Products of two entries of a row that are added to BᵀB in a second."""
+
 
 @dataclass(frozen=True)
 class Blocks(Bipartite):
@@ -31,6 +34,11 @@ class Blocks(Bipartite):
     @property
     def tall(self) -> bool:
         return isinstance(self.image.X, Spread)
+
+    @property
+    def forming(self) -> float:
+        """By operations, and for one worker: it must not depend on who is there."""
+        return float(np.sum(np.square(self.B.rated.users.counts, dtype=float))) / SPEED
 
     def smaller(self) -> Any:
         return _Lifted(self.scale, self.B, self.image)

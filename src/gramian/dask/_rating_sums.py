@@ -42,7 +42,7 @@ def errors(rounds: Rounds, state: Factor, bounds: Any) -> Array:
     """How many ratings are held out, and what a state [P b; Q c] is off by for them in all:
     squares, or levels.
     """
-    found: Array = rounds.sum("held-out", _errors, state, state, bounds)
+    found: Array = rounds.sum("held-out", _errors, state, state, bounds, blocks=rounds.rated.tests)
     return found
 
 

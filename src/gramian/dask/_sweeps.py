@@ -191,7 +191,7 @@ def _refit(
     penalty = np.full(P.shape[1], weights[0])
     penalty[-1] = weights[1]
     lost = fits.refit(P, Q, penalty, steps)
-    P[:, :-1] *= np.sqrt(stiffness)[:, None]
+    P[:, :-1] *= np.sqrt(stiffness)[:, None].astype(dtype)
     return lost, P
 
 
@@ -201,9 +201,14 @@ def _refit_rows(*given: Any) -> Array:
 
 
 def _over(parts: list[Array], scale: Array) -> Array:
-    """[P/√a b]: in these units no rating has a scale of its own."""
-    found = np.concatenate(parts)
-    found[:, :-1] /= np.sqrt(scale)[:, None]
+    """[P/√a b] of all parts: in these units no rating has a scale of its own."""
+    dtype, rows = parts[0].dtype, scale.size
+    found, over, begin = np.empty((rows, parts[0].shape[1]), dtype), scale**-0.5, 0
+    for part in parts:
+        here = slice(begin, begin + part.shape[0])
+        np.multiply(part[:, :-1], over[here, None].astype(dtype), out=found[here, :-1])
+        found[here, -1] = part[:, -1]
+        begin = here.stop
     return found
 
 
