@@ -195,6 +195,13 @@ def test_blocks_are_balanced_as_at_home(frame):
 
 
 @pytest.mark.usefixtures("client")
+def test_a_folder_that_is_not_shared_is_told(ratings, tmp_path, monkeypatch):
+    monkeypatch.setattr("gramian.dask._folder.write_rows", lambda path, rows: None)
+    with pytest.raises(ValueError, match="that all of them share"):
+        gd.NuclearCompletion(**LIMITS, rank=4).fit(ratings, factors=tmp_path / "nowhere")
+
+
+@pytest.mark.usefixtures("client")
 def test_factors_are_kept_apart_only_where_they_can_be(ratings, tmp_path):
     for model in (gd.MMMF(), gd.NuclearCompletion(solver="lbfgs")):
         with pytest.raises(ValueError, match="leave factors out"):

@@ -45,7 +45,8 @@ class Folder:
 
     path: str
     _kept: list[Written] = field(default_factory=list)
-    """The state that the last checkpoint names."""
+    """The state that the last checkpoint names, and the one before: the next is written after it
+    is told."""
 
     def __post_init__(self) -> None:
         if "://" not in self.path:
@@ -56,21 +57,21 @@ class Folder:
         return self._read(state.rated, self._written(state), state.columns)
 
     def stored(self, state: Spread) -> Any:
-        """The name of files that stay until the next checkpoint is written, and after the last."""
+        """The name of files that stay until later checkpoints are written."""
         written = self._written(state)
-        self._keep_only(written)
+        self._keep(written)
         return {"folder": written.path, "columns": state.columns}
 
     def restored(self, rated: Rated, stored: Any) -> Spread:
         written = Written(stored["folder"])
-        self._keep_only(written)
+        self._keep(written)
         return self._read(rated, written, int(stored["columns"]))
 
-    def _keep_only(self, written: Written) -> None:
+    def _keep(self, written: Written) -> None:
         written.pin()
-        for old in self._kept:
+        for old in self._kept[:-1]:
             old.unpin()
-        self._kept = [written]
+        self._kept = [*self._kept[-1:], written]
 
     def _written(self, state: Spread) -> Written:
         written = Written(f"{self.path}/state-{uuid4().hex[:12]}")
@@ -91,6 +92,11 @@ class Folder:
         upper = _files(path, "users", len(matrix.upper))
         lower = _files(path, "items", len(matrix.lower))
         cluster.gather(cluster.each("write", _written, [*upper, *lower], matrix.blocks))
+        if not _all_there(path, len(matrix.blocks)):
+            raise ValueError(
+                f"the driver does not find what workers have written to {path}: name a folder that "
+                "all of them share"
+            )
 
     def _read(self, rated: Rated, written: Written, columns: int) -> Spread:
         made = [
@@ -115,6 +121,13 @@ def _files(path: str, name: str, count: int) -> list[str]:
 
 def _taken(cluster: Cluster, paths: list[str]) -> list[Any]:
     return cluster.keep(cluster.each("read", _whole, paths))
+
+
+def _all_there(path: str, count: int) -> bool:
+    fs, place = url_to_fs(path)
+    fs.invalidate_cache()
+    found = fs.ls(place, detail=False) if fs.exists(place) else []
+    return sum(str(name).endswith(".npy") for name in found) == count
 
 
 def _removed(path: str) -> None:

@@ -19,14 +19,12 @@ from gramian.dask._ratings import Block, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
 from gramian.objectives import mixing
+from gramian.solvers.quick import SPARE
 
 if TYPE_CHECKING:
     from gramian.dask._completion import Completed
 
 Array = NDArray[np.floating]
-
-SPARE = 1.0
-"""The size of columns in random directions beside those that are there, as in `Quick`."""
 
 
 @dataclass(frozen=True)
