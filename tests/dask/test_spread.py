@@ -1,8 +1,6 @@
 """Factors that stay on the workers: what comes to the driver, files, faults, and the answer."""
 
 import os
-import signal
-import threading
 
 import numpy as np
 import pytest
@@ -12,7 +10,6 @@ pytest.importorskip("distributed", reason="gramian[dask] is not installed")
 
 import dask.dataframe as dd
 import pandas as pd
-from distributed import Client, LocalCluster
 
 import gramian as gm
 import gramian.dask as gd
@@ -68,14 +65,13 @@ def received(monkeypatch):
 
 
 @pytest.mark.usefixtures("client")
-@pytest.mark.parametrize("tol", ["auto", 1e-3])
-def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch, tol):
+def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
     monkeypatch.setattr("gramian.dask._completion.NEAR", 0)
     most = {}
     for rank in (16, 64):
         received.clear()
-        found = gd.NuclearCompletion(**LIMITS, tol=tol, rank=rank).fit(
+        found = gd.NuclearCompletion(**LIMITS, tol=1e-3, rank=rank).fit(
             ratings, factors=tmp_path / f"{rank}"
         )
         assert found.result_.history["rank"].max() == rank
@@ -87,10 +83,9 @@ def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monke
     known = gm.completion.NuclearCompletion(lam=8.0, tol=1e-4).fit(frame)
     gaps = found.certificate_.gap + known.certificate_.gap
     assert abs(found.result_.value - known.result_.value) <= gaps
-    if tol != "auto":
-        assert found.result_.status is gm.Status.CONVERGED
-        assert found.certificate_.relative_gap <= tol
-        np.testing.assert_allclose(found.predict(frame), known.predict(frame), atol=0.05)
+    assert found.result_.status is gm.Status.CONVERGED
+    assert found.certificate_.relative_gap <= 1e-3
+    np.testing.assert_allclose(found.predict(frame), known.predict(frame), atol=0.05)
 
 
 @pytest.mark.usefixtures("client")
@@ -139,28 +134,6 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
     assert resumed.result_.status is gm.Status.SETTLED
     with gm.checkpoints(tmp_path), pytest.raises(gm.StoredFileError, match="other factors"):
         gd.NuclearCompletion(**LIMITS).fit(ratings)
-
-
-def test_bits_do_not_depend_on_who_computes_or_dies(ratings, tmp_path, client):
-    def factor_of(folder):
-        model = gd.NuclearCompletion(**LIMITS, tol=1e-3, rank=24)
-        found = model.fit(ratings, factors=tmp_path / folder)
-        return np.asarray(found.result_.factor), found.certificate_
-
-    known = factor_of("threads")
-    with (
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        Client(cluster) as other,
-    ):
-        pid = next(iter(other.run(os.getpid).values()))
-        timer = threading.Timer(1.0, os.kill, (pid, signal.SIGKILL))
-        timer.start()
-        factor, certificate = factor_of("processes")
-        timer.join()
-    assert np.array_equal(factor, known[0])
-    assert certificate == known[1]
 
 
 @pytest.mark.usefixtures("client")
