@@ -1,15 +1,16 @@
 """What a sweep of a completion costs on a cluster: bytes, tasks and seconds, and where it ends.
 
-A half-sweep sends the rows of its own side, to begin from, and those of the other side, and takes
-the new rows home. With m users and n items, rank r, offsets, numbers of b = 4 bytes, B_u and B_i
-blocks, a sweep moves
+Factors stay on the workers: a half-sweep's task takes the blocks of the other side from those who
+have them. With m users and n items, rank r, offsets, numbers of b = 4 bytes, B_u and B_i blocks, a
+sweep has
 
-    3 (m + n)(r + 1) b   bytes through the driver,   in   2 (B_u + B_i)   tasks,
+    2 B_u + 3 B_i   tasks   and moves   8 (B_u + B_i)   bytes to the driver,
 
-one for each block and one for each piece of the other side's state; workers pass those pieces on
-to each other, up to (m + n)(r + 1) b bytes for each worker. Measured on one machine with a worker
-of one thread beside one thread at home. The table for large clusters is that formula with the
-processor seconds of a rating, of a task and of a byte measured here, and 10 Gbit/s for a link.
+its part of F for each block; workers receive up to (m + n)(r + 1) b bytes each. Every eighth sweep
+a state is planted anew, by way of the driver (2 (m + n)(r + 1) b bytes, B_u + B_i tasks) unless it
+is written to a folder. Measured on one machine with a worker of one thread beside one thread at
+home. The table for large clusters is that formula with the processor seconds of a rating, of a task
+and of a byte measured here, and 10 Gbit/s for a link.
 """
 
 import tempfile
@@ -31,7 +32,7 @@ PAPER = "No table of a paper"
 
 SHAPE, RATINGS, FILES = (60_000, 4_000), 10_000_000, 10
 QUICK_SHAPE, QUICK_RATINGS = (3_000, 600), 200_000
-RANK, SWEEPS, BYTES = 32, 2, 4
+RANK, SWEEPS, BYTES = 32, 8, 4
 FEWER = 10
 """A whole fit is measured with so many times fewer ratings, too."""
 NETWORK = 10e9 / 8
@@ -74,9 +75,10 @@ def run(ctx: Context) -> Report:
     return ctx.report([measured, moved, _large(rate, costs)], [
         "Processor seconds are those of the driver and the worker together: other work on the "
         "machine does not change them. Those of a task and of a byte are of the process that has "
-        "driver and scheduler in it. Compute falls with the workers; what the driver sends and "
-        "receives, and the tasks that the scheduler hands out, do not. Sweeps stop scaling at "
-        "about as many workers as the last column says: there both take as long."
+        "driver and scheduler in it. Compute falls with the workers; what each of them receives, "
+        "and the tasks that the scheduler hands out, do not, nor does what the driver sends and "
+        "receives, which is 0 where factors are written to a folder. Sweeps stop scaling at about "
+        "as many workers as the last column says: there both take as long."
     ])  # fmt: skip
 
 
@@ -84,17 +86,18 @@ def _large(rate: float, costs: dict[str, float]) -> Table:
     """Seconds of a sweep by formula."""
     table = Table(
         f"By formula: seconds a sweep at rank {RANK}",
-        ["ratings", "users + items", "workers", "compute", "driver", "tasks", "total",
-         "scales to about, workers"],
+        ["ratings", "users + items", "workers", "compute", "to each worker", "tasks", "driver",
+         "total", "scales to about, workers"],
     )  # fmt: skip
     for ratings, rows in LARGE:
-        driver = 3 * rows * (RANK + 1) * BYTES * (1 / NETWORK + costs["byte"])
-        tasks = 4 * ratings / BLOCK * costs["task"]
-        most = ratings * rate / (driver + tasks)
+        received = rows * (RANK + 1) * BYTES * (1 / NETWORK + costs["byte"])
+        driver = 2 * received / SWEEPS
+        tasks = 5 * ratings / BLOCK * costs["task"]
+        most = ratings * rate / (received + driver + tasks)
         for count in (10, 100, 1000):
             compute = ratings * rate / count
-            total = compute + driver + tasks
-            table.add(ratings, rows, count, compute, driver, tasks, total, round(most))
+            total = compute + received + driver + tasks
+            table.add(ratings, rows, count, compute, received, tasks, driver, total, round(most))
     return table
 
 
@@ -159,15 +162,16 @@ def _there(client: Any, files: str) -> dict[str, Any]:
     halves = Completed(rated, Model(rated.mean, 5.0, np.ones(m), np.ones(n)), 20.0).halves("f4")
     state = halves.scattered(np.random.default_rng(0), RANK)
     _sweep(halves, state)
+    blocks = len(rated.users.blocks) + len(rated.items.blocks)
     before = cluster.traffic.moved, cluster.traffic.tasks
     spent = _spent(client, lambda: _sweep(halves, state), SWEEPS)
     return {
         "size": rated.size,
         "sweep": spent,
         "moved": (cluster.traffic.moved - before[0]) / SWEEPS,
-        "formula": 3 * (m + n) * (RANK + 1) * BYTES,
+        "formula": 8 * blocks + 2 * (m + n) * (RANK + 1) * BYTES / SWEEPS,
         "tasks": (cluster.traffic.tasks - before[1]) / SWEEPS,
-        "formula tasks": 2 * (len(rated.users.blocks) + len(rated.items.blocks)),
+        "formula tasks": 2 * blocks + len(rated.items.blocks) + blocks / SWEEPS,
     }
 
 

@@ -230,7 +230,7 @@ def certify_image(
     objective = problem.objective
     value = objective.value(image)
     complementarity, bottom = _slopes(problem, image, value, bottom, tol)
-    trace = inner(image.factor, image.factor)
+    trace = objective.trace(image)
     bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
     if bottom.value > -np.inf:  # otherwise only what costs nothing is asked for
@@ -314,7 +314,7 @@ def _quick_bottom(
 def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
     """The error of λ_min that a relative gap of `tol` can bear."""
     reach = problem.domain.trace or problem.objective.trace_bound(value)
-    reach = reach or inner(image.factor, image.factor) or 1.0
+    reach = reach or problem.objective.trace(image) or 1.0
     return SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
 
 

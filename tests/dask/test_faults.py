@@ -58,6 +58,21 @@ def test_a_cluster_of_processes_repeats_bit_for_bit_whoever_dies(ratings):
     assert model.certificate_ == again.certificate_
 
 
+def test_factors_on_workers_repeat_bit_for_bit_whoever_dies(ratings, tmp_path):
+    settings = {"lam": 8.0, "tol": 0.1, "rank": 8, "random_state": 0}
+    with (
+        LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as threads,
+        Client(threads),
+    ):
+        known = gd.NuclearCompletion(**settings).fit(ratings, factors=tmp_path / "threads")
+    with started() as cluster, Client(cluster) as processes:
+        timer = kill_one(processes, 0.5)
+        again = gd.NuclearCompletion(**settings).fit(ratings, factors=tmp_path / "processes")
+        timer.join()
+    assert np.array_equal(known.result_.factor, again.result_.factor)
+    assert known.certificate_ == again.certificate_
+
+
 def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._quick.LEAST", 1000)
     once, asked = _nuclear._rmse, []

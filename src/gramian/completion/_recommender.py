@@ -14,6 +14,7 @@ from gramian.backends import cpu
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._frames import are_names, pair_columns, plain
 from gramian.completion._ratings import gather
+from gramian.completion._stored import rows_at
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
@@ -198,8 +199,9 @@ class Recommender:
         values = np.full(len(i), self.mean_)
         values += np.where(i >= 0, self.row_biases_[i], 0.0)
         values += np.where(j >= 0, self.col_biases_[j], 0.0)
-        rows, cols = cpu.index_array(i[known]), cpu.index_array(j[known])
-        values[known] += cpu.gather_products(self.row_factors_, self.col_factors_, rows, cols)
+        rows, cols = i[known], j[known]
+        (P, rows), (Q, cols) = rows_at(self.row_factors_, rows), rows_at(self.col_factors_, cols)
+        values[known] += cpu.gather_products(P, Q, cpu.index_array(rows), cpu.index_array(cols))
         return self._cut(values)
 
     def _cut(self, values: Array) -> Array:

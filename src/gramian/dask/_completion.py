@@ -1,5 +1,8 @@
 """A completion over blocks of ratings: an objective whose values and gradients are rounds of tasks.
 
+Factors are arrays of the driver, or lie on the workers (`Spread`). Of the latter the driver sees
+sums, and vectors of as many numbers as there are users or items; there is no slope along them.
+
 F = min over b, c of ½ Σ_e ω_e (s_e p_i·q_j + b_i + c_j − t_e)² + κ/2 (‖b‖² + ‖c‖²), and λ/2 tr M.
 """
 
@@ -14,12 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.dask._looks import Told, bent, gram, look, products, residual, times
+from gramian.dask._looks import Told, bent, gram, gram_times, look, products, residual, times
 from gramian.dask._offsets import Offsets
 from gramian.dask._proof import Blocks
 from gramian.dask._ratings import Rated
-from gramian.dask._rounds import Rounds
+from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model
+from gramian.dask._spread import Spread
 from gramian.dask._sweeps import ShardedHalves
 from gramian.maps.svec import triangle
 from gramian.objectives.base import (
@@ -38,8 +42,9 @@ from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
 
-NEAR = 2_000_000
-"""Ratings up to which the gradient comes home for the many products of a Krylov method: 50 MB."""
+NEAR = 10_000_000
+"""Ratings up to which the gradient comes home for the many products of a Krylov method: 120 MB. A
+product takes a hundredth of a second there for a million of them, and a round three or four."""
 
 PIECE = 3e7
 """Bytes of a block's part of BᵀB that a task holds at a time."""
@@ -52,19 +57,20 @@ REFINED = 1e-14
 class RatedImage:
     """M = ½(XYᵀ + YXᵀ), LLᵀ where X is Y, and what rounds have told of it."""
 
-    factor: Array
-    X: Array
-    Y: Array
+    factor: Any
+    X: Any
+    Y: Any
     told: Told | None = None
     slope: Array | None = None
-    """∇F·L."""
+    """∇F·L, where the driver has L."""
     offsets: Array | None = None
     """c."""
     residuals: list[Any] = field(default_factory=list)
-    sparse: Any = None
-    """½ 𝒜*(w) where it came home."""
+    block: Any = None
+    """B of ½ 𝒜*(w) = [0, B; Bᵀ, 0] where it came home."""
     gram: Any = None
-    """BᵀB of its block, likewise."""
+    """BᵀB, likewise."""
+    trace: float | None = None
 
 
 class Completed(Objective):
@@ -88,7 +94,7 @@ class Completed(Objective):
 
     # --- points --------------------------------------------------------------------------
 
-    def image(self, L: Array) -> RatedImage:
+    def image(self, L: Factor) -> RatedImage:
         return RatedImage(L, L, L)
 
     def pair_image(self, X: Array, Y: Array) -> RatedImage:
@@ -97,7 +103,17 @@ class Completed(Objective):
     def value(self, image: RatedImage) -> float:
         told, c = self._told(image), image.offsets
         own = 0.0 if c is None or self.model.ridge is None else 0.5 * self.model.ridge * (c @ c)
-        return told.loss + float(own) + 0.5 * self.lam * float(np.sum(image.X * image.Y))
+        return told.loss + float(own) + 0.5 * self.lam * self.trace(image)
+
+    def trace(self, image: RatedImage) -> float:
+        if image.trace is None:
+            there = isinstance(image.X, Spread)
+            image.trace = image.X.square() if there else float(np.sum(image.X * image.Y))
+        return image.trace
+
+    def complementarity(self, image: RatedImage) -> float:
+        """⟨∇F(M), M⟩ by the entries alone: Σ w z and λ/2 tr M."""
+        return self._told(image).with_point + 0.5 * self.lam * self.trace(image)
 
     def gradient_factor(self, image: RatedImage) -> Array:
         self._told(image)
@@ -118,7 +134,7 @@ class Completed(Objective):
     def rounding(self, image: RatedImage) -> float:
         """As at home: of the loss, its slope along z, ⟨C, M⟩, and what the offsets leave."""
         told = self._told(image)
-        linear = 0.5 * self.lam * float(np.sum(image.X * image.Y))
+        linear = 0.5 * self.lam * self.trace(image)
         longest = rounded_sum(max(image.factor.shape))
         terms = abs(told.loss) + abs(linear) + told.along
         blocks = rounded_sum(len(self.rated.users.blocks))
@@ -150,7 +166,8 @@ class Completed(Objective):
         return image.told
 
     def _look(self, image: RatedImage) -> None:
-        nodes = self.rounds.tasks("gradient", look, image.X, image.Y, image.offsets)
+        sloping = not isinstance(image.X, Spread)
+        nodes = self.rounds.tasks("gradient", look, image.X, image.Y, image.offsets, sloping)
         image.told, image.slope = self.rounds.joined("gradient", nodes)
 
     def row_offsets(self, image: RatedImage) -> Array:
@@ -171,7 +188,8 @@ class Completed(Objective):
 
     def _product(self, image: RatedImage, V: Array) -> Array:
         if self.rated.size <= NEAR:
-            return np.asarray(self._sparse(image) @ V)
+            B = self._block(image)
+            return np.concatenate([B @ V[self.split :], B.T @ V[: self.split]])
         columns = V[:, None] if V.ndim == 1 else V
         tops = self.rounds.pieces(columns)
         low = self.cluster.shared("vectors", np.ascontiguousarray(columns[self.split :]))
@@ -180,11 +198,15 @@ class Completed(Objective):
         found = np.concatenate([above, below])
         return found[:, 0] if V.ndim == 1 else found
 
+    def _block(self, image: RatedImage) -> sp.csr_array:
+        """B = ½G, brought home."""
+        if image.block is None:
+            image.block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
+        return image.block
+
     def _sparse(self, image: RatedImage) -> sp.csr_array:
-        if image.sparse is None:
-            block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
-            image.sparse = sp.csr_array(sp.block_array([[None, block], [block.T, None]]))
-        return image.sparse
+        B = self._block(image)
+        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
 
     def _form(self, image: RatedImage) -> Any:
         return Blocks(0.5 * self.lam, self, image)
@@ -201,6 +223,15 @@ class Completed(Objective):
                 for first in range(0, items, width)
             ])  # fmt: skip
         return image.gram
+
+    def gram_times(self, image: RatedImage, V: Array) -> Array:
+        """BᵀBV for a few columns V, a round where B is not at home."""
+        if self.rated.size <= NEAR:
+            B = self._block(image)
+            return np.asarray(B.T @ (B @ V))
+        there = self.cluster.shared("vectors", np.ascontiguousarray(V))
+        found: Array = self.cluster.sum("product", gram_times, self._residuals(image), there)
+        return found
 
     def hessian_factor(self, image: RatedImage) -> Callable[[Array], Array]:
         gradient = self.gradient(image)

@@ -24,6 +24,8 @@ class Told:
     """½ Σ ω ρ² + κ/2 ‖b‖², ρ what is left of the ratings; that of c is the driver's."""
     along: float
     """Σ |w z|."""
+    with_point: float
+    """Σ w z."""
     square: float
     """½ Σ ω ρ²."""
     against: float
@@ -45,8 +47,9 @@ def _fields(told: Told) -> tuple[Any, ...]:
 
 def look(
     block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array | None,
+    c: Array | None, sloping: bool,
 ) -> tuple[Told, Array]:  # fmt: skip
+    """F of a block and, where that is asked for, the rows of ∇F·V."""
     scene = scene_of(block, model, ends, reached, top, low)
     z, t = images(scene, top2, low2), scene.targets
     b, left = scene.fitted(t - z, c)
@@ -54,10 +57,11 @@ def look(
     square = 0.5 * float(left @ weighted)
     loss = square + (0.0 if model.ridge is None else 0.5 * model.ridge * float(b @ b))
     rows, cols = scene.by_row(left), scene.by_col(left)
-    told = (loss, float(np.abs(weighted) @ np.abs(z)), square, float(weighted @ t))
-    G = scene.gradient(-weighted)
-    upper = cpu.sparse_product(G, scene.low)
-    lower = scene.whole(G.T @ scene.top)
+    sizes = float(np.abs(weighted) @ np.abs(z)), -float(weighted @ z)
+    told = (loss, *sizes, square, float(weighted @ t))
+    G, columns = scene.gradient(-weighted), slice(None) if sloping else slice(0)
+    upper = cpu.sparse_product(G, scene.low[:, columns])
+    lower = scene.whole(G.T @ scene.top[:, columns])
     return Told(*told, float(rows @ rows), scene.whole(cols), lower), upper
 
 
@@ -100,11 +104,16 @@ def bent(
     G = scene.gradient(scene.omega * left)
     lower = scene.whole(G.T @ scene.top)
     nothing = np.zeros(model.cols.size)
-    return Told(0.0, 0.0, 0.0, 0.0, 0.0, nothing, lower), cpu.sparse_product(G, scene.low)
+    return Told(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, nothing, lower), cpu.sparse_product(G, scene.low)
 
 
 def times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
     return G.T @ top, G @ low
+
+
+def gram_times(G: sp.csr_array, V: Array) -> Array:
+    """GᵀGV."""
+    return np.asarray(G.T @ (G @ V))
 
 
 def gram(G: sp.csr_array, first: int, last: int) -> Array:

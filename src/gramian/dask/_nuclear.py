@@ -15,27 +15,41 @@ from gramian._random import generator
 from gramian.completion import _quick as quick
 from gramian.completion._path import Path, falling
 from gramian.completion.nuclear_completion import GUESS
+from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
 from gramian.dask._completion import Completed
+from gramian.dask._folder import parts_of
+from gramian.dask._precise import to_a_gap
 from gramian.dask._rating_sums import errors, spread
-from gramian.dask._ratings import Block, Rated
+from gramian.dask._ratings import Block, Rated, weighed
 from gramian.dask._recommend import OfRatings
 from gramian.dask._recovery import Progress
 from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
+from gramian.dask._spread import Spread, home_of
 from gramian.dask._sweeps import ShardedHalves
+from gramian.fitting import AUTO
 from gramian.problem import Problem
-from gramian.solvers.quick import Quick
+from gramian.proofs import PATIENCE
+from gramian.result import Result
+from gramian.solvers.quick import PROOF_LEAST, PROOF_SHARE, Quick
 
 Array = NDArray[np.floating]
+
+SPEED = 1.5e8
+"""Ratings times columns that are swept over in a second, about."""
 
 
 class NuclearCompletion(OfRatings, home.NuclearCompletion):
     """`gramian.completion.NuclearCompletion` of ratings on a cluster, in blocks.
 
     Ratings are stored twice, by blocks of users and of items; sweeps, offsets, the path of λ and
-    the certificate run over them by tasks. The driver holds the factors.
+    the certificate run over them by tasks, and factors stay on the workers in between. At the end
+    they come to the driver, or are kept in the folder `factors` of `fit`, whatever their size: then
+    `row_factors_`, `col_factors_` and `result_.factor` are read from there as they are asked for.
     """
+
+    _far = True
 
     def _of(self, rated: Rated, lam: float, *, train: bool = False, like: Any = None) -> Problem:
         if like is not None:
@@ -57,13 +71,15 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _solved_on(self, rated: Rated) -> Problem:
         plain = self.tol == "auto" and self.solver == "auto" and self.max_iter is None
         flat = self.biases and rated.span[0] == rated.span[1]
-        if not plain or flat or rated.size < quick.LEAST:
+        if rated.home is None and (not plain or flat or rated.size < quick.LEAST):
             return super()._solved_on(rated)
         self._set_bounds(np.array(rated.span))
-        return self._settled(rated)
+        return self._settled(rated, None if plain else AUTO if self.tol == "auto" else self.tol)
 
-    def _settled(self, rated: Rated) -> Problem:
-        """Sweeps until the error of the ratings held out has stopped moving, as `quick` at home."""
+    def _settled(self, rated: Rated, tol: Any) -> Problem:
+        """Sweeps until the error of the ratings held out has stopped moving, as `quick` at home,
+        and on to a certified gap where a `tol` is told.
+        """
         started = time.perf_counter()
         limit = clock.left()
         progress = Progress(self._mark_of(rated))
@@ -72,63 +88,92 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         try:
             state = self._swept(rated, sweeps, progress, limit)
             whole = self._of(rated, self.lam_)
-            objective: Any = whole.objective
-            halves = objective.halves(np.float32)
-            sweeps.sweep(halves, state, quick.LAST)
-            self.result_ = sweeps.result(whole, halves.factor(state))
+            self.result_ = self._ended(whole, state, sweeps, tol)
         finally:
             if bar is not None:
                 bar.close()
         return whole
+
+    def _ended(self, whole: Problem, state: Spread, sweeps: Quick, tol: Any) -> Result:
+        """The last sweeps, over all ratings, and the certificate of where they end."""
+        objective: Any = whole.objective
+        halves = objective.halves(np.float32)
+        sweeps.sweep(halves, state, quick.LAST)
+        factor, status = halves.factor_there(state), None
+        limits = {"seconds": _proof_seconds(objective.rated, sweeps)}
+        if tol is not None:
+            factor, status = to_a_gap(whole, factor, sweeps, tol, self.max_iter)
+            limits = {"tol": tol, "seconds": PATIENCE}
+        image = objective.image(balanced(factor))
+        self.row_biases_, self.col_biases_ = self._offsets_at(objective, image)
+        result = sweeps.result_of(whole, image, **limits)
+        return result if status is None else replace(result, status=status)
+
+    def _offsets_at(self, objective: Completed, image: Any) -> tuple[Array, Array]:
+        """Those of users and of items that belong to a point."""
+        if not self.biases:
+            m, n = objective.rated.shape
+            return np.zeros(m), np.zeros(n)
+        rows = objective.row_offsets(image)
+        return rows, image.offsets
 
     def _mark_of(self, rated: Rated) -> dict[str, Any]:
         """What two fits have in common where one may go on for the other."""
         names = ("lam", "rank", "biases", "bias_ridge", "weight_power", "duplicates")
         given = {name: getattr(self, name) for name in names}
         data = {"shape": list(rated.shape), "ratings": rated.size, "weight": rated.weight}
-        return given | data | {"seed": rated.seed, "mark": rated.mark}
+        there = {"factors": rated.home is not None}
+        return given | data | there | {"seed": rated.seed, "mark": rated.mark}
 
-    def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Array:
+    def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Spread:
         """A state whose error on what is held out does not move any more."""
         stored = progress.stored()
-        guess = self._guess_on(rated, True) if stored is None else float(stored["lam"])
-        objective: Any = self._of(rated, guess, train=True).objective
+        train = rated.trained()
+        guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
+        objective: Any = self._of(train, guess).objective
         halves = objective.halves(np.float32)
         size = quick.SHARE * rated.size / sum(rated.shape)
         most = int(np.clip(size, quick.FEWEST, quick.RANK))
         most = min(self.rank or most, *rated.shape)
+        home = home_of(rated)
         if stored is not None:
-            state, self.lam_ = np.array(stored["state"]), float(stored["lam"])
+            state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
             if stored["path"] is not None:
                 self.path_ = Path(*(np.asarray(part) for part in stored["path"]))
         else:
             first = min(quick.PATH_RANK, most)
             until = sweeps.started + quick.PATH_SHARE * limit
             state = self._path_on(objective, halves, sweeps, first, until)
-            state = sweeps.widened(state, most)
+            state = halves.widened(state, most, sweeps.rng)
         of_lam = replace(halves, lam=self.lam_)
         told = getattr(self, "path_", None)
         path = None if told is None else [told.lams, told.rmse]
 
-        def error_of(state: Array) -> float:
-            progress.keep(lam=self.lam_, path=path, state=state)
+        reached: dict[str, Any] = {
+            "lam": self.lam_,
+            "path": path,
+            "state": lambda: home.stored(state),
+        }
+
+        def error_of(state: Any) -> float:
+            progress.keep(**reached)
             return _rmse(objective, state, self.bounds_)
 
-        progress.keep(now=True, lam=self.lam_, path=path, state=state)
+        progress.keep(now=True, **reached)
         sweeps.until_still(of_lam, state, error_of)
-        progress.keep(now=True, lam=self.lam_, path=path, state=state)
+        progress.keep(now=True, **reached)
         return state
 
     def _path_on(
         self, objective: Completed, halves: ShardedHalves, sweeps: Quick, rank: int, until: float
-    ) -> Array:
+    ) -> Spread:
         """λ by the error held out, where it is to be chosen, and the state that had the least."""
         state = halves.scattered(sweeps.rng, rank)
         if self.lam != "auto":
             self.lam_ = float(self.lam)
             sweeps.sweep(replace(halves, lam=self.lam_), state, quick.FIRST)
             return state
-        best: tuple[float, Array] = (np.inf, state)
+        best: tuple[float, Spread] = (np.inf, state)
 
         def error_at(lam: float) -> float:
             nonlocal best
@@ -160,13 +205,22 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         objective: Any = problem.objective
         return _rmse(objective, objective.halves().state(factor), self.bounds_)
 
-    def _unpack_on(self, rated: Rated, problem: Problem, factor: Array) -> None:
-        L = self._factors(rated, factor)
+    def _unpack_on(self, rated: Rated, problem: Problem, factor: Any) -> None:
         objective: Any = problem.objective
-        if self.biases:
-            image = objective.image(L)
-            self.row_biases_ = objective.row_offsets(image)
-            self.col_biases_ = image.offsets
+        if not isinstance(factor, Spread):
+            L = self._factors(rated, factor)
+            self.row_biases_, self.col_biases_ = self._offsets_at(objective, objective.image(L))
+            return
+        rows, cols = self._scales_of(rated, False)
+        kept: Any = factor.gathered() if rated.home is None else rated.home.kept(factor)
+        self.result_ = replace(self.result_, factor=kept)
+        scales = np.concatenate([rows, cols])
+        if rated.home is None:
+            over = kept / np.sqrt(scales)[:, None]
+            self.row_factors_, self.col_factors_ = over[: rows.size], over[rows.size :]
+        else:
+            parts: Any = parts_of(kept, rows.size, scales)
+            self.row_factors_, self.col_factors_ = parts
 
 
 def _mean_of(rated: Rated, train: bool) -> float:
@@ -176,7 +230,13 @@ def _mean_of(rated: Rated, train: bool) -> float:
     return float(total / weight)
 
 
-def _rmse(objective: Completed, state: Array, bounds: Any) -> float:
+def _proof_seconds(rated: Rated, sweeps: Quick) -> float:
+    """What a proof may take beside the sweeps, as `Quick` has it, but told without a clock."""
+    swept = rated.size * float(np.sum(sweeps.history["rank"] + 1))
+    return max(PROOF_LEAST, PROOF_SHARE * swept / SPEED)
+
+
+def _rmse(objective: Completed, state: Any, bounds: Any) -> float:
     count, square = errors(objective.rounds, state, bounds)
     return float(np.sqrt(square / max(count, 1.0)))
 
@@ -185,6 +245,4 @@ def _rmse(objective: Completed, state: Array, bounds: Any) -> float:
 
 
 def _train_mean(block: Block) -> Array:
-    part = block.part(True)
-    omega = np.ones(part.values.size) if part.weights is None else part.weights
-    return np.array([omega @ part.values.astype(float), omega.sum()])
+    return weighed(block.part(True))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
 from gramian.dask._ratings import Block
-from gramian.dask._rounds import Rounds
+from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of
 
 Array = NDArray[np.floating]
@@ -43,7 +43,7 @@ class Offsets:
         self._steps = 0
         """Rounds that conjugate gradients have taken so far."""
 
-    def of(self, X: Array, Y: Array, *, targets: bool) -> Array:
+    def of(self, X: Factor, Y: Factor, *, targets: bool) -> Array:
         """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
         return self.solve(self.rounds.sum("offsets", _right, X, Y, targets)[:, 0])
 
@@ -51,7 +51,7 @@ class Offsets:
         """c of the targets and of the entries of each ½(XYᵀ + YXᵀ), a column each."""
         return self.solve(self.rounds.sum("offsets", _rights, X, Y, widths))
 
-    def of_rows(self, X: Array, Y: Array, c: Array) -> Array:
+    def of_rows(self, X: Factor, Y: Factor, c: Array) -> Array:
         """b that belongs to c."""
         nodes = self.rounds.tasks("offsets", _row_offsets, X, Y, c)
         return np.concatenate(self.rounds.cluster.gather(nodes))
@@ -72,9 +72,8 @@ class Offsets:
 
     def _product(self, c: Array) -> Array:
         self._steps += 1
-        below = np.zeros((self.rounds.order, 1))
-        below[self.rounds.rated.shape[0] :, 0] = np.ravel(c)
-        lost = self.rounds.sum("offsets", _schur_times, below, below)
+        there = self.rounds.cluster.shared("vectors", np.ravel(c))
+        lost = self.rounds.sum_plain("offsets", _schur_times, there)
         return np.asarray(self._mass * np.ravel(c) - lost)
 
     @cached_property
@@ -111,11 +110,12 @@ def _rights(
 
 
 def _schur_times(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
-) -> Array:
+    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
+    c: Array,
+) -> Array:  # fmt: skip
     scene = scene_of(block, model, ends, reached, top, low)
     N = scene.links()
-    return scene.whole(N.T @ ((N @ scene.low[:, 0]) / scene.mass))
+    return scene.whole(N.T @ ((N @ scene.own(c)) / scene.mass))
 
 
 def _column_mass(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.dask._ratings import Block
-from gramian.dask._rounds import Rounds
+from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, entries, scene_of
 
 Array = NDArray[np.floating]
@@ -38,11 +38,11 @@ def spread(rounds: Rounds, counts: NDArray[np.integer], ridge: float) -> float:
     return float(rounds.sum_plain("sizes", _beside_both, means + rest, ridge))
 
 
-def errors(rounds: Rounds, state: Array, bounds: Any) -> Array:
+def errors(rounds: Rounds, state: Factor, bounds: Any) -> Array:
     """How many ratings are held out, and what a state [P b; Q c] is off by for them in all:
     squares, or levels.
     """
-    found: Array = rounds.sum("held-out", _errors, state, state, bounds)
+    found: Array = rounds.sum("held-out", _errors, state, state, bounds, blocks=rounds.rated.tests)
     return found
 
 

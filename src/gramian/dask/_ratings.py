@@ -6,7 +6,7 @@ those alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,10 @@ class Rated:
     seed: int
     """Which ratings are held out."""
     columns: Any = None
+    home: Any = None
+    """Where states on the workers are planted anew from: the driver unless told (`_spread`)."""
+    tests: list[Any] | None = None
+    """Blocks of users with what was held out, of those that it was taken from."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -124,6 +128,20 @@ class Rated:
             for side in (self.users, self.items)
         ]
         return told[0], told[1]
+
+    def trained(self) -> Rated:
+        """The ratings that are not held out, in blocks of their own: many rounds are over those."""
+        parts, cluster = [], self.cluster
+        for side, counts in zip((self.users, self.items), self.counts(True), strict=True):
+            blocks = cluster.keep(cluster.each("train", _train, side.blocks))
+            parts.append(replace(side, blocks=blocks, counts=counts))
+        users, items = parts
+        total, weight = cluster.sum("mean", weighed, users.blocks)
+        tests = cluster.keep(cluster.each("held-out", _test, self.users.blocks))
+        return replace(
+            self, users=users, items=items, size=int(users.counts.sum()), total=float(total),
+            weight=float(weight), tests=tests,
+        )  # fmt: skip
 
     def levels(self, most: int) -> Array:
         """The different ratings, where they are no more than that."""
@@ -161,6 +179,20 @@ class Rated:
 
 def _trained(block: Block) -> Indices:
     return np.diff(block.part(True).starts)
+
+
+def _train(block: Block) -> Block:
+    return block.part(True)
+
+
+def _test(block: Block) -> Block:
+    return block.test()
+
+
+def weighed(block: Block) -> Array:
+    """Σ ω v and Σ ω."""
+    omega = np.ones(block.values.size) if block.weights is None else block.weights
+    return np.array([omega @ block.values.astype(float), omega.sum()])
 
 
 def _levels(block: Block, most: int) -> Array:

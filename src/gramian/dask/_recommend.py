@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import dask.array as da
@@ -17,6 +18,7 @@ from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, powers
 from gramian.completion._path import falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
+from gramian.dask._folder import Folder
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 from gramian.fitting import AUTO, settle
@@ -36,7 +38,10 @@ KNOWN = 20_000_000
 class OfRatings(OnCluster, Kept, ABC):
     """What completions on a cluster share: reading ratings, choosing λ, ids and factors."""
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+    _far = False
+    """Whether factors can stay on the workers."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, factors: Any = None) -> Any:
         """Complete the matrix.
 
         Parameters
@@ -46,17 +51,28 @@ class OfRatings(OnCluster, Kept, ABC):
         y : ignored
         sample_weight : str, or Dask array, optional
             The column of weights, or an array for (rows, cols, values).
+        factors : str or Path, optional
+            A folder that the driver and all workers reach, on a disk that they share or an address
+            such as s3://…: the factors never come to the driver, and are kept there in blocks
+            (`NuclearCompletion` with solver="auto").
         """
         model: Any = self
         model._check_parameters()
         refuse_device(model)
+        if factors is not None and not (self._far and model.solver == "auto"):
+            raise ValueError(
+                'factors stay on the workers in NuclearCompletion with solver="auto" alone: leave '
+                "factors out"
+            )
         seed = int(generator(model.random_state).integers(2**31))
         cluster, given = Cluster(), {"duplicates": model.duplicates, "weights": sample_weight}
         with cluster.in_time("the ratings of the cluster"):
             rated = store(cluster, X, seed=seed, **given)
+        if factors is not None:
+            rated = replace(rated, home=Folder(str(factors)))
         model.columns_ = rated.columns
         model.__dict__.pop("path_", None)
-        if sum(rated.shape) <= WIDE:
+        if sum(rated.shape) <= WIDE and factors is None:
             return self._fit_at_home(rated)
         self._prepare(rated)
         problem = self._solved_on(rated)

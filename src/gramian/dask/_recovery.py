@@ -108,8 +108,12 @@ class Progress:
         return "other " + ", ".join(dict.fromkeys(told.get(name, name) for name in differ))
 
     def keep(self, *, now: bool = False, **content: Any) -> None:
-        """Write where the fit is, when the last time was long enough ago."""
+        """Write where the fit is, when the last time was long enough ago.
+
+        What is a function is called only then.
+        """
         if self.path is None or (not now and time.monotonic() - self._written < self.every):
             return
+        content = {name: part() if callable(part) else part for name, part in content.items()}
         storage.write(self.path, "checkpoint", {"mark": self.mark, **content})
         self._written = time.monotonic()

@@ -1,4 +1,7 @@
-"""Rounds of tasks over the blocks of users, each with the rows of the factors that it needs."""
+"""Rounds of tasks over the blocks of users, each with the rows of the factors that it needs.
+
+Factors are arrays of the driver, or lie on the workers (`Spread`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from numpy.typing import NDArray
 
 from gramian.dask._ratings import Rated
 from gramian.dask._scene import Model
+from gramian.dask._spread import Spread
 
 Array = NDArray[np.floating]
+Factor = Array | Spread
 
 
 class Rounds:
@@ -29,37 +34,52 @@ class Rounds:
         """The model on the workers: made again from the graph where it is lost."""
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
-    def tasks(self, name: str, function: Any, X: Array, Y: Array, *more: Any) -> list[Any]:
-        """A task for each block of users with its rows of X and Y, and of the items it reaches."""
+    def tasks(
+        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, blocks: Any = None
+    ) -> list[Any]:
+        """A task for each block of users with its rows of X and Y, and of the items it reaches.
+
+        `blocks` are other ratings of the same users, such as those held out.
+        """
         tops, lows = self.pieces(X), self._reaching(X)
         others = (None, None) if Y is X else (self.pieces(Y), self._reaching(Y))
         users = self.rated.users
         return self.cluster.each(
-            name, function, users.blocks, self.model_there, users.ends(),
+            name, function, blocks or users.blocks, self.model_there, users.ends(),
             users.ranges(self.rated.items), tops, lows, *others, *more,
         )  # fmt: skip
 
     def sum(
-        self, name: str, function: Any, X: Array, Y: Array, *more: Any, size: float = 0.0
-    ) -> Any:
+        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, size: float = 0.0,
+        blocks: Any = None,
+    ) -> Any:  # fmt: skip
         """What the tasks come to together; `size` is the bytes that one gives, where many."""
-        nodes = self.tasks(name, function, X, Y, *more)
+        nodes = self.tasks(name, function, X, Y, *more, blocks=blocks)
         return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
 
     def sum_plain(self, name: str, function: Any, *more: Any, size: float = 0.0) -> Any:
         """The same of tasks that need no factor."""
-        nothing = np.zeros((self.order, 0))
-        return self.sum(name, function, nothing, nothing, *more, size=size)
+        users, nothing = self.rated.users, np.zeros((0, 0))
+        nodes = self.cluster.each(
+            name, function, users.blocks, self.model_there, users.ends(),
+            users.ranges(self.rated.items), nothing, (), None, None, *more,
+        )  # fmt: skip
+        return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
 
     def joined(self, name: str, nodes: list[Any]) -> tuple[Any, Array]:
         """What blocks tell together, and the rows of the product, users above items."""
         told, upper = self.cluster.beside(name, nodes)
         return told, np.concatenate([upper, told.lower])
 
-    def pieces(self, X: Array) -> list[Any]:
+    def pieces(self, X: Factor) -> list[Any]:
         """The rows of X of each block of users."""
+        if isinstance(X, Spread):
+            return X.upper
         return self.rated.users.pieces(X[: self.rated.shape[0]])
 
-    def _reaching(self, X: Array) -> list[Any]:
-        nodes = self.rated.taken(X[self.rated.shape[0] :], self.rated.items, "factor")
+    def _reaching(self, X: Factor) -> list[Any]:
+        if isinstance(X, Spread):
+            nodes = X.lower
+        else:
+            nodes = self.rated.taken(X[self.rated.shape[0] :], self.rated.items, "factor")
         return [[nodes[b] for b in some] for some in self.rated.users.reached]

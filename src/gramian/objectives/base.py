@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import HOST, Place, Placed
+from gramian.backends.arrays import HOST, Place, Placed, inner
 
 Array = NDArray[np.floating]
 
@@ -250,6 +250,10 @@ class Objective(Placed, ABC):
     def gradient_factor(self, image: Any) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
         return 2.0 * (self.gradient(image) @ image.factor)
+
+    def trace(self, image: Any) -> float:
+        """tr M."""
+        return inner(image.factor, image.factor)
 
     def metric(self) -> Array | None:
         """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""

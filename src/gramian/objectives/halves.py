@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from gramian.backends.cpu import RowFits
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares
 from gramian.maps import BlockEntries
+from gramian.objectives.mixing import mixture, products
 
 Array = NDArray[np.floating]
 Mask = NDArray[np.bool_]
@@ -117,6 +118,23 @@ class Halves:
     def refit_lower(self, state: Array, steps: int) -> float:
         """Better Q and c for these P and b, in place; F before."""
         return self._refit(self.lower, self.upper, *self._parted(state)[::-1], steps)
+
+    def lower_of(self, state: Array) -> Array:
+        """[Q c] of a state, as an array of its own."""
+        return state[self.split :].copy()
+
+    def set_lower(self, state: Array, lower: Array) -> None:
+        state[self.split :] = lower
+
+    def change(self, before: Array, after: Array) -> Array:
+        return after - before
+
+    def products(self, changes: Sequence[Array]) -> Array:
+        """As in `gramian.objectives.mixing`."""
+        return products(changes)
+
+    def mixture(self, points: Sequence[Array], weights: Array) -> Array:
+        return mixture(points, weights)
 
     def _parted(self, state: Array) -> tuple[Array, Array]:
         return state[: self.split], state[self.split :]

@@ -37,6 +37,16 @@ class Bipartite:
         """That of the smaller of BᵀB and BBᵀ."""
         return min(self.block.shape)
 
+    @property
+    def tall(self) -> bool:
+        """Whether vectors for B's rows are too many to keep: an estimate then looks at BᵀB."""
+        return False
+
+    @property
+    def forming(self) -> float:
+        """Seconds that BᵀB takes to form, where they count."""
+        return 0.0
+
     def smaller(self) -> _LiftedGram:
         """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
         N = self.block if self.block.shape[1] <= self.block.shape[0] else self.block.T.tocsr()

@@ -97,12 +97,15 @@ def _of_blocks(
     prove: bool,
 ) -> Bottom:
     """That of the smaller Gram matrix of the block, where it is not too large itself."""
-    if prove and (form.order <= EXACT_ORDER or _dense_fits(form.smaller(), seconds)):
-        smaller = form.smaller()
-        fine = None if wanted is None else 2 * wanted * max(form.scale, wanted)
-        found = lowest(smaller, wanted=fine, seconds=seconds)
+    fine = None if wanted is None else 2 * wanted * max(form.scale, wanted)
+    fits = form.order <= EXACT_ORDER or _dense_fits(form.smaller(), seconds - form.forming)
+    if prove and fits:
+        found = lowest(form.smaller(), wanted=fine, seconds=seconds)
         if found.proved:
             return Bottom(form.from_smaller(found.value), "blocks")
+    if form.tall:
+        found = lowest(form.smaller(), wanted=fine, seconds=PATIENCE, prove=False)
+        return Bottom(form.from_smaller(found.value), found.how, found.miss)
     accuracy = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     deadline = time.perf_counter() + seconds
     return estimated(matrix, accuracy, deadline=deadline, start=start)

@@ -12,12 +12,13 @@ over the last few sweeps. A mixture that F does not like is taken back.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import certify_image
+from gramian.certificate import Certificate, certify_image
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone, starting_factor
 from gramian.solvers.growing import with_falling
@@ -60,11 +61,21 @@ def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: i
         factor = with_falling(problem, factor, settings, settings.rank or FIRST)
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
+    return (yield from certified(problem, factor, settings, chunk, certify_image))
+
+
+def certified(
+    problem: Problem,
+    factor: Any,
+    settings: Settings,
+    chunk: int,
+    certify: Callable[[Problem, Any], Certificate],
+) -> Run:
+    """Sweeps from a factor, wherever it is, certified every `chunk` of them."""
     sweeps, value, gap, quiet = Sweeps(problem, factor, settings), np.inf, np.inf, 0
     while quiet < PATIENCE:
         factor = sweeps.take(chunk)
-        image = problem.objective.image(factor)
-        certificate = certify_image(problem, image)
+        certificate = certify(problem, problem.objective.image(factor))
         falls = value - certificate.value > 1e-3 * settings.tol * abs(value)
         now = np.inf if certificate.gap is None else certificate.gap
         quiet = 0 if falls or now < 0.9 * gap else quiet + 1
@@ -74,54 +85,55 @@ def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: i
 
 
 class Sweeps:
-    """Sweeps from a factor, the lower half of their state mixed."""
+    """Sweeps from a factor, the lower half of their state mixed.
 
-    def __init__(self, problem: Problem, factor: Array, settings: Settings) -> None:
+    States and their halves are what `halves` makes of them, arrays here and blocks on the workers
+    of a cluster: nothing is asked of them but by its methods, and `copy`.
+    """
+
+    def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
         entries = problem.objective.sees or 0
         dtype = np.float32 if entries > SINGLE else np.float64
         self.halves, self.settings = problem.objective.halves(dtype), settings
         self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
         self.state = self.halves.state(factor)
-        self.mixed = self.state[self.halves.split :]
         self.kept = self.state.copy()
         """The last state whose lower half is g(x) itself, from which the mixture goes on."""
         self.value = np.inf
         """F in the middle of the sweep that led there."""
-        self.points: list[Array] = []
-        self.changes: list[Array] = []
+        self.points: list[Any] = []
+        self.changes: list[Any] = []
 
-    def take(self, count: int) -> Array:
+    def take(self, count: int) -> Any:
         """The factor after `count` sweeps more."""
         for _ in range(count):
             self._sweep()
             if self.settings.expired():
                 break
-        factor: Array = self.halves.factor(self.kept)
-        return factor
+        return self.halves.factor(self.kept)
 
     def _sweep(self) -> None:
         self.halves.refit_upper(self.state, STEPS)
-        before = self.mixed.copy()
+        before = self.halves.lower_of(self.state)
         value = self.halves.refit_lower(self.state, STEPS)
         if self.points and not value <= self.value:
             self.points, self.changes = [], []
-            self.state[:] = self.kept
+            self.state = self.kept.copy()
             return
         self.value, self.kept = value, self.state.copy()
-        plain = self.kept[self.halves.split :]
+        plain = self.halves.lower_of(self.kept)
         self.points = [*self.points[-DEPTH:], plain]
-        self.changes = [*self.changes[-DEPTH:], plain - before]
-        self.mixed[:] = self._mixture()
+        self.changes = [*self.changes[-DEPTH:], self.halves.change(before, plain)]
+        weights = self._weights()
+        if weights is not None:
+            self.halves.set_lower(self.state, self.halves.mixture(self.points, weights))
 
-    def _mixture(self) -> Array:
-        """Σ_k α_k g(x_k), by the differences of one sweep from the last."""
-        steps, moves = ([b - a for a, b in pairwise(seen)] for seen in (self.changes, self.points))
-        gram = np.array([[np.vdot(a, b) for b in steps] for a in steps])
+    def _weights(self) -> Array | None:
+        """What Σ_k α_k g(x_k) takes of each move from one g(x) to the next; None for g(x) alone."""
+        told = self.halves.products(self.changes)
+        gram, right = told[:, :-1], told[:, -1]
         if not np.any(gram):  # the first sweep, or one that changes nothing
-            return self.points[-1]
+            return None
         gram[np.diag_indices_from(gram)] += self.damping * np.trace(gram)
-        weights = np.linalg.solve(gram, [np.vdot(a, self.changes[-1]) for a in steps])
-        mixture = self.points[-1].copy()
-        for weight, move in zip(weights, moves, strict=True):
-            mixture -= weight * move
-        return mixture
+        weights: Array = np.linalg.solve(gram, right)
+        return weights

@@ -86,8 +86,11 @@ class Quick:
         wide[:, own:-1] = max(float(length), 1e-6) * size * more
         return wide
 
-    def sweep(self, halves: Any, state: Array, count: int) -> None:
-        """That many sweeps over both halves, in place, unless the time is up."""
+    def sweep(self, halves: Any, state: Any, count: int) -> None:
+        """That many sweeps over both halves, in place, unless the time is up.
+
+        A state is what `halves` makes of it, an array or blocks on the workers of a cluster.
+        """
         for _ in range(count):
             if self.expired() and (len(self.history) or self.interrupted):
                 break
@@ -99,18 +102,23 @@ class Quick:
                 break
             self._tell(halves, state, value)
 
-    def _tell(self, halves: Any, state: Array, value: float) -> None:
+    def _tell(self, halves: Any, state: Any, value: float) -> None:
+        self.tell(Step(lambda: halves.factor(state), value), state.shape[1] - 1)
+
+    def tell(self, step: Step, rank: int) -> None:
+        """Write a step down, and show it to whoever watches."""
+        certificate = step.certificate
         self.history.append({
             "iteration": len(self.history),
             "time": time.perf_counter() - self.started,
-            "value": value,
-            "rank": state.shape[1] - 1,
+            "value": step.value,
+            "rank": rank,
+            "gap": None if certificate is None else certificate.gap,
         })  # fmt: skip
         if self.watch is not None:
-            step = Step(lambda: halves.factor(state), value)
             self.watch(State(len(self.history) - 1, step, self.history.records[-1]))
 
-    def until_still(self, halves: Any, state: Array, error_of: Callable[[Array], float]) -> None:
+    def until_still(self, halves: Any, state: Any, error_of: Callable[[Any], float]) -> None:
         """Sweeps until the error has stopped moving."""
         last = np.inf
         for _ in range(MOST):
@@ -141,10 +149,31 @@ class Quick:
 
     def result(self, problem: Problem, factor: Array, ahead: Array | None = None) -> Result:
         """The point of a factor, with a certificate; by the dual vector of another, if told."""
+        objective = problem.objective
+        _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
+        dual = None if ahead is None else objective.dual(objective.image(ahead))
+        return self.result_of(problem, objective.image(factor), dual=dual)
+
+    def result_of(
+        self,
+        problem: Problem,
+        image: Any,
+        *,
+        dual: Any = None,
+        tol: float = TOL,
+        seconds: float | None = None,
+    ) -> Result:
+        """The same for the image of a factor, λ_min as exact as a gap of `tol` needs.
+
+        `seconds` is what its proof may take, by default a share of what the sweeps took.
+        """
+        if seconds is None:
+            taken = time.perf_counter() - self.started
+            seconds = max(PROOF_LEAST, PROOF_SHARE * taken)
         with blas_threads_for(0):
-            certificate = self._certificate(problem, factor, ahead)
+            certificate = self._certificate(problem, image, dual, tol, seconds)
         return Result(
-            factor=factor,
+            factor=image.factor,
             value=certificate.value,
             status=self._status(),
             certificate=certificate,
@@ -161,13 +190,11 @@ class Quick:
             return Status.INTERRUPTED
         return Status.TIME_LIMIT if self.expired() else Status.SETTLED
 
-    def _certificate(self, problem: Problem, factor: Array, ahead: Array | None) -> Certificate:
+    def _certificate(
+        self, problem: Problem, image: Any, dual: Any, tol: float, seconds: float
+    ) -> Certificate:
         now = time.perf_counter()
-        seconds = max(PROOF_LEAST, PROOF_SHARE * (now - self.started))
         late = 0.2 * (self.deadline - self.started) + 0.5
-        _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
-        dual = None if ahead is None else problem.objective.dual(problem.objective.image(ahead))
-        image = problem.objective.image(factor)
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
-            return proved_certificate(problem, image, dual, tol=TOL, seconds=seconds)[0]
+            return proved_certificate(problem, image, dual, tol=tol, seconds=seconds)[0]
         return certify_image(problem, image, bottom=Bottom(-np.inf, ""))

@@ -1,0 +1,106 @@
+"""Factors in files, a block of rows each: of a fit on a cluster that nobody has room for."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.storage import storable
+
+Array = NDArray[np.floating]
+
+
+@storable
+@dataclass(frozen=True, eq=False)
+class StoredRows:
+    """A matrix whose rows lie in files of NumPy, read as they are asked for.
+
+    `rows[index]` is an array of those rows, and holds one file at a time beside it. NumPy's
+    functions and `.T` read all of it: `np.asarray(rows)`.
+    """
+
+    paths: list[str]
+    cuts: NDArray[np.int64]
+    """Where the rows of each file begin, and the last of them end."""
+    columns: int
+    scale: Array | None = None
+    """What each row is divided by."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return int(self.cuts[-1] - self.cuts[0]), self.columns
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(float)
+
+    @property
+    def ndim(self) -> int:
+        return 2
+
+    @property
+    def nbytes(self) -> int:
+        return 8 * self.shape[0] * self.columns
+
+    @property
+    def T(self) -> Array:
+        return np.asarray(self).T
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[np.arange(len(self))].astype(dtype or float, copy=False)
+
+    def __getitem__(self, index: Any) -> Array:
+        asked = np.arange(len(self))[index]
+        places = np.atleast_1d(asked)
+        found = np.empty((places.size, self.columns))
+        block = np.searchsorted(self.cuts - self.cuts[0], places, side="right") - 1
+        for k in np.unique(block):
+            here = np.flatnonzero(block == k)
+            begin = self.cuts[k] - self.cuts[0]
+            found[here] = read_rows(self.paths[k])[places[here] - begin]
+        if self.scale is not None:
+            found /= self.scale[places][:, None]
+        return found if np.ndim(asked) else found[0]
+
+
+def rows_at(factors: Any, places: NDArray[Any]) -> tuple[Array, NDArray[Any]]:
+    """An array of rows, those of some places among them, and where those are in it."""
+    if not isinstance(factors, StoredRows):
+        return factors, places
+    few, where = np.unique(places, return_inverse=True)
+    return factors[few], where.ravel()
+
+
+def write_rows(path: str, rows: Array) -> None:
+    """An array as a file, whole or not at all."""
+    if "://" in path:
+        with _remote(path, "wb") as file:
+            np.save(file, rows)
+        return
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    partial = f"{path}.{os.getpid()}-{get_ident()}.partial"
+    with open(partial, "wb") as file:
+        np.save(file, rows)
+    os.replace(partial, path)
+
+
+def read_rows(path: str) -> Array:
+    """The array of a file; of one on this machine's disks what is used of it is read."""
+    if "://" in path:
+        with _remote(path, "rb") as file:
+            return np.asarray(np.load(file, allow_pickle=False))
+    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+
+
+def _remote(path: str, mode: str) -> Any:
+    return import_module("fsspec").open(path, mode)
