@@ -256,6 +256,28 @@ def test_bad_input_is_told_in_a_sentence(call, sentence):
         call()
 
 
+CONTRADICTORY = {
+    "two rows of three": ([np.eye(2), np.diag([1.0, 0]), 2 * np.eye(2)], [1, 0.5, 3]),
+    "a row of nothing": ([np.eye(2), np.zeros((2, 2))], [1.0, -2.0]),
+}
+
+
+@pytest.mark.parametrize(("A", "b"), CONTRADICTORY.values(), ids=CONTRADICTORY)
+def test_a_contradiction_comes_with_the_combination_of_rows(A, b):
+    with pytest.raises(gm.outer.ContradictionError) as told:
+        gm.minimize(gm.problems.sdp(np.eye(2), A, b))
+    y = told.value.combination
+    assert y @ b == pytest.approx(1.0)
+    np.testing.assert_allclose(np.tensordot(y, A, 1), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", *METHODS])
+def test_no_objective_asks_for_a_feasible_point(solver):
+    result = gm.minimize(gm.problems.sdp(np.zeros((3, 3)), [np.diag([1.0, 0, 0])], [2.0]), solver)
+    assert result.status is gm.Status.CONVERGED
+    assert result.matrix()[0, 0] == pytest.approx(2.0, abs=1e-5)
+
+
 @pytest.mark.parametrize("seconds", [0.01, 0.2])
 def test_a_limit_of_time_ends_a_run_with_what_it_has(seconds):
     n = 1800
