@@ -199,10 +199,10 @@ def _contradicted(conic: Conic, reduced: Eliminated, y: Any) -> dict[str, Any]:
 def _farkas(conic: Conic, reduced: Eliminated, blocks: Blocks, result: Result) -> Any:
     """z in the dual cones with Aᵀz = 0 and b·z < 0: no x meets the constraints."""
     if not reduced.form.dual:
-        return _shown_by_rows(conic, reduced, result.ray[: reduced.h.size])
+        return _shown_by_rows(conic, reduced, np.asarray(result.ray)[: reduced.h.size])
     if reduced.unbounded:
         return _shown_by_equations(conic, reduced)
-    v = blocks.vector(result.ray)
+    v = blocks.vector(np.asarray(result.ray))
     return np.concatenate([reduced.free_ray(v), v])
 
 

@@ -40,7 +40,7 @@ def check_rows(model: Model) -> None:
         y[k] = 1.0 / (bounds.lower[k] if bounds.lower[k] > 0 else bounds.upper[k])
         raise ContradictionError(
             f"row {k} of the constraints multiplies every entry of M by 0, and is to lie between "
-            f"{bounds.lower[k]:g} and {bounds.upper[k]:g}",
+            f"{bounds.lower[k]:g} and {bounds.upper[k]:g} (rows are counted from 0)",
             y,
         )
     equal = np.flatnonzero(bounds.lower == bounds.upper)
@@ -60,6 +60,7 @@ def check_rows(model: Model) -> None:
     y[equal] = rest / model.norms[equal] / size**2
     raise ContradictionError(
         f"rows {named}{more} of the constraints contradict each other: a combination of their "
-        "matrices is 0, and the same one of their right-hand sides is not",
+        "matrices is 0, and the same one of their right-hand sides is not (rows are counted "
+        "from 0)",
         y,
     )
