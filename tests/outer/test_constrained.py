@@ -157,6 +157,7 @@ def test_a_ray_is_told_with_each_refutation():
     found = gm.minimize(empty, "augmented-lagrangian")
     assert found.status is gm.Status.INFEASIBLE
     assert found.ray[0] == pytest.approx(-1.0)
+    assert found.certificate.gap is None and gm.minimize(empty).certificate.relative_gap is None
     falling = gm.problems.sdp(np.diag([1.0, -1.0]), [np.diag([1.0, 0.0])], [1.0])
     for solver in METHODS:
         found = gm.minimize(falling, solver)
