@@ -108,3 +108,54 @@ def test_a_file_without_entries_is_read_without_a_warning(tmp_path):
     path.write_text("1\n1\n2\n0.0\n\n")
     problem = gm.io.read_sdpa(path)
     assert problem.order == 2 and problem.bounds.size == 1
+
+
+ODD = {
+    "too few numbers on the right": (("{1.0, 2.0}", "{1.0}"), "line 6: .* must hold 2 numbers"),
+    "too many numbers on the right": (("{1.0, 2.0}", "1 2 3"), "line 5: .* must hold 2 numbers"),
+    "a broken count": (("2 = mDIM", "2.5 = mDIM"), "line 2: .* whole number between 1 and 2,000"),
+    "a broken column": (("2 1 1 2 0.5", "2 1 1 1.5 0.5"), "line 13: .* whole numbers"),
+    "a column beyond integers": (("2 1 1 2 0.5", f"2 1 1 {10**20} 0.5"), "line 13: .* whole num"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), ODD.values(), ids=ODD)
+def test_numbers_that_do_not_fit_are_told_by_their_line(path, change, told):
+    path.write_text(FILE.replace(*change))
+    with pytest.raises(FileError, match=told):
+        gm.io.read_sdpa(path)
+
+
+def test_words_after_the_right_hand_side_are_a_comment(path):
+    path.write_text(FILE.replace("{1.0, 2.0}", "{1.0, 2.0} = right-hand side"))
+    np.testing.assert_allclose(gm.io.read_sdpa(path).bounds.lower, [1.0, 2.0])
+
+
+def test_a_byte_order_mark_is_skipped(path):
+    path.write_bytes(b"\xef\xbb\xbf" + FILE.partition("\n")[2].encode())
+    assert gm.io.read_sdpa(path).order == 4
+
+
+@pytest.mark.parametrize("place", [20, -6])
+def test_a_gzip_file_with_a_wrong_byte(tmp_path, place):
+    data = bytearray(gzip.compress(FILE.encode(), mtime=0))
+    data[place] ^= 255
+    file = tmp_path / "small.dat-s.gz"
+    file.write_bytes(bytes(data))
+    with pytest.raises(FileError, match="is damaged"):
+        gm.io.read_sdpa(file)
+
+
+def test_an_empty_file_and_a_folder(tmp_path):
+    file = tmp_path / "empty.dat-s"
+    file.write_bytes(b"")
+    with pytest.raises(FileError, match="is empty"):
+        gm.io.read_sdpa(file)
+    with pytest.raises(FileError, match="it is a folder"):
+        gm.io.read_sdpa(tmp_path)
+
+
+def test_an_order_whose_square_is_no_array(tmp_path):
+    path = tmp_path / "wide.dat-s"
+    path.write_text("1\n1\n1000000\n1.0\n0 1 1 1 1.0\n1 1 1 1000000 1.0\n")
+    assert gm.io.read_sdpa(path).order == 1_000_000

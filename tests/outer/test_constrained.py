@@ -157,6 +157,7 @@ def test_a_ray_is_told_with_each_refutation():
     found = gm.minimize(empty, "augmented-lagrangian")
     assert found.status is gm.Status.INFEASIBLE
     assert found.ray[0] == pytest.approx(-1.0)
+    assert found.certificate.gap is None and gm.minimize(empty).certificate.relative_gap is None
     falling = gm.problems.sdp(np.diag([1.0, -1.0]), [np.diag([1.0, 0.0])], [1.0])
     for solver in METHODS:
         found = gm.minimize(falling, solver)
@@ -226,8 +227,33 @@ def test_distances_as_constraints():
 REFUSED = {
     "no symmetry": (lambda: gm.problems.sdp([[1.0, 2], [0, 1]], [np.eye(2)], [1.0]), "symmetric"),
     "A of another order": (lambda: gm.problems.sdp(np.eye(2), [np.eye(3)], [1.0]), "A\\[0\\] has"),
-    "b too long": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0, 2]), "b must hold 1"),
+    "b too long": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0, 2]), "b must be a vector"),
     "NaN": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2) * np.nan], [1.0]), "NaN"),
+    "b without A": (lambda: gm.problems.sdp(np.eye(2), b=[1.0]), "b is given without A"),
+    "b_ub without A_ub": (
+        lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0], b_ub=[1.0]),
+        "b_ub is given without A_ub",
+    ),
+    "b of words": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], ["a"]), "b must hold real"),
+    "b complex": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1j]), "b must hold real"),
+    "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "b must be a"),
+    "A alone": (lambda: gm.problems.sdp(np.eye(2), np.eye(2), [1.0]), "matrix alone as \\[A\\]"),
+    "a block that is a number": (
+        lambda: gm.problems.sdp([np.eye(2), 1.0], [[np.eye(2), 1.0]], [1.0]),
+        "C\\[1\\] must be a block",
+    ),
+    "a block of nothing": (
+        lambda: gm.problems.sdp([np.eye(2), []], [[np.eye(2), []]], [1.0]),
+        "C\\[1\\] must be a block",
+    ),
+    "NaN in a block": (
+        lambda: gm.problems.sdp([np.eye(2), [0.0, np.nan]], [[np.eye(2), None]], [1.0]),
+        "C\\[1\\]\\[1\\] is not finite",
+    ),
+    "a block of another length": (
+        lambda: gm.problems.sdp([np.eye(2), [1.0, 2]], [[np.eye(2), [1.0]]], [1.0]),
+        "A\\[0\\]\\[1\\] must be a vector of length 2",
+    ),
     "b not finite": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [np.inf]), "b\\[0\\]"),
     "nothing": (lambda: gm.problems.sdp(np.eye(2)), "needs constraints"),
     "empty": (lambda: gm.problems.sdp(np.eye(2), [], []), "A is empty"),
@@ -254,6 +280,39 @@ REFUSED = {
 def test_bad_input_is_told_in_a_sentence(call, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         call()
+
+
+@pytest.mark.parametrize("A", [[[np.eye(2)]], [np.eye(2)]], ids=["blocks", "plain"])
+def test_a_list_of_one_block_is_that_block(A):
+    problem = gm.problems.sdp([np.diag([1.0, 2.0])], A, [1.0])
+    assert gm.minimize(problem).value == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_list_of_one_vector_is_a_linear_program():
+    problem = gm.problems.sdp([[1.0, 2.0]], [[[1.0, 1.0]]], [1.0])
+    assert gm.minimize(problem).value == pytest.approx(1.0, abs=1e-5)
+
+
+CONTRADICTORY = {
+    "two rows of three": ([np.eye(2), np.diag([1.0, 0]), 2 * np.eye(2)], [1, 0.5, 3]),
+    "a row of nothing": ([np.eye(2), np.zeros((2, 2))], [1.0, -2.0]),
+}
+
+
+@pytest.mark.parametrize(("A", "b"), CONTRADICTORY.values(), ids=CONTRADICTORY)
+def test_a_contradiction_comes_with_the_combination_of_rows(A, b):
+    with pytest.raises(gm.outer.ContradictionError) as told:
+        gm.minimize(gm.problems.sdp(np.eye(2), A, b))
+    y = told.value.combination
+    assert y @ b == pytest.approx(1.0)
+    np.testing.assert_allclose(np.tensordot(y, A, 1), 0.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["auto", *METHODS])
+def test_no_objective_asks_for_a_feasible_point(solver):
+    result = gm.minimize(gm.problems.sdp(np.zeros((3, 3)), [np.diag([1.0, 0, 0])], [2.0]), solver)
+    assert result.status is gm.Status.CONVERGED
+    assert result.matrix()[0, 0] == pytest.approx(2.0, abs=1e-5)
 
 
 @pytest.mark.parametrize("seconds", [0.01, 0.2])

@@ -12,13 +12,14 @@ from gramian.cvxpy.standard import Blocks, Conic, Eliminated, standard
 from gramian.maps import Entries, inner_products
 from gramian.objectives import Linear
 from gramian.objectives.matrices import Sparse
-from gramian.outer import minimize
+from gramian.outer import ContradictionError, minimize
 from gramian.problem import Problem
 from gramian.result import Result, Status
 
 try:
     import cvxpy.settings as names
-    from cvxpy.constraints import SvecPSD
+    from cvxpy.constraints import PSD, SOC, SvecPSD
+    from cvxpy.error import SolverError
     from cvxpy.reductions.solution import Solution, failure_solution
     from cvxpy.reductions.solvers import utilities
     from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver
@@ -32,6 +33,14 @@ OPTIONS = (
     "tol", "time_limit", "max_iter", "rank", "random_state", "progress", "proof", "algorithm",
 )  # fmt: skip
 """What `prob.solve` passes on; `algorithm` is the `solver` of `gramian.minimize`."""
+
+EXPLAINED = {
+    "ExpCone": "an exponential cone (exp, log, entropy, log_det, …)",
+    "OpRelEntrConeQuad": "a cone of operator relative entropies",
+    "PowCone3D": "a power cone",
+    "PowConeND": "a power cone",
+    "RelEntrConeQuad": "a cone of relative entropies",
+}
 
 LOOSE = 100.0
 """A run that ended within so many times its tolerance is told as inaccurate, and no failure."""
@@ -54,6 +63,20 @@ class Gramian(ConicSolver):
     def name(self) -> str:
         """What CVXPY calls it."""
         return "GRAMIAN"
+
+    def can_solve(self, problem_form: Any) -> bool:
+        """True, or a refusal that names the cones, which CVXPY's own does not."""
+        if super().can_solve(problem_form):
+            return True
+        taken = {*self.SUPPORTED_CONSTRAINTS, SOC, PSD}
+        cones = sorted(cone.__name__ for cone in problem_form.cones() if cone not in taken)
+        told = list(dict.fromkeys(EXPLAINED.get(cone, cone) for cone in cones))
+        if not told:
+            return False
+        raise SolverError(
+            f"gramian cannot solve this problem: it has {' and '.join(told)}; it takes linear, "
+            "second-order and semidefinite constraints with continuous variables"
+        )
 
     def import_solver(self) -> None:
         """Nothing is left to import."""
@@ -97,21 +120,25 @@ class Gramian(ConicSolver):
             names.NUM_ITERS: solution["iterations"],
             names.EXTRA_STATS: solution["result"],
         }
+        duals = self._duals(solution["z"], inverse_data)
         if status not in names.SOLUTION_PRESENT:
-            return failure_solution(status, attributes)
-        zero = inverse_data[ConicSolver.DIMS].zero
-        z = solution["z"]
-        duals = {
-            **utilities.get_dual_values(
-                z[:zero], utilities.extract_dual_value, inverse_data[self.EQ_CONSTR]
-            ),
-            **utilities.get_dual_values(
-                z[zero:], utilities.extract_dual_value, inverse_data[self.NEQ_CONSTR]
-            ),
-        }
+            return failure_solution(status, attributes, duals)
         value = solution["value"] + inverse_data[names.OFFSET]
         primal = {inverse_data[self.VAR_ID]: solution["x"]}
         return Solution(status, value, primal, duals, attributes)
+
+    def _duals(self, z: Any, inverse_data: Any) -> dict[Any, Any]:
+        """Those of every constraint, none where there is no z."""
+        if z is None:
+            return {}
+        zero = inverse_data[ConicSolver.DIMS].zero
+        parts = ((z[:zero], self.EQ_CONSTR), (z[zero:], self.NEQ_CONSTR))
+        found: dict[Any, Any] = {}
+        for part, constraints in parts:
+            found |= utilities.get_dual_values(
+                part, utilities.extract_dual_value, inverse_data[constraints]
+            )
+        return found
 
 
 def _options(given: dict[str, Any], verbose: bool) -> dict[str, Any]:
@@ -132,24 +159,61 @@ def _solved(
     reduced = Eliminated.of(standard(conic))
     method = options.pop("algorithm", "auto")
     fits = known is not None and known.factor.shape[0] == blocks.order
-    result = minimize(_problem(reduced, blocks), method, init=known if fits else None, **options)
+    try:
+        result = minimize(
+            _problem(reduced, blocks), method, init=known if fits else None, **options
+        )
+    except ContradictionError as shown:
+        return _contradicted(conic, reduced, shown.combination), None
     status = _status(result, reduced, options.get("tol", 1e-6))
     v = blocks.vector(result.factor)
-    rows = reduced.h.size
-    dual = np.zeros(rows) if result.dual is None else result.dual[:rows]
+    dual = np.zeros(reduced.h.size) if result.dual is None else result.dual[: reduced.h.size]
     y = reduced.multipliers(dual)
-    slack = reduced.form.cost - reduced.form.G.T @ y
-    x, z = _named(conic, reduced, v, y, slack)
-    told = {
-        "status": status,
-        "value": float(conic.c @ x),
-        "x": x,
-        "z": z,
+    x, z = _named(conic, reduced, v, y, reduced.form.cost - reduced.form.G.T @ y)
+    if status not in names.SOLUTION_PRESENT:
+        z = _farkas(conic, reduced, blocks, result) if status == names.INFEASIBLE else None
+    told = _told(status, x, z, float(conic.c @ x))
+    return told | {
         "seconds": result.seconds,
         "iterations": result.iterations,
         "result": result,
-    }
-    return told, result
+    }, result
+
+
+def _told(status: str, x: Any, z: Any, value: float) -> dict[str, Any]:
+    found = {"status": str(status), "value": value, "x": x, "z": z}
+    return found | {"seconds": 0.0, "iterations": 0, "result": None}
+
+
+def _contradicted(conic: Conic, reduced: Eliminated, y: Any) -> dict[str, Any]:
+    """What equations without a solution say of CVXPY's form."""
+    rows = y[: reduced.h.size]
+    if not reduced.form.dual:
+        z = _shown_by_rows(conic, reduced, rows)
+    else:
+        z = _shown_by_equations(conic, reduced) if reduced.unbounded else None
+    status = names.UNBOUNDED if z is None else names.INFEASIBLE
+    return _told(status, np.zeros(conic.c.size), z, np.nan)
+
+
+def _farkas(conic: Conic, reduced: Eliminated, blocks: Blocks, result: Result) -> Any:
+    """z in the dual cones with Aᵀz = 0 and b·z < 0: no x meets the constraints."""
+    if not reduced.form.dual:
+        return _shown_by_rows(conic, reduced, np.asarray(result.ray)[: reduced.h.size])
+    if reduced.unbounded:
+        return _shown_by_equations(conic, reduced)
+    v = blocks.vector(np.asarray(result.ray))
+    return np.concatenate([reduced.free_ray(v), v])
+
+
+def _shown_by_rows(conic: Conic, reduced: Eliminated, ray: Any) -> Any:
+    y = reduced.combination(ray)
+    return np.concatenate([-y[: conic.zero], -(reduced.form.G.T @ y)])
+
+
+def _shown_by_equations(conic: Conic, reduced: Eliminated) -> Any:
+    """CVXPY's equations contradict each other."""
+    return np.concatenate([reduced.falling(), np.zeros(conic.b.size - conic.zero)])
 
 
 def _problem(reduced: Eliminated, blocks: Blocks) -> Problem:
@@ -174,17 +238,17 @@ def _problem(reduced: Eliminated, blocks: Blocks) -> Problem:
 
 
 def _status(result: Result, reduced: Eliminated, tol: float) -> str:
-    certificate = result.certificate
+    if reduced.form.dual and reduced.unbounded:  # CVXPY's equations contradict each other
+        return str(names.INFEASIBLE)
     if result.status is Status.INFEASIBLE:
         return str(names.UNBOUNDED if reduced.form.dual else names.INFEASIBLE)
     if result.status is Status.UNBOUNDED or reduced.unbounded:
         return str(names.INFEASIBLE if reduced.form.dual else names.UNBOUNDED)
     if result.status is Status.CONVERGED:
         return str(names.OPTIMAL)
-    gap = certificate.relative_gap
-    near = gap is not None and gap <= LOOSE * tol and certificate.violation <= LOOSE * tol
-    if near:
-        return str(names.OPTIMAL_INACCURATE)
+    error = np.inf if result.dimacs is None else float(np.max(np.abs(result.dimacs)))
+    if error <= LOOSE * tol:  # relative to 1 + |F|: an optimum of 0 has no relative gap
+        return str(names.OPTIMAL if error <= tol else names.OPTIMAL_INACCURATE)
     limits = (Status.MAX_ITER, Status.TIME_LIMIT, Status.STOPPED, Status.INTERRUPTED)
     return str(names.USER_LIMIT if result.status in limits else names.SOLVER_ERROR)
 
@@ -212,12 +276,4 @@ def _equations_only(conic: Conic) -> dict[str, Any]:
     off = np.linalg.norm(A @ x - conic.b) > 1e-8 * (1 + np.linalg.norm(conic.b))
     falls = np.linalg.norm(A.T @ z + conic.c) > 1e-8 * (1 + np.linalg.norm(conic.c))
     status = names.INFEASIBLE if off else names.UNBOUNDED if falls else names.OPTIMAL
-    return {
-        "status": str(status),
-        "value": float(conic.c @ x),
-        "x": x,
-        "z": z,
-        "seconds": 0.0,
-        "iterations": 0,
-        "result": None,
-    }
+    return _told(status, x, A @ x - conic.b if off else z, float(conic.c @ x))

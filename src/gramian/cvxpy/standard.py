@@ -29,6 +29,9 @@ Indices = NDArray[np.intp]
 LARGEST = 40_000_000
 """Numbers of H that are eliminated densely."""
 
+ROUNDED = 1e-13
+"""What is 0 but for rounding, beside the largest: rows given twice leave such equations."""
+
 
 @dataclass(frozen=True)
 class Conic:
@@ -135,27 +138,44 @@ class Eliminated:
         base = Q[:, :rank] @ inner
         off = np.linalg.norm(form.H.T @ base - form.free_cost)
         N = Q[:, rank:]
-        G = sp.csr_array(_tidy(N.T @ form.G.toarray()))
+        G = sp.csr_array(_tidy(N.T @ form.G.toarray(), np.max(np.abs(form.G.data), initial=0.0)))
         cost = form.cost - form.G.T @ base
         unbounded = bool(off > 1e-8 * (1 + np.linalg.norm(form.free_cost)))
-        return cls(form, G, N.T @ form.h, cost, float(base @ form.h), base, N, unbounded)
+        h = _tidy(N.T @ form.h, np.max(np.abs(form.h), initial=0.0))
+        return cls(form, G, h, cost, float(base @ form.h), base, N, unbounded)
 
     def multipliers(self, y: Array) -> Array:
         """Those of all rows."""
-        return self.base + (y if self.N is None else self.N @ y)
+        return self.base + self.combination(y)
+
+    def combination(self, y: Array) -> Array:
+        """Ny: one of all rows that has no f."""
+        return y if self.N is None else self.N @ y
 
     def free(self, v: Array) -> Array:
         """f of Hf = h − Gv."""
+        return self._solved(self.form.h - self.form.G @ v)
+
+    def free_ray(self, v: Array) -> Array:
+        """f of Hf = −Gv."""
+        return self._solved(-(self.form.G @ v))
+
+    def falling(self) -> Array:
+        """−φ less its part in the range of Hᵀ: Hf = 0, and φ·f < 0 where it is not 0."""
+        H, phi = self.form.H.toarray(), self.form.free_cost
+        found: Array = H.T @ np.linalg.lstsq(H.T, phi, rcond=None)[0] - phi
+        return found
+
+    def _solved(self, right: Array) -> Array:
         if not self.form.H.shape[1]:
             return np.zeros(0)
-        rest = self.form.h - self.form.G @ v
-        found: Array = np.linalg.lstsq(self.form.H.toarray(), rest, rcond=None)[0]
+        found: Array = np.linalg.lstsq(self.form.H.toarray(), right, rcond=None)[0]
         return found
 
 
-def _tidy(G: Array) -> Array:
-    """Without what rounding left."""
-    return np.where(np.abs(G) > 1e-14 * np.max(np.abs(G), initial=0.0), G, 0.0)
+def _tidy(values: Array, largest: float) -> Array:
+    """Without what rounding left of products with numbers up to the largest."""
+    return np.where(np.abs(values) > ROUNDED * largest, values, 0.0)
 
 
 @dataclass(frozen=True)

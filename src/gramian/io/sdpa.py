@@ -7,9 +7,11 @@ that collections print, and `result.dual` is −x.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import re
+import zlib
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,15 +77,27 @@ def _text(path: Path) -> str:
         raw = path.read_bytes()
         if raw[:2] == b"\x1f\x8b":
             raw = gzip.decompress(raw)
-    except (EOFError, OSError) as reason:
-        if isinstance(reason, FileNotFoundError):
-            raise FileError(f"{path} cannot be read: there is no such file") from None
+    except FileNotFoundError:
+        raise FileError(f"{path} cannot be read: there is no such file") from None
+    except IsADirectoryError:
+        raise FileError(f"{path} cannot be read: it is a folder") from None
+    except (EOFError, OSError, zlib.error) as reason:
         raise FileError(f"{path} is damaged or cannot be read ({reason})") from None
-    return raw.decode("latin-1")
+    if not raw.strip():
+        raise FileError(f"{path} is empty")
+    return raw.removeprefix(codecs.BOM_UTF8).decode("latin-1")
 
 
 def _is_comment(line: str) -> bool:
     return line[:1] in ('"', "*") or not line.strip()
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 class _Reader:
@@ -106,9 +120,9 @@ class _Reader:
         return self.lines[self.at - 1]
 
     def number(self, what: str, most: int) -> int:
-        words = re.match(r"\s*\+?(\d+)", self.line(what))
+        words = re.match(r"\s*\+?(\d+)(?!\.?\d)", self.line(what))
         if words is None or not 1 <= int(words.group(1)) <= most:
-            self.fail(self.at - 1, f"{what} must be a whole number of at least 1")
+            self.fail(self.at - 1, f"{what} must be a whole number between 1 and {most:,}")
         return int(words.group(1))
 
     def sizes(self, count: int) -> list[int]:
@@ -126,6 +140,8 @@ class _Reader:
         while len(words) < size:
             words += self.line(what).translate(PUNCTUATION).split()
             first = self.at - 1
+        if any(_is_number(word) for word in words[size:]):  # words may follow, and are a comment
+            self.fail(first, f"{what} must hold {size} numbers, one a constraint; here it has more")
         try:
             values = np.array([float(word) for word in words[:size]])
         except ValueError:
@@ -178,7 +194,10 @@ class _Reader:
 def _problem(
     reader: _Reader, name: str, m: int, sizes: list[int], b: Array, entries: Array
 ) -> Problem:
-    k, block, i, j = (entries[:, column].astype(np.int64) for column in range(4))
+    places = entries[:, :4]
+    broken = np.any((places != np.rint(places)) | (np.abs(places) > LARGEST), axis=1)
+    _refuse(reader, broken, f"matrix, block, row and column are whole numbers up to {LARGEST:,}")
+    k, block, i, j = places.astype(np.int64).T
     value, orders = entries[:, 4], np.abs(sizes)
     _refuse(reader, (k < 0) | (k > m), f"there are {m} matrices beside number 0")
     _refuse(reader, (block < 1) | (block > len(sizes)), f"there are {len(sizes)} blocks")
@@ -193,9 +212,9 @@ def _problem(
     i, j = np.minimum(i, j), np.maximum(i, j)
     _refuse_twice(reader, (k * n + i) * n + j)
     off = i != j
-    places = np.concatenate([i * n + j, (j * n + i)[off]])
+    flat = np.concatenate([i * n + j, (j * n + i)[off]])
     rows, values = np.concatenate([k, k[off]]), np.concatenate([value, value[off]])
-    whole = sp.csr_array(sp.coo_array((values, (rows, places)), shape=(m + 1, n * n)))
+    whole = sp.csr_array(sp.coo_array((values, (rows, flat)), shape=(m + 1, n * n)))
     C = sp.coo_array(whole[[0]])
     at = np.divmod(C.coords[1].astype(np.int64), n)
     return sdp(sp.csr_array((-C.data, at), shape=(n, n)), whole[1:], b, name=name)

@@ -40,7 +40,9 @@ def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
     dense = {k: found for k in _full_rows(A, n) if (found := rank_one(A[[k]], n)) is not None}
     kept = np.ones(A.shape[0])
     kept[list(dense)] = 0.0
-    entries, weights = _entries(sparse.csr_array(sparse.diags_array(kept) @ A), n)
+    # A product of sparse matrices would need room for a whole row, n² numbers.
+    others = A.data * np.repeat(kept, np.diff(A.indptr))
+    entries, weights = _entries(sparse.csr_array((others, A.indices, A.indptr), shape=A.shape), n)
     if not dense:
         return Mix(entries, weights)
     squares = Squares(np.column_stack([found.vector for found in dense.values()]))

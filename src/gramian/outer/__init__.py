@@ -3,5 +3,6 @@
 from gramian.outer.certify import certify
 from gramian.outer.minimize import minimize
 from gramian.outer.registry import METHODS
+from gramian.outer.sanity import ContradictionError
 
-__all__ = ["METHODS", "certify", "minimize"]
+__all__ = ["METHODS", "ContradictionError", "certify", "minimize"]

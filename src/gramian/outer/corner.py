@@ -81,7 +81,7 @@ def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
     if size_of(objective.C) != 0 or not np.array_equal(bounds.lower, bounds.upper):
         return None
     rows, given = rows_of(objective.map), rows_of(bounds.map)
-    if rows is None or given is None:
+    if rows is None or given is None or not objective.map.size:
         return None
     known = _given_block(given, bounds.lower)
     if known is None:

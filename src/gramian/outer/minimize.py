@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,8 @@ def _constrained(
     found, certificate = run.judge.outcome(factor if run.last is None else run.last.factor)
     if keeper is not None:
         keeper.finish(found, certificate.value, len(run.history))
+    if status is Status.INFEASIBLE:  # nothing is above an optimum that is not there
+        certificate = replace(certificate, gap=None, relative_gap=None, method="none")
     point = run.judge.point
     return Result(
         factor=found,

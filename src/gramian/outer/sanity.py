@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
 from gramian.outer.model import Model
@@ -12,6 +13,14 @@ NAMED = 6
 
 LOOKED_AT = 400
 """Products of the search."""
+
+
+class ContradictionError(ValueError):
+    """Equations without a solution; `combination` is y with 𝒜*(y) = 0 and y·b = 1."""
+
+    def __init__(self, message: str, combination: NDArray[np.floating]) -> None:
+        super().__init__(message)
+        self.combination = combination
 
 
 def check_rows(model: Model) -> None:
@@ -27,9 +36,12 @@ def check_rows(model: Model) -> None:
     empty = (np.diff(rows.indptr) == 0) & ((bounds.lower > 0) | (bounds.upper < 0))
     if np.any(empty):
         k = int(np.argmax(empty))
-        raise ValueError(
+        y = np.zeros(bounds.size)
+        y[k] = 1.0 / (bounds.lower[k] if bounds.lower[k] > 0 else bounds.upper[k])
+        raise ContradictionError(
             f"row {k} of the constraints multiplies every entry of M by 0, and is to lie between "
-            f"{bounds.lower[k]:g} and {bounds.upper[k]:g}"
+            f"{bounds.lower[k]:g} and {bounds.upper[k]:g} (rows are counted from 0)",
+            y,
         )
     equal = np.flatnonzero(bounds.lower == bounds.upper)
     b = bounds.lower[equal] / model.norms[equal]
@@ -44,7 +56,11 @@ def check_rows(model: Model) -> None:
     guilty = equal[np.abs(rest) > 1e-6 * np.max(np.abs(rest))]
     named = ", ".join(str(k) for k in guilty[:NAMED])
     more = f" and {guilty.size - NAMED} others" if guilty.size > NAMED else ""
-    raise ValueError(
+    y = np.zeros(bounds.size)
+    y[equal] = rest / model.norms[equal] / size**2
+    raise ContradictionError(
         f"rows {named}{more} of the constraints contradict each other: a combination of their "
-        "matrices is 0, and the same one of their right-hand sides is not"
+        "matrices is 0, and the same one of their right-hand sides is not (rows are counted "
+        "from 0)",
+        y,
     )

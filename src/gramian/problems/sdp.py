@@ -59,6 +59,7 @@ def sdp(
     constraints = []
     for matrices, right, which in ((A, b, "A"), (A_ub, b_ub, "A_ub")):
         if matrices is None:
+            _refuse_alone(right, which)
             continue
         map = _map(matrices, sizes, which)
         values = _right(right, map.size, "b" if which == "A" else "b_ub")
@@ -79,6 +80,12 @@ def sdp(
     )
 
 
+def _refuse_alone(right: ArrayLike | None, which: str) -> None:
+    if right is not None:
+        name = which.replace("A", "b")
+        raise ValueError(f"{name} is given without {which}, the matrices that it belongs to")
+
+
 def _sizes(C: Any) -> list[int]:
     """The orders of the blocks; a vector of length p is p blocks of order 1 in a row."""
     if not isinstance(C, list | tuple) or _is_matrix(C):
@@ -88,7 +95,20 @@ def _sizes(C: Any) -> list[int]:
         return [int(shape[0])]
     if not C:
         raise ValueError("C is an empty list: it needs a block")
-    return [int(block.shape[0]) if sp.issparse(block) else len(block) for block in C]
+    return [_size(block, f"C[{k}]") for k, block in enumerate(C)]
+
+
+def _size(block: Any, name: str) -> int:
+    """The order of a block."""
+    try:
+        shape = block.shape if sp.issparse(block) else np.shape(block)
+    except ValueError:
+        shape = ()
+    if len(shape) not in (1, 2) or shape[0] == 0:
+        raise ValueError(
+            f"{name} must be a block, a symmetric matrix or a vector with an entry at least"
+        )
+    return int(shape[0])
 
 
 def _is_matrix(C: Any) -> bool:
@@ -107,8 +127,10 @@ def _map(matrices: Any, sizes: list[int], name: str) -> LinearMap:
         _check_flat(flat, n, name)
         return inner_products(flat, n)
     if not isinstance(matrices, Sequence) and np.ndim(matrices) != 3:
+        alone = getattr(matrices, "shape", None) == (n, n)
         raise ValueError(
             f"{name} must be a list of symmetric matrices or a sparse matrix with {n * n} columns"
+            + (f"; give a matrix alone as [{name}]" if alone else "")
         )
     if len(matrices) == 0:
         raise ValueError(f"{name} is empty; leave it out where there are no such constraints")
@@ -120,7 +142,7 @@ def _flat(value: Any, sizes: list[int], name: str) -> sp.csr_array:
     """A matrix, or blocks, as one row vec of the whole."""
     n = sum(sizes)
     if len(sizes) == 1:
-        whole = _matrix(value, n, name)
+        whole = _matrix(_only_block(value), n, name)
     else:
         if not isinstance(value, list | tuple) or len(value) != len(sizes):
             raise ValueError(f"{name} must be a list of {len(sizes)} blocks, as C is")
@@ -132,13 +154,22 @@ def _flat(value: Any, sizes: list[int], name: str) -> sp.csr_array:
     return sp.csr_array(sp.coo_array(whole).reshape(1, n * n))
 
 
+def _only_block(value: Any) -> Any:
+    """The block of a list of one; [[c]] is a matrix of one entry."""
+    listed = isinstance(value, list | tuple) and len(value) == 1
+    if listed and (sp.issparse(value[0]) or np.shape(value[0]) != (1,)):
+        return value[0]
+    return value
+
+
 def _matrix(value: Any, size: int, name: str) -> sp.csr_array:
     if value is None:
         return sp.csr_array((size, size))
     if not sp.issparse(value) and np.ndim(value) == 1:
-        vector = np.asarray(value, dtype=float)
-        if vector.size != size or not np.all(np.isfinite(vector)):
-            raise ValueError(f"{name} must hold {size} finite numbers, got shape {vector.shape}")
+        vector = _numbers(value, name)
+        if vector.size != size:
+            raise ValueError(f"{name} must be a vector of length {size}, as C has there")
+        _refuse_not_finite(vector, name)
         return sp.csr_array(sp.diags_array(vector))
     checked = as_symmetric(value, name)
     if checked.order != size:
@@ -173,9 +204,26 @@ def _linear(flat: sp.csr_array, n: int) -> SymmetricMatrix:
 def _right(values: ArrayLike | None, size: int, name: str) -> Array:
     if values is None:
         raise ValueError(f"{name} is missing: its {size} numbers belong to the matrices")
-    right = np.asarray(values, dtype=float)
+    right = _numbers(values, name)
     if right.shape != (size,):
-        raise ValueError(f"{name} must hold {size} numbers, one a matrix; got shape {right.shape}")
-    if not np.all(np.isfinite(right)):
-        raise ValueError(f"{name}[{int(np.argmin(np.isfinite(right)))}] is not finite")
+        raise ValueError(
+            f"{name} must be a vector of length {size}, a number for each matrix; got shape "
+            f"{right.shape}"
+        )
+    _refuse_not_finite(right, name)
     return right
+
+
+def _numbers(values: Any, name: str) -> Array:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise ValueError(f"{name} must be a vector of numbers") from None
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    return array.astype(float)
+
+
+def _refuse_not_finite(vector: Array, name: str) -> None:
+    if not np.all(np.isfinite(vector)):
+        raise ValueError(f"{name}[{int(np.argmin(np.isfinite(vector)))}] is not finite")
