@@ -73,8 +73,8 @@ def with_features(ratings: Ratings, side: int, features: Any) -> tuple[Ratings, 
     both, old, new = joined(own, ids)
     if len(both) == len(own) + len(ids):
         raise ValueError(
-            f"{name} has none of the ids of the ratings, such as {own.names[0]!r}: "
-            f"it has {ids.names[0]!r}"
+            f"{name} has none of the ids of the ratings, such as {own.names[0]}: "
+            f"it has {ids.names[0]}"
         )
     scaling = Scaling.of(table)
     even = np.zeros((len(both), table.shape[1]))
