@@ -98,6 +98,22 @@ def test_held_out_links_choose_lambda():
         NPKL(lam=0.0).fit(IRIS, cannot_link=[[0, 60]])
 
 
+@pytest.mark.parametrize("model", [NPKL(lam="auto"), NPKL(), RegPCP()])
+def test_judging_takes_at_most_half_of_a_limit_of_time(model, monkeypatch):
+    given, learn = [], type(model)._learn_roughly
+
+    def noted(rough):
+        given.append(rough.time_limit)
+        return learn(rough)
+
+    monkeypatch.setattr(type(model), "_learn_roughly", noted)
+    rng = np.random.default_rng(0)
+    X = np.vstack([IRIS, IRIS + 0.1 * rng.normal(size=IRIS.shape), IRIS - 0.1])
+    y = np.tile(SPECIES, 3)
+    model.set_params(n_clusters=3, time_limit=40.0).fit(X, **links_of(y, 40))
+    assert given and sum(given) == pytest.approx(20.0)
+
+
 def test_links_that_the_waves_do_not_hold_take_a_larger_lambda():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

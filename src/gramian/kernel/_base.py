@@ -374,7 +374,8 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
             links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
         )
         rough.tol = max(self.tol, ROUGH)
-        rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * FOLDS)
+        fits = FOLDS * len(self._settings())
+        rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * fits)
         rough.progress = False
         learned = _linked_squares(unit_rows(rough._learn_roughly()), links.pairs[held])
         smooth = learned

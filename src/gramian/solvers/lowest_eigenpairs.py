@@ -108,16 +108,11 @@ def factored_ground(
     Products cannot tell eigenvalues apart that lie close together beside ‖∇F‖, and a graph in
     weakly joined parts has many. `guess` lies about λ_min; None where no factor was found.
     """
-    t = guess
-    factor = form.tried(t)
-    for _ in range(TRIES):
-        if factor.solve is not None:
-            break
-        t *= LOWER
-        factor = form.tried(t)
-    else:
+    shifts = (guess * LOWER**k for k in range(TRIES))
+    solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)
+    if solve is None:
         return None
-    inverse = LinearOperator((form.order,) * 2, matvec=factor.solve, dtype=float)
+    inverse = LinearOperator((form.order,) * 2, matvec=solve, dtype=float)
     found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
     V = np.linalg.qr(found.vectors)[0]
     image = form.S @ V
