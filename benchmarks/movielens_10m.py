@@ -21,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gramian as gm
 from benchmarks.harness.context import Context
+from benchmarks.harness.machine import cores
 from benchmarks.harness.measured import peak_mb
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.completion import NuclearCompletion
@@ -46,13 +47,15 @@ STREAM_ELEMENTS = 40_000_000
 """320 MB an array: no cache holds it."""
 DEFAULT_CACHE = 32 * 2**20
 CACHE_FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
-TARGET_RATIO = 3.0
+TARGET_RATIO = 2.5
 MEMORY_FACTOR, MEMORY_LIMIT_MB = 3.0, 2000.0
 RATING_BYTES = 16
 """Two int32 and a float64."""
 
-RANK, LAM = 16, 18.0
-LIMIT, LIMIT_TENTH = 240.0, 30.0
+LAM = 18.0
+LIMIT, LIMIT_TENTH = 300.0, 60.0
+CASES = (("λ given", 1e-2), ("auto", "auto"))
+"""Which λ, and the tolerance: an optimum proved to so much, and all defaults."""
 PRINTED_SECONDS = 786.0
 """BiS in the paper, on the real set."""
 
@@ -74,12 +77,11 @@ NOTES = (
     "what the caches, the arithmetic and, with offsets, the inner conjugate gradients take; the "
     "last two columns count every gathered row as coming from memory, cached or not.",
     f"λ = {LAM:g} is that of a path with held-out ratings on a tenth of the set, in proportion to "
-    "√ratings per user + √ratings per item. lam='auto' runs on that tenth only: the path itself "
-    "has no time limit and would take more than ten minutes at full size.",
-    "The certified gap is to the optimum without a limit on the rank, so it holds what the limit "
-    "costs. Memory: 'growth' is the peak less what the process held before the fit, its modules "
-    "and the ratings as passed (two int32 and a float64 each); the limit of 2 GB is on the whole "
-    "process.",
+    "√ratings per user + √ratings per item. The rows of 'auto' are of all defaults: they end where "
+    "the held-out error does, whatever the gap.",
+    "The certified gap is to the optimum of any rank. Memory: 'growth' is the peak less what the "
+    "process held before the fit, its modules and the ratings as passed (two int32 and a "
+    "float64 each); the limit of 2 GB is on the whole process.",
     "The paper's seconds are of BiS on the real set and another machine.",
 )
 
@@ -112,15 +114,12 @@ def run(ctx: Context) -> Report:
     if not ctx.quick:
         with drawn(real, 1.0) as case:
             tables += [_about(case), _passes(ctx, case)]
-            _add_fit(ctx, fits, case, LAM, LIMIT)
+            _add_fits(ctx, fits, case, LAM, LIMIT)
     with drawn(real, TENTH) as case:
         if ctx.quick:
             tables += [_about(case), _passes(ctx, case)]
-        for lam in (
-            LAM * _lam_scale(case.data.values.size, case.data.shape) / _lam_scale(SIZE, SHAPE),
-            "auto",
-        ):
-            _add_fit(ctx, fits, case, lam, LIMIT_TENTH)
+        fewer = _lam_scale(case.data.values.size, case.data.shape) / _lam_scale(SIZE, SHAPE)
+        _add_fits(ctx, fits, case, LAM * fewer, LIMIT_TENTH)
     return ctx.report([*tables, fits], NOTES)
 
 
@@ -377,36 +376,43 @@ def last_cache() -> int:
 
 def _empty_fits() -> Table:
     return Table(
-        f"NuclearCompletion of rank {RANK} at most, on nine tenths of the ratings, one thread",
-        ["ratings", "λ", "limit of the last solve, s", "seconds", "iterations", "RMSE held out",
+        "NuclearCompletion of whatever rank it finds, on nine tenths of the ratings, all cores",
+        ["ratings", "λ", "tol", "limit, s", "seconds", "rank", "RMSE held out",
          "RMSE of the true means", "certified gap", "status", "peak MB", "MB before the fit",
          "3 × (ratings + factors), MB", "growth within that", "under 2 GB"],
     )  # fmt: skip
 
 
-def _add_fit(ctx: Context, table: Table, case: Case, lam: float | str, limit: float) -> None:
-    kwargs = {"folder": case.folder, "lam": lam, "limit": limit}
-    child = ctx.in_child("benchmarks.movielens_10m:fit", kwargs, threads=1)
+def _add_fits(ctx: Context, table: Table, case: Case, given: float, limit: float) -> None:
+    for which, tol in CASES:
+        _add_fit(ctx, table, case, "auto" if which == "auto" else given, tol, limit)
+
+
+def _add_fit(
+    ctx: Context, table: Table, case: Case, lam: float | str, tol: float | str, limit: float
+) -> None:
+    kwargs = {"folder": case.folder, "lam": lam, "tol": tol, "limit": limit}
+    child = ctx.in_child("benchmarks.movielens_10m:fit", kwargs, threads=cores())
     size = case.data.values.size
     if not child.ok:
-        table.add(size, str(lam), limit, *[None] * 5, child.error, *[None] * 5)
+        table.add(size, str(lam), str(tol), limit, *[None] * 5, child.error, *[None] * 5)
         return
     found: dict[str, Any] = child.value
     allowed = MEMORY_FACTOR * found["needed_mb"]
     table.add(
-        size, f"auto: {found['lam']:.3g}" if lam == "auto" else f"{lam:.3g}", limit,
+        size, f"auto: {found['lam']:.3g}" if lam == "auto" else f"{lam:.3g}", str(tol), limit,
         Versus(found["seconds"], PRINTED_SECONDS if size == SIZE else None),
-        found["iterations"], found["rmse"], case.floor, found["gap"], found["status"],
+        found["rank"], found["rmse"], case.floor, found["gap"], found["status"],
         found["peak_mb"], found["before_mb"], allowed,
         found["peak_mb"] - found["before_mb"] <= allowed, found["peak_mb"] < MEMORY_LIMIT_MB,
     )  # fmt: skip
 
 
-def fit(folder: str, lam: float | str, limit: float) -> dict[str, Any]:
+def fit(folder: str, lam: float | str, tol: float | str, limit: float) -> dict[str, Any]:
     """One fit and its held-out error: what a child does."""
     train = load(folder, "train")
     before = peak_mb()
-    model = NuclearCompletion(lam=lam, rank=RANK, tol=1e-4, time_limit=limit, random_state=0)
+    model = NuclearCompletion(lam=lam, tol=tol, time_limit=limit, random_state=0)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the status is reported
@@ -420,7 +426,7 @@ def fit(folder: str, lam: float | str, limit: float) -> dict[str, Any]:
         "rmse": rmse(model.predict((users, items)), values),
         "lam": model.lam_,
         "gap": float(model.certificate_.relative_gap),
-        "iterations": model.n_iter_,
+        "rank": int(model.row_factors_.shape[1]),
         "status": model.result_.status.name,
         "peak_mb": peak,
         "before_mb": before,

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.context import Context
+from benchmarks.harness.machine import cores
 from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import in_child
-from benchmarks.threads import available_cores, repeated
+from benchmarks.threads import repeated
 
 TITLE = "Passes over data against the bytes they move"
 PAPER = "No table of a paper"
@@ -34,14 +35,14 @@ COLUMNS = ["pass", "rank", "threads", "float64, s", "float32, s", "float32 / flo
 
 def run(ctx: Context) -> Report:
     """All passes, with as many threads as there are cores and fewer."""
-    counts = [count for count in COUNTS if count <= available_cores()]
+    counts = [count for count in COUNTS if count <= cores()]
     ranks = RANKS[:2] if ctx.quick else RANKS
     table = Table(f"{SIZE:,} ratings, pairs and triplets", COLUMNS)
     for kind in KINDS:
         for rank in ranks:
             for count in counts[:1] if ctx.quick else counts:
                 table.add(*measured(kind, rank, count))
-    return ctx.report([table], [f"{available_cores()} cores."])
+    return ctx.report([table], [f"{cores()} cores."])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for kind in options.kinds:
         for rank in options.ranks:
             for count in options.threads:
-                if count <= available_cores():
+                if count <= cores():
                     told = measured(kind, rank, count)
                     print(*(f"{x:.4g}" if isinstance(x, float) else x for x in told), sep="  ",
                           flush=True)  # fmt: skip

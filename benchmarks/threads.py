@@ -8,7 +8,6 @@ most threads compare with the best of up to four.
 """
 
 import argparse
-import os
 import sys
 import time
 import warnings
@@ -20,6 +19,7 @@ import numpy as np
 
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import data_folder, load_arrays, load_set
+from benchmarks.harness.machine import cores
 from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import in_child
 
@@ -36,12 +36,12 @@ QUICK = ("product_300x300x30", "eigh_100", "ratings_rank_16")
 def run(ctx: Context) -> Report:
     """All cases with 1, 2, 4 … threads, as many as there are cores."""
     cases = QUICK if ctx.quick else (*OPERATIONS, *FITS)
-    counts = [count for count in COUNTS if count <= available_cores()]
+    counts = [count for count in COUNTS if count <= cores()]
     table = Table("Seconds", ["case", *(f"{k} threads" for k in counts), "most / best of few"])
     for case in cases:
         seconds = _by_threads(case, counts, ctx.data_folder)
         table.add(case, *seconds, _ratio(seconds, counts))
-    return ctx.report([table], [f"{available_cores()} cores."])
+    return ctx.report([table], [f"{cores()} cores."])
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,19 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="CASE", help="these cases alone")
     parser.add_argument("--threads", nargs="+", type=int, default=list(COUNTS))
     options = parser.parse_args(argv)
-    counts = [count for count in options.threads if count <= available_cores()]
+    counts = [count for count in options.threads if count <= cores()]
     print("case".ljust(24), *(f"{count:>9d}" for count in counts), "  most/best of few")
     for case in options.only or (*OPERATIONS, *FITS):
         seconds = _by_threads(case, counts, data_folder(options.data))
         ratio = _ratio(seconds, counts)
         print(case.ljust(24), *(f"{t:9.4f}" for t in seconds), f"{ratio:8.2f}", flush=True)
     return 0
-
-
-def available_cores() -> int:
-    """The cores that this process may use."""
-    here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
-    return len(here) or os.cpu_count() or 1
 
 
 def _by_threads(case: str, counts: Sequence[int], data: Path | None) -> list[float]:

@@ -23,6 +23,12 @@ def machine() -> dict[str, Any]:
     }
 
 
+def cores() -> int:
+    """The cores that this process may use."""
+    here = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    return len(here) or os.cpu_count() or 1
+
+
 def versions() -> dict[str, str | None]:
     """Installed versions of what the figures depend on; None for what is not installed."""
     return {name: _version(name) for name in _PACKAGES}

@@ -148,6 +148,17 @@ def test_a_fixed_factor_gives_the_same_products(make):
 
 
 @EVERY_MAP
+def test_what_a_map_sees_of_a_factor_gives_the_same_products(make):
+    rng = np.random.default_rng(7)
+    linear_map = make(rng, 8, 15)
+    L, w = rng.standard_normal((linear_map.order, 3)), rng.standard_normal(linear_map.size)
+    seen = linear_map.seen(L)
+    np.testing.assert_allclose(linear_map.of_seen(seen), linear_map.of_factor(L), atol=1e-10)
+    adjoint = linear_map.adjoint_of_seen(w, seen)
+    np.testing.assert_allclose(adjoint, linear_map.adjoint_matrix(w) @ L, atol=1e-9)
+
+
+@EVERY_MAP
 @settings(max_examples=25, deadline=None)
 @given(
     n=st.integers(3, 12), p=st.integers(1, 20), rank=st.integers(1, 5), seed=st.integers(0, 10**6)

@@ -62,6 +62,18 @@ class LinearMap(Placed, ABC):
         """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one L and many D and w."""
         return lambda D: self.bilinear(L, D), lambda w: self.adjoint(w, L)
 
+    def seen(self, L: Floats) -> Floats:
+        """What the map sees of a factor, formed once for `of_seen` and `adjoint_of_seen`."""
+        return L
+
+    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
+        """𝒜(LLᵀ)."""
+        return self.bilinear(seen, seen)
+
+    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+        """𝒜*(w) L."""
+        return self.adjoint(w, seen)
+
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats] | None:
         """v ↦ 𝒜*(w)v for one w and many vectors v, None where there is no quicker way."""
         return None

@@ -61,12 +61,29 @@ class Congruence(LinearMap):
         """Those of ℬ at XL, which is formed once."""
         check_factors(self.order, L)
         bilinear, adjoint = self.base.fixed(self.X @ L)
-        return lambda D: bilinear(self.X @ D), lambda w: self.X.T @ adjoint(w)
+        return lambda D: bilinear(self.X @ D), lambda w: self._back(adjoint(w))
+
+    def seen(self, L: Floats) -> Floats:
+        """XL."""
+        check_factors(self.order, L)
+        product: Floats = self.X @ L
+        return product
+
+    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
+        """ℬ(XL (XL)ᵀ)."""
+        return self.base.bilinear(seen, seen)
+
+    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+        """Xᵀ ℬ*(w) XL."""
+        return self._back(self.base.adjoint(w, seen))
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """Xᵀ ℬ*(w) X V."""
-        check_factors(self.order, V)
-        product: Floats = self.X.T @ self.base.adjoint(w, self.X @ V)
+        return self.adjoint_of_seen(w, self.seen(V))
+
+    def _back(self, Y: Floats) -> Floats:
+        """XᵀY; of few columns as (YᵀX)ᵀ, in half of the time where X lies row by row."""
+        product: Floats = (Y.T @ self.X).T if isinstance(self.X, np.ndarray) else self.X.T @ Y
         return product
 
     def adjoint_matrix(self, w: Floats) -> Floats:

@@ -64,6 +64,18 @@ class Mix(LinearMap):
         bilinear, adjoint = self.base.fixed(L)
         return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self.weights.T @ w)
 
+    def seen(self, L: Floats) -> Floats:
+        """What ℬ sees."""
+        return self.base.seen(L)
+
+    def of_seen(self, seen: Floats) -> NDArray[np.float64]:
+        """W ℬ(LLᵀ)."""
+        return self._mixed(self.base.of_seen(seen))
+
+    def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
+        """ℬ*(Wᵀ w) L."""
+        return self.base.adjoint_of_seen(self.weights.T @ w, seen)
+
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """That of ℬ, mixed by the sizes of the weights."""
         inner = self.base.error_of_rows(off, L, self.base.bilinear(L, L))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.outer.path import misplaced, wrong_votes
+from gramian.neighbours import search_mixtures
+from gramian.outer.path import NEIGHBOURS, misplaced, outvoted
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -71,43 +71,62 @@ def sample_keys(samples: Array) -> Array:
     return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
 
 
+@dataclass(frozen=True)
+class Candidates:
+    """Metrics to judge: each row of `weights` a mixture Σ_p w_p L_pL_pᵀ of those of the factors.
+
+    Squared distances mix likewise, so that those of the factors serve all candidates. None stands
+    for Euclid's metric.
+    """
+
+    factors: Sequence[Array | None]
+    weights: Array
+
+    @classmethod
+    def alone(cls, factors: Sequence[Array]) -> Candidates:
+        """Each factor a candidate."""
+        return cls(factors, np.eye(len(factors)))
+
+    def squares(self, samples: Array, pairs: Indices) -> Array:
+        """d(i, j) of the pairs, a row for each candidate."""
+        mixed: Array = self.weights @ [_squares(samples, pairs, L) for L in self.factors]
+        return mixed
+
+
 def of_neighbours(
-    samples: Array,
-    classes: Indices,
-    split: Split,
-    factors: Sequence[Array],
-    *,
-    device: Any = None,
+    samples: Array, classes: Indices, split: Split, candidates: Candidates
 ) -> list[Array]:
-    """For each factor and held-out sample 1 where its neighbours vote wrong."""
-    rows, count = np.concatenate([split.reference, split.held]), split.reference.size
-    points, named = samples[rows], classes[rows]
-    wrong = [wrong_votes(points @ L, named, count, device=device) for L in factors]
-    return [np.array(wrong)]
+    """For each candidate and held-out sample 1 where its neighbours vote wrong."""
+    kept, held = split.reference, split.held
+    spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
+    near = search_mixtures(spaces, candidates.weights, min(NEIGHBOURS, kept.size))
+    return [np.array([outvoted(one, classes[kept], classes[held]) for one in near])]
 
 
 def of_pairs(
-    samples: Array, pairs: Indices, alike: NDArray[np.bool_], factors: Sequence[Array]
+    samples: Array, pairs: Indices, alike: NDArray[np.bool_], candidates: Candidates
 ) -> list[Array]:
-    """For each factor and pair the share of pairs of the other kind that it is the wrong side of.
-
-    The similar pairs, then the dissimilar ones.
+    """For each candidate and pair the share of pairs of the other kind that it is the wrong side
+    of. The similar pairs, then the dissimilar ones.
     """
-    apart = [_squares(samples, pairs, L) for L in factors]
-    parts = [misplaced(d[alike], d[~alike]) for d in apart]
+    parts = [misplaced(d[alike], d[~alike]) for d in candidates.squares(samples, pairs)]
     return [np.array(part) for part in zip(*parts, strict=True)]
 
 
-def of_triplets(samples: Array, triplets: Indices, factors: Sequence[Array]) -> list[Array]:
-    """For each factor and anchor the share of its triplets (i, j, l) with d(i, l) ≤ d(i, j)."""
+def of_triplets(samples: Array, triplets: Indices, candidates: Candidates) -> list[Array]:
+    """For each candidate and anchor the share of its triplets (i, j, l) with d(i, l) ≤ d(i, j)."""
     _, place, count = np.unique(triplets[:, 0], return_inverse=True, return_counts=True)
-    far, near = triplets[:, [0, 2]], triplets[:, :2]
-    broken = (_squares(samples, far, L) <= _squares(samples, near, L) for L in factors)
-    return [np.array([np.bincount(place, one) / count for one in broken])]
+    far, near = (candidates.squares(samples, triplets[:, [0, k]]) for k in (2, 1))
+    return [np.array([np.bincount(place, one) / count for one in far <= near])]
 
 
-def _squares(samples: Array, pairs: Indices, factor: Array) -> Array:
-    """d(i, j) of the pairs."""
-    mapped = samples @ factor
-    gaps = mapped[pairs[:, 0]] - mapped[pairs[:, 1]]
+def _squares(samples: Array, pairs: Indices, factor: Array | None) -> Array:
+    """‖Lᵀ(x_i − x_j)‖² of the pairs."""
+    places = mapped(samples, factor)
+    gaps = places[pairs[:, 0]] - places[pairs[:, 1]]
     return np.einsum("ij,ij->i", gaps, gaps)
+
+
+def mapped(samples: Array, factor: Array | None) -> Array:
+    """XL, or X itself where the metric is Euclid's."""
+    return samples if factor is None else samples @ factor

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.metric._base import principal_columns
-from gramian.metric._evidence import splits
+from gramian.metric._evidence import mapped, splits
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import (
     NEIGHBOUR_ERROR,
@@ -118,7 +118,7 @@ def weigh(
 
     def wrong(lam: float, true: bool = False) -> Array:
         return np.concatenate([
-            wrong_votes(rotated @ model.factor(lam, true), named, count, device=device)
+            wrong_votes(mapped(rotated, model.factor(lam, true)), named, count, device=device)
             for model, rotated, named, count in folds
         ])  # fmt: skip
 
@@ -151,8 +151,13 @@ class _Fold:
     rank: int | None
     n_components: int | None
 
-    def factor(self, lam: float, true: bool = False) -> Array:
-        """A factor of P₊ of the minimiser without the cone, or of the true one, roughly."""
+    def factor(self, lam: float, true: bool = False) -> Array | None:
+        """A factor of P₊ of the minimiser without the cone, or of the true one, roughly.
+
+        None where that is the identity.
+        """
+        if lam == 0 and self.regularizer == "identity" and not (self.rank or self.n_components):
+            return None
         L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank)
         if true:
             data = Moments(Dense(np.diag(self.g), lower=0.0), self.sums,

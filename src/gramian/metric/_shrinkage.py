@@ -20,6 +20,7 @@ from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
     TRIPLET_ERROR,
+    Candidates,
     Split,
     of_neighbours,
     of_pairs,
@@ -37,8 +38,8 @@ from gramian.reductions.span import Span
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-Metrics = Callable[[Callable[[Any], Any]], list[Array]]
-"""From a fit of a rough metric to the factors of all candidates."""
+Metrics = Callable[[Callable[[Any], Any]], Candidates]
+"""From a fit of a rough metric to all candidates."""
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
 """α, from doing nothing to the model as it is."""
@@ -56,11 +57,16 @@ def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
     """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of Euclid's metric in the same coordinates."""
     if share == 0:
         return factor
-    size, own = (float(np.sum(F * (gram @ F))) for F in (factor, plain))
-    scale = size / own if size > 0 and own > 0 else 1.0
+    scale = _scale(factor, plain, gram)
     parts = (1 - share) * factor @ factor.T + share * scale * plain @ plain.T
     values, vectors = np.linalg.eigh(0.5 * (parts + parts.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
+
+
+def _scale(factor: Array, plain: Array, gram: Any) -> float:
+    """c: Euclid's metric times it has the same mean square over the samples."""
+    size, own = (float(np.sum(F * (gram @ F))) for F in (factor, plain))
+    return size / own if size > 0 and own > 0 else 1.0
 
 
 class ShrunkLearner(MetricLearner):
@@ -85,8 +91,8 @@ class ShrunkLearner(MetricLearner):
             least = int(np.bincount(named[split.kept]).min())
             near = {"n_neighbors": min(self.n_neighbors, least - 1)}
             part = points[split.kept], named[split.kept]
-            factors = metrics(lambda inner: inner.set_params(**near).fit(*part))
-            return of_neighbours(points, named, split, factors, device=self.device)
+            candidates = metrics(lambda inner: inner.set_params(**near).fit(*part))
+            return of_neighbours(points, named, split, candidates)
 
         folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
         return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed)
@@ -101,8 +107,8 @@ class ShrunkLearner(MetricLearner):
 
         def losses(split: Split, metrics: Metrics) -> list[Array]:
             part, same = pairs[split.kept], alike[split.kept]
-            factors = metrics(lambda inner: inner.fit_pairs(part, same, X=samples))
-            return of_pairs(samples, pairs[split.held], alike[split.held], factors)
+            candidates = metrics(lambda inner: inner.fit_pairs(part, same, X=samples))
+            return of_pairs(samples, pairs[split.held], alike[split.held], candidates)
 
         folds = pair_splits(samples, pairs, alike, _folds(alike.size))
         return self._judge(samples, folds, losses, PAIR_ERROR, fixed)
@@ -115,8 +121,8 @@ class ShrunkLearner(MetricLearner):
 
         def losses(split: Split, metrics: Metrics) -> list[Array]:
             used, left = (triplets[np.isin(place, part)] for part in (split.kept, split.held))
-            factors = metrics(lambda inner: inner.fit_triplets(used, X=samples))
-            return of_triplets(samples, left, factors)
+            candidates = metrics(lambda inner: inner.fit_triplets(used, X=samples))
+            return of_triplets(samples, left, candidates)
 
         alone = np.zeros(anchors.size, dtype=np.intp)
         folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
@@ -140,11 +146,10 @@ class ShrunkLearner(MetricLearner):
         gram, rough = samples.T @ samples, []
         limit = None if self.time_limit is None else 0.5 * self.time_limit / len(folds)
 
-        def metrics(fit: Callable[[Any], Any]) -> list[Array]:
+        def metrics(fit: Callable[[Any], Any]) -> Candidates:
             factor = self._rough(fit, {"time_limit": limit, **fixed})
             rough.append(factor)
-            plain = np.eye(samples.shape[1])
-            return [self._cut(blended(factor, plain, gram, share), gram) for share in SHARES]
+            return self._candidates(factor, gram)
 
         try:
             found = [losses(split, metrics) for split in folds]
@@ -168,10 +173,18 @@ class ShrunkLearner(MetricLearner):
             factor: Array = fit(inner).components_.T
         return factor
 
-    def _cut(self, factor: Array, gram: Array) -> Array:
+    def _candidates(self, factor: Array, gram: Array) -> Candidates:
+        """The mixtures with Euclid's metric, or the leading directions of each where few are asked
+        for."""
+        plain = np.eye(len(gram))
         if self.n_components is None:
-            return factor
-        return principal_columns(factor, gram @ factor)[:, : self.n_components]
+            shares = np.array(SHARES)
+            weights = np.column_stack([1 - shares, shares * _scale(factor, plain, gram)])
+            return Candidates([factor, None], weights)
+        wholes = (blended(factor, plain, gram, share) for share in SHARES)
+        return Candidates.alone(
+            [principal_columns(whole, gram @ whole)[:, : self.n_components] for whole in wholes]
+        )
 
     def _begin(self, span: Span, rough: Array | None, within: Reduction) -> Array | None:
         """A factor to start from: that of `init`, or the rough one in the span, in the coordinates

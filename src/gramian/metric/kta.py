@@ -156,7 +156,9 @@ class KTA(KernelMetricLearner):
         view = self._view(X, center=self.center)
         # The coordinates of a span are less the mean of samples that count alike.
         center = self.center and not (view.centered and weights is None)
-        data = moments(view.X, classes, center=center, near=self.center, weights=weights)
+        data = moments(
+            view.X, classes, center=center, near=self.center, weights=weights, device=self.device
+        )
         self.lam_ = self._weight(view, data, classes, center, weights)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         large = not view.exact and self.solver == "auto" and self.lam_ > 0

@@ -16,6 +16,7 @@ from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
+    Candidates,
     of_neighbours,
     of_pairs,
     sample_keys,
@@ -184,8 +185,7 @@ class LinearSeparation(MetricLearner):
             part = np.unique(classes[split.kept], return_inverse=True)[1]
             counted = None if weights is None else weights[split.kept]
             scatter = signed_scatter(X[split.kept], part, counted).dense()
-            factors = self._factors(scatter, X)
-            losses += of_neighbours(X, classes, split, factors, device=self.device)
+            losses += of_neighbours(X, classes, split, self._candidates(scatter, X))
         return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
 
     def _steps_by_pairs(
@@ -199,7 +199,7 @@ class LinearSeparation(MetricLearner):
         for split in pair_splits(X, pairs, alike, FOLDS):
             kept, held = split.kept, split.held
             scatter = pair_scatter(X, pairs[kept], weights=signs[kept])
-            losses.append(of_pairs(X, pairs[held], alike[held], self._factors(scatter, X)))
+            losses.append(of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X)))
         kinds = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
         return self._chosen(kinds, PAIR_ERROR)
 
@@ -208,17 +208,19 @@ class LinearSeparation(MetricLearner):
         free = self.lam == "auto" and self.regularizer == "identity" and self.rank is None
         return free and view.exact
 
-    def _factors(self, scatter: Array, X: Array) -> list[Array]:
-        """Factors of P₊(I − ½λL_S) for every λ, from one eigenbasis."""
+    def _candidates(self, scatter: Array, X: Array) -> Candidates:
+        """P₊(I − ½λL_S) for every λ, from one eigenbasis."""
         values, vectors = np.linalg.eigh(scatter)
         unit = 2.0 / max(float(np.abs(values).max()), np.finfo(float).tiny)
         found = [
             vectors * np.sqrt(np.maximum(1.0 - 0.5 * step * unit * values, 0.0)) for step in STEPS
         ]
         if self.n_components is None:
-            return found
+            return Candidates.alone(found)
         gram = X.T @ X
-        return [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
+        return Candidates.alone(
+            [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
+        )
 
     def _chosen(self, losses: list[Array], measure: str) -> EvidencePath:
         return chosen_by(

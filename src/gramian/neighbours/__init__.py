@@ -7,6 +7,7 @@ features (`_tree`), plain numpy for few samples (`_plain`), compiled tiles for m
 """
 
 from gramian.neighbours._approximate import APPROXIMATE_FROM
+from gramian.neighbours._plain import search_mixtures
 from gramian.neighbours.nearest import Neighbours, nearest
 
-__all__ = ["APPROXIMATE_FROM", "Neighbours", "nearest"]
+__all__ = ["APPROXIMATE_FROM", "Neighbours", "nearest", "search_mixtures"]

@@ -1,12 +1,12 @@
 """Exact neighbours of few samples by plain numpy: nothing to compile, nothing to wait for.
 
-Products in float64 give scores ‖y‖² − 2x·y, those within their rounding of the k-th are computed
-again from the differences, and sorted.
+Products give scores ‖y‖² − 2x·y, in float32 where that pays; those within their rounding of the
+k-th are computed again from the differences in float64, and sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,13 @@ BLOCK = 500_000
 FOLDS = 16
 """Scores that one is the smallest of, where the bar is looked for."""
 
+SINGLE_FROM, FAR = 32, 1e3
+"""Features from which on products are float32, unless a query is so many times as far out as the
+samples are."""
+
+CROWDED = 16
+"""Candidates for each neighbour that is sought from which on float32 tells too little."""
+
 
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
@@ -32,27 +39,125 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
     """
     n = queries.shape[0]
     found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
-    origin = np.zeros(X.shape[1]) if sp.issparse(X) else X.mean(axis=0, dtype=np.float64)
-    moved = _moved(X, origin)
-    squares = _squares(moved)
-    peak = float(np.sqrt(squares.max()))
+    space = _Space(X, queries)
     for rows in _blocks(n, X.shape[0]):
-        if rows.start:  # what one block takes is soon over
-            clock.check()
-        few = _moved(queries[rows], origin)
-        scores = _dense(few @ moved.T)
-        scores *= -2.0
-        scores += squares
-        _leave_out(scores, marks[1][rows], marks[0])
-        # Twice the rounding of a score, and that of the distance it stands for.
-        room = 2.02 * np.finfo(float).eps * (X.shape[1] + 3) * (np.sqrt(_squares(few)) + peak) ** 2
-        row, column = _below(scores, _bar(scores, k) + room)
+        row, column = _candidates([space], [1.0], rows, k, (marks[0], marks[1][rows]))
         exact = squared_distances(X, queries[rows], column, row)
-        order = np.lexsort((column, exact, row))
-        first = np.searchsorted(row[order], np.arange(few.shape[0]))
-        chosen = order[first[:, None] + np.arange(k)]
+        chosen = _first(row, column, exact, k)
         found[rows], distances[rows] = column[chosen], exact[chosen]
     return found, distances
+
+
+def search_mixtures(
+    spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
+) -> NDArray[np.intp]:
+    """The k samples nearest to each query by every mixture Σ_p w_p d_p of squared distances.
+
+    Each space has the samples and the queries in coordinates of its own, each row of `weights` a
+    mixture: of shape (mixtures, queries, k). The products of a space serve all mixtures.
+    """
+    parts = [_Space(X, queries) for X, queries in spaces]
+    n = spaces[0][1].shape[0]
+    found = np.empty((len(weights), n, k), dtype=np.intp)
+    for rows in _blocks(n, spaces[0][0].shape[0]):
+        for place, mixture in enumerate(weights):
+            used = [(part, w) for part, w in zip(parts, mixture, strict=True) if w]
+            row, column = _candidates([p for p, _ in used], [w for _, w in used], rows, k)
+            exact = np.zeros(row.size)
+            for part, weight in used:
+                exact += weight * squared_distances(part.X, part.queries[rows], column, row)
+            found[place, rows] = column[_first(row, column, exact, k)]
+    return found
+
+
+class _Space:
+    """Samples and queries in coordinates about their middle, for products of them."""
+
+    def __init__(self, X: Any, queries: Any) -> None:
+        self.X, self.queries = X, queries
+        sparse = sp.issparse(X)
+        self.origin = np.zeros(X.shape[1]) if sparse else X.mean(axis=0, dtype=np.float64)
+        moved = _moved(X, self.origin)
+        squares = _squares(moved)
+        self.peak = float(np.sqrt(squares.max()))
+        self.single = not sparse and X.shape[1] >= SINGLE_FROM and 0 < self.peak < np.inf
+        self.scale = self.peak if self.single else 1.0
+        self._last: tuple[slice, Array, Array] | None = None
+        self._set(moved, squares)
+
+    def _set(self, moved: Any, squares: Array) -> None:
+        dtype = np.float32 if self.single else np.float64
+        self.columns = (moved / self.scale if self.scale != 1 else moved).astype(dtype, copy=False)
+        self.squares: Array = (squares / self.scale**2).astype(dtype)
+
+    def doubled(self) -> None:
+        """Products in float64 from here on."""
+        if self.single:
+            self.single, self._last = False, None
+            moved = _moved(self.X, self.origin)
+            self._set(moved, _squares(moved))
+
+    def scores(self, rows: slice) -> tuple[Array, Array]:
+        """‖y‖² − 2x·y of some queries x and all samples y over the square of the scale, and the
+        room for their rounding; those of the last rows are kept.
+        """
+        if self._last is None or self._last[0] != rows:
+            self._last = (rows, *self._scored(rows))
+        return self._last[1:]
+
+    def _scored(self, rows: slice) -> tuple[Array, Array]:
+        if rows.start:  # what one block takes is soon over
+            clock.check()
+        few = _moved(self.queries[rows], self.origin)
+        far = (np.sqrt(_squares(few)) + self.peak) / self.scale
+        if self.single and not far.max(initial=0.0) < FAR:
+            self.doubled()
+        dtype = self.columns.dtype
+        scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.columns.T)
+        scores += self.squares
+        # Twice the rounding of a score, and that of the distance it stands for.
+        room: Array = 2.02 * np.finfo(dtype).eps * (few.shape[1] + 8) * far**2
+        return scores, room
+
+
+def _candidates(
+    parts: Sequence[_Space],
+    weights: Sequence[float],
+    rows: slice,
+    k: int,
+    marks: tuple[Indices, Indices] | None = None,
+) -> tuple[Indices, Indices]:
+    """Queries among the rows and samples that may be among the k nearest of theirs."""
+    while True:
+        scores, room = _mixed(parts, weights, rows)
+        if marks is not None:
+            _leave_out(scores, marks[1], marks[0])
+        row, column = _below(scores, _bar(scores, k), room)
+        if row.size <= CROWDED * k * scores.shape[0] or not any(part.single for part in parts):
+            return row, column
+        for part in parts:
+            part.doubled()
+
+
+def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tuple[Array, Array]:
+    """The sum of scores by their weights, in units of the largest, and its room."""
+    found = [part.scores(rows) for part in parts]
+    if len(found) == 1:
+        return found[0]
+    top = max(part.scale for part in parts)
+    shares = [float(w) * (part.scale / top) ** 2 for part, w in zip(parts, weights, strict=True)]
+    scores, room = (shares[0] * one for one in found[0])
+    for share, (more, wider) in zip(shares[1:], found[1:], strict=True):
+        scores, room = scores + share * more, room + share * wider
+    return scores, room
+
+
+def _first(row: Indices, column: Indices, exact: Array, k: int) -> Indices:
+    """The places of the k nearest candidates of each query, of equals the smaller index."""
+    order = np.lexsort((column, exact, row))
+    first = np.searchsorted(row[order], np.arange(row.max(initial=-1) + 1))
+    chosen: Indices = order[first[:, None] + np.arange(k)]
+    return chosen
 
 
 def _bar(scores: Array, k: int) -> Array:
@@ -68,7 +173,10 @@ def _bar(scores: Array, k: int) -> Array:
     return np.partition(least, k - 1, axis=1)[:, k - 1]
 
 
-def _below(scores: Array, bar: Array) -> tuple[Indices, Indices]:
+def _below(scores: Array, bar: Array, room: Array) -> tuple[Indices, Indices]:
+    """The queries and samples whose score is within the room of the bar."""
+    bar = (bar + room).astype(scores.dtype)
+    bar += np.finfo(scores.dtype).eps * np.abs(bar)
     return np.divmod(np.flatnonzero(scores <= bar[:, None]), scores.shape[1])
 
 

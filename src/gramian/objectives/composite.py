@@ -92,12 +92,13 @@ SMALL = 10
 
 @dataclass(frozen=True)
 class CompositeImage:
-    """L, z = 𝒜(LLᵀ), ⟨C, LLᵀ⟩ and CL."""
+    """L, z = 𝒜(LLᵀ), ⟨C, LLᵀ⟩, CL, and what the map sees of L where that is known."""
 
     factor: Array
     z: Array
     linear: float
     CL: Array
+    seen: Array | None = None
 
 
 class Composite(Objective):
@@ -145,8 +146,8 @@ class Composite(Objective):
     def image(self, L: Array) -> Any:
         if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
             return WhitenedImage(self.map, self.C, L)
-        CL = self.C @ L
-        return CompositeImage(L, self.map.bilinear(L, L), inner(L, CL), CL)
+        CL, seen = self.C @ L, self.map.seen(L)
+        return CompositeImage(L, self.map.of_seen(seen), inner(L, CL), CL, seen)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
         return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])
@@ -245,7 +246,8 @@ class Composite(Objective):
         """2(𝒜*(w)L + CL) with the CL at hand."""
         if isinstance(image, WhitenedImage) and isinstance(self.map, WhitenedDistances):
             return image.slope(self.map, self.loss.gradient(image.z))
-        return 2.0 * (self.map.adjoint(self.loss.gradient(image.z), image.factor) + image.CL)
+        seen = self.map.seen(image.factor) if image.seen is None else image.seen
+        return 2.0 * (self.map.adjoint_of_seen(self.loss.gradient(image.z), seen) + image.CL)
 
     def recession(self, image: CompositeImage) -> tuple[float, float]:
         """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""

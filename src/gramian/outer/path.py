@@ -153,10 +153,15 @@ def wrong_votes(mapped: Array, classes: Indices, kept: int, *, device: Any = Non
     """1 for each held-out row, those after the kept ones, that its neighbours get wrong."""
     count = min(NEIGHBOURS, kept)
     near = nearest(mapped[:kept], count, queries=mapped[kept:], device=device).indices
-    votes = np.zeros((near.shape[0], int(classes.max()) + 1), dtype=int)
+    return outvoted(near, classes[:kept], classes[kept:])
+
+
+def outvoted(near: Indices, classes: Indices, asked: Indices) -> Array:
+    """1 for each query whose class is not that of most of its neighbours."""
+    votes = np.zeros((near.shape[0], int(max(classes.max(), asked.max())) + 1), dtype=int)
     for column in near.T:
         votes[np.arange(near.shape[0]), classes[column]] += 1
-    return (votes.argmax(axis=1) != classes[kept:]).astype(float)
+    return (votes.argmax(axis=1) != asked).astype(float)
 
 
 def misplaced(similar: Array, dissimilar: Array) -> tuple[Array, Array]:

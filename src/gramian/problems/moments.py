@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian._samples import column_sums, near_origin
+from gramian.backends.arrays import Place, host, place
 from gramian.backends.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
@@ -49,18 +50,19 @@ def moments(
     center: bool = False,
     near: bool = False,
     weights: Array | None = None,
+    device: Any = None,
 ) -> Moments:
     """The moments of X, dense or CSR, or of X less its mean, which is never formed.
 
     `near` where X is known to be near the origin (`near_origin`); `weights` say how often each
-    sample is there, once unless told.
+    sample is there, once unless told. Dense samples are multiplied on the `device`, block by block.
     """
     X = near_origin(X) if center and not near else X
     mean = column_means(X, weights) if center else None
     sums, counts = class_sums(X, classes, weights)
     if mean is not None:
         sums = sums - np.outer(mean, counts)
-    gram = gram_of(X, mean, weights)
+    gram = gram_of(X, mean, weights, device)
     if isinstance(gram, Dense):
         return Moments(gram, sums, counts, float(np.trace(gram.array)))
     squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
@@ -92,8 +94,11 @@ def column_means(X: Any, weights: Array | None = None) -> Array:
     return sums[:, 0] / total[0]
 
 
-def weighted_gram(X: Any, weights: Array | None = None) -> Array:
+def weighted_gram(X: Any, weights: Array | None = None, device: Any = None) -> Array:
     """Xᵀ diag(w) X in double precision, without a second copy of X."""
+    there = place(device)
+    if not (there.is_host or sp.issparse(X)):
+        return _gram_there(X, weights, there)
     if weights is None and X.dtype == np.float64:
         with blas_threads_for(X.shape[0] * X.shape[1]):
             return _toarray(X.T @ X)
@@ -104,6 +109,16 @@ def weighted_gram(X: Any, weights: Array | None = None) -> Array:
     return gram
 
 
+def _gram_there(X: Array, weights: Array | None, there: Place) -> Array:
+    """The same on a device, which never holds more than a block of X."""
+    gram = there.put(np.zeros((X.shape[1], X.shape[1])))
+    for rows, weight in _blocks(X, np.ones(X.shape[0]) if weights is None else weights):
+        block = there.put(np.ascontiguousarray(rows))
+        scaled = block if weights is None else block * there.put(weight)[:, None]
+        gram = gram + block.T @ scaled
+    return np.asarray(host(gram))
+
+
 def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Blocks of rows in double precision, each with its part of `along`."""
     for start in range(0, X.shape[0], BLOCK):
@@ -111,13 +126,13 @@ def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
 
 
 def gram_of(
-    X: Any, mean: Array | None, weights: Array | None = None
+    X: Any, mean: Array | None, weights: Array | None = None, device: Any = None
 ) -> Dense | GramOperator | MatrixSum:
     """XᵀX, or that of X less its mean, formed only at moderate order."""
     d = X.shape[1]
     n = float(X.shape[0] if weights is None else weights.sum())
     if d <= DENSE_ORDER:
-        gram = weighted_gram(X, weights)
+        gram = weighted_gram(X, weights, device)
         if mean is not None:
             gram -= n * np.outer(mean, mean)
         return Dense(gram, lower=0.0)
