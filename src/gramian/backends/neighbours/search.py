@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from gramian import clock
-from gramian.backends.neighbours import _pools, _tiles
+from gramian.backends.neighbours import _pools, _sweeps, _tiles
 from gramian.backends.neighbours._sides import Array, Frame, Indices, Side, rows_of
 from gramian.backends.threads import blas_threads_for, cores
 
@@ -23,6 +23,10 @@ POOL = 32
 
 BLOCKS_PER_THREAD = 4
 """Blocks that samples are cut into for each thread; in a round each block has one partner."""
+
+FEW = 4
+"""Threads up to which every product serves both samples, whatever their number: rounds of short
+blocks keep many threads waiting, and each has its own queries beside all samples then."""
 
 Span = tuple[int, int]
 Tiles = Callable[[int, int], Array]
@@ -47,7 +51,10 @@ def search(
         side = Side.of(moved, frame, marks[0][order], order)
         with blas_threads_for(1):
             task = _Search(side, side, frame, k)
-            task.beside_themselves(threads)
+            if threads > FEW and side.n < SIDE * BLOCKS_PER_THREAD * threads:
+                task.beside_references(threads)
+            else:
+                task.beside_themselves(threads)
         return order[task.found][inverse], task.distances[inverse]
     left = Side.of(queries, frame, marks[1], np.arange(queries.shape[0]))
     right = Side.of(X, frame, marks[0], np.arange(X.shape[0]))
@@ -127,20 +134,25 @@ class _Search:
 
     def _visit(self, query: Span, tiles: Iterable[Span], *, both: bool) -> None:
         """Hand to the kernels the tiles whose columns are some queries."""
-        mark = self.left.only_mark(*query)
-        products: Tiles | None = None
-        hits = np.empty((SIDE * -(-SIDE // _pools.CHUNK), 2), dtype=np.int32)
         clock.check()
-        for first, stop in tiles:
-            if mark is not None and mark == self.right.only_mark(first, stop):
-                continue
-            products = products or _products(self.right.moved, self.left.moved, query)
+        mark = self.left.only_mark(*query)
+        met = [tile for tile in tiles if mark is None or mark != self.right.only_mark(*tile)]
+        if not met:
+            return
+        rest = (*self.sides, self.square, self.states, *self.known, self.marks)
+        if not sparse.issparse(self.left.moved):
+            rows = slice(*query)
+            places = np.array(met, dtype=np.int64)
+            _sweeps.sweep(places, query[0], both, self.right.moved, self.left.moved[rows], *rest)
+            return
+        hits = np.empty((SIDE * -(-SIDE // _pools.CHUNK), 2), dtype=np.int32)
+        products = _products(self.right.moved, self.left.moved, query)
+        for first, stop in met:
             scores = products(first, stop)
             for rows_ask in (False, True)[: 1 + both]:
                 below = _tiles.rows_below if rows_ask else _tiles.columns_below
                 at = (scores, first, query[0])
                 count = below(*at, self.heaps, *self.known, hits)
-                rest = (*self.sides, self.square, self.states, *self.known, self.marks)
                 _pools.offer(*at, rows_ask, hits, count, *rest)
 
     def _finish(self, block: Span) -> None:
@@ -148,18 +160,9 @@ class _Search:
 
 
 def _products(references: Any, queries: Any, span: Span) -> Tiles:
-    """What multiplies some references, the rows, by the queries of a span, the columns."""
+    """What multiplies some sparse references, the rows, by the queries of a span, the columns."""
     start, stop = span
     room = np.empty(SIDE * (stop - start), dtype=np.float32)
-
-    def shaped(first: int, last: int) -> Array:
-        return room[: (last - first) * (stop - start)].reshape(last - first, stop - start)
-
-    if not sparse.issparse(queries):
-        columns = queries[start:stop].T
-        return lambda first, last: np.matmul(
-            references[first:last], columns, out=shaped(first, last)
-        )
     local = np.full(queries.shape[1], -1, dtype=np.int32)
     few = queries[start:stop]
     packed = np.empty((np.unique(few.indices).size, stop - start), dtype=np.float32)
@@ -167,7 +170,7 @@ def _products(references: Any, queries: Any, span: Span) -> Tiles:
     rows = (references.indptr, references.indices, references.data)
 
     def sparse_tile(first: int, last: int) -> Array:
-        scores = shaped(first, last)
+        scores = room[: (last - first) * (stop - start)].reshape(last - first, stop - start)
         _tiles.sparse_scores(first, *rows, local, packed, scores)
         return scores
 
