@@ -218,3 +218,10 @@ def test_a_forked_child_starts_its_own_threads():
     if child == 0:
         os._exit(0 if threads._pool() is not before else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("size", [0, 7, 300_000])
+def test_values_are_taken_from_any_places(size):
+    rng = np.random.default_rng(size)
+    values, places = rng.standard_normal(1000), rng.integers(0, 1000, size).astype(np.int32)
+    np.testing.assert_array_equal(cpu.taken(values, places), values[places])

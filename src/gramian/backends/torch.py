@@ -183,6 +183,11 @@ def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
     return csr_product(begin, order, ones, values[:, None])[:, 0]
 
 
+def taken(values: Tensor, places: Tensor) -> Tensor:
+    """The values at some places."""
+    return values[places]
+
+
 def segment_sums(indptr: Tensor, values: Tensor) -> Tensor:
     """The sums of consecutive values, from indptr[i] to indptr[i + 1]."""
     places = torch.zeros(values.shape[0], dtype=torch.int32, device=values.device)

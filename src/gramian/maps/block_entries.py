@@ -125,6 +125,6 @@ class BlockEntries(LinearMap):
         return found
 
     def _turned(self, w: Floats) -> sparse.csr_array:
-        starts, indices, entry = self._pattern
-        found: sparse.csr_array = backend(w).csr(w[entry], indices, starts, self.shape[::-1])
+        (starts, indices, entry), library = self._pattern, backend(w)
+        found: sparse.csr_array = library.csr(library.taken(w, entry), indices, starts, self.shape[::-1])
         return found
