@@ -126,5 +126,6 @@ class BlockEntries(LinearMap):
 
     def _turned(self, w: Floats) -> sparse.csr_array:
         (starts, indices, entry), library = self._pattern, backend(w)
-        found: sparse.csr_array = library.csr(library.taken(w, entry), indices, starts, self.shape[::-1])
+        values = library.taken(w, entry)
+        found: sparse.csr_array = library.csr(values, indices, starts, self.shape[::-1])
         return found
