@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from gramian.backends.arrays import Place, host, namespace, place_of
 from gramian.constraints import other_class_neighbors
@@ -19,8 +20,11 @@ Indices = NDArray[np.integer]
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
-FEW, OTHERS = 200, 5000
+FEW, OTHERS = 500, 1000
 """Anchors, and samples beside them, that a first scale is chosen by."""
+
+WIDEST, SCALED = 7.0, 0.02
+"""How far from the typical one its logarithm is looked for, and how exactly."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,14 @@ class LMNNTask:
         """No triplets."""
         return self.place.put(np.empty(0, dtype=np.int64))
 
-    def start(self) -> Array:
-        """The better of the whitening and the quick metric, each at its best scale."""
-        trials = [self._scaled(L) for L in (np.eye(self.X.shape[1]), self.quick)]
-        return min(trials, key=lambda trial: trial[1])[0]
+    def start(self, given: Array | None = None) -> Array:
+        """The best of the whitening, the quick metric and one that is given, each at its best
+        scale.
+
+        What a part of the samples has learned fits the others worse than either, where it is small.
+        """
+        known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
+        return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
     def _scaled(self, factor: Array) -> tuple[Array, float]:
         """The best multiple of a factor for the triplets of a few anchors, and its F."""
@@ -93,14 +101,15 @@ class LMNNTask:
         across = self.classes[few][:, None] != self.classes[some]
         margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
         pull = float(np.sum(factor * factor)) * few.size * some.size / self.n**2
-        typical = 1.0 / max(float(np.median(np.abs(margins))), 1e-300)
-        scales = typical * np.logspace(-3, 3, 31)
-        costs = [
-            s * pull + self.lam * float(np.sum(np.square(np.maximum(0.0, 1 - s * margins))))
-            for s in scales
-        ]
-        best = int(np.argmin(costs))
-        return np.sqrt(scales[best]) * factor, costs[best]
+
+        def cost(power: float) -> float:
+            left = np.maximum(0.0, 1.0 - np.exp(power) * margins)
+            return float(np.exp(power) * pull + self.lam * (left @ left))
+
+        typical = -float(np.log(max(float(np.median(np.abs(margins))), 1e-300)))
+        ends = typical - WIDEST, typical + WIDEST
+        best = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": SCALED})
+        return np.exp(0.5 * best.x) * factor, float(best.fun)
 
     def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
         """Every violated triplet of the anchors; the strongest where they are too many.
