@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from scipy.optimize import minimize_scalar
 from gramian.backends.arrays import Place, host, namespace, place_of
 from gramian.constraints import other_class_neighbors
 from gramian.metric._impostors import Impostors
+from gramian.metric._standing import Standing
 from gramian.problems.local_metric import lmnn_of_keys
 
 Array = NDArray[np.floating]
@@ -48,6 +49,8 @@ class LMNNTask:
     lam: float
     quick: Array
     """A factor of the metric that the targets are nearest in."""
+    standing: Standing = field(default_factory=Standing)
+    """What searches for all anchors have left behind, on the host."""
 
     @classmethod
     def at(
@@ -117,9 +120,9 @@ class LMNNTask:
         With a larger margin the keys are also those of triplets that are nearly violated.
         """
         Z = self.X @ self.place.put(factor)
-        blocks = Impostors(
-            Z, self.classes, self.near, anchors, margin, MOST / anchors.size
-        ).blocks()
+        asked = Impostors(Z, self.classes, self.near, anchors, margin, MOST / anchors.size)
+        again = self.place.is_host and anchors.size == self.n
+        blocks = self.standing.blocks(asked, self.X, factor) if again else asked.blocks()
         xp = namespace(Z)
         keys = xp.sort(xp.concat([self.none, *(found.keys for found in blocks)]))
         push = sum(found.push for found in blocks)
