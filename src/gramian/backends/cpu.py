@@ -242,7 +242,8 @@ def sums_of_differences(
 ) -> NDArray[np.float64]:
     """The transpose of `differences`: Σ w_e over more_e less that over less_e, `count` numbers."""
     if not worth_compiling(compiled, DIFFERENCE * more.size):
-        return np.bincount(more, w, count) - np.bincount(less, w, count)
+        found: NDArray[np.float64] = np.bincount(more, w, count).astype(float, copy=False)
+        return found - np.bincount(less, w, count)
     out = np.zeros(count)
     kernels = importlib.import_module("gramian.backends._kernels")
     kernels.add_differences(_as_weights(w), more, less, out)

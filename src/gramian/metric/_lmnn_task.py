@@ -102,11 +102,12 @@ class LMNNTask:
         far = np.sum(Z[few] ** 2, axis=1)[:, None] + squares - 2 * Z[few] @ beside.T
         close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes[some]
-        margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
+        each = [(far - close[:, [j]])[across] for j in range(close.shape[1])]
+        margins = np.concatenate(each).astype(np.float32)  # for a scale that is enough
         pull = float(np.sum(factor * factor)) * few.size * some.size / self.n**2
 
         def cost(power: float) -> float:
-            left = np.maximum(0.0, 1.0 - np.exp(power) * margins)
+            left = np.maximum(0.0, 1.0 - np.float32(np.exp(power)) * margins)
             return float(np.exp(power) * pull + self.lam * (left @ left))
 
         typical = -float(np.log(max(float(np.median(np.abs(margins))), 1e-300)))

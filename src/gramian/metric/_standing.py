@@ -12,7 +12,6 @@ those of its pairs. ρ below 1 is for metrics that have shrunk a little in many 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
