@@ -123,11 +123,11 @@ class Differences(Mix):
         self.order, self.size = base.order, int(more.size)
 
     @cached_property
-    def weights(self) -> Any:  # type: ignore[override]
+    def weights(self) -> Any:
         """W, for what is asked seldom."""
         places = np.stack([self.more, self.less], axis=1).ravel()
         signs = np.tile([1.0, -1.0], self.size)
-        starts = 2 * np.arange(self.size + 1)
+        starts = cpu.index_array(2 * np.arange(self.size + 1))
         return cpu.csr(signs, places, starts, (self.size, self.base.size))
 
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
