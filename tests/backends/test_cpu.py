@@ -105,6 +105,30 @@ def test_scatter(scatter, dense, n, p, r, dtype, compiled):
     np.testing.assert_allclose(product, dense(w, rows, cols, n) @ V, rtol=tol, atol=tol)
 
 
+@BOTH
+@DTYPES
+@SCATTERS
+def test_scatter_of_weights_that_are_mostly_zero(scatter, dense, dtype, compiled):
+    rows, cols = random_pairs(40, 500)
+    rng = np.random.default_rng(3)
+    w = rng.standard_normal(500) * (rng.random(500) < 0.2)
+    V, _ = random_factors(40, 9, dtype)
+    product = scatter(w, V, cpu.Pattern.from_pairs(rows, cols, 40), compiled=compiled)
+    tol = tolerance(dtype)
+    np.testing.assert_allclose(product, dense(w, rows, cols, 40) @ V, rtol=tol, atol=tol)
+
+
+@BOTH
+def test_differences_and_their_transpose(compiled):
+    rng = np.random.default_rng(4)
+    values, w = rng.standard_normal(30), rng.standard_normal(200) * (rng.random(200) < 0.5)
+    more, less = rng.integers(0, 30, (2, 200)).astype(np.int32)
+    found = cpu.differences(values, more, less, compiled=compiled)
+    np.testing.assert_array_equal(found, values[more] - values[less])
+    back = cpu.sums_of_differences(w, more, less, 30, compiled=compiled)
+    np.testing.assert_allclose(back @ values, w @ found, rtol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("assemble", "dense"),
     [(cpu.entries_matrix, dense_entries), (cpu.laplacian_matrix, dense_laplacian)],

@@ -19,6 +19,7 @@ from gramian.maps import (
     Squares,
     Stack,
     WhitenedDistances,
+    anchored_margins,
     inner_products,
     rows_of,
     triplet_margins,
@@ -49,6 +50,15 @@ def make_mix(rng, n, p):
 
 def make_triplets(rng, n, p):
     return triplet_margins(distinct_of(rng, n, p, 3), n)
+
+
+def make_anchored(rng, n, p):
+    """Triplets by their keys, some of which share their pair."""
+    k = 2
+    near = np.array([rng.choice(np.delete(np.arange(n), i), k, replace=False) for i in range(n)])
+    anchor, other = distinct_of(rng, n, p, 2).T
+    keys = np.unique((anchor * n + other) * k + rng.integers(0, k, p))
+    return anchored_margins(near, keys)
 
 
 def make_congruence(rng, n, p):
@@ -104,6 +114,7 @@ MAKERS = [
     make_distances,
     make_mix,
     make_triplets,
+    make_anchored,
     make_congruence,
     make_sparse_congruence,
     make_whitened,

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
-from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task
+from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, _standing
 from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.outer import active_set
@@ -491,3 +491,59 @@ def test_an_interrupt_while_counting_keeps_the_best(monkeypatch):
     assert learner.result_.status is gm.Status.INTERRUPTED
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
     assert learner.certificate_.value == pytest.approx(value, rel=1e-6)
+
+
+# --- searching again ---------------------------------------------------------------------
+
+
+def a_task(seed=0, n=120, d=4):
+    X, y = samples(n, d, seed=seed)
+    near = same_class_neighbors(X, y, 2)
+    return LMNNTask(X, y, near.astype(np.int64), 1.0, np.eye(d))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.floats(-3, 0.5), st.sampled_from([1.0, 1.2]))
+def test_searches_after_one_another_find_what_each_finds_alone(seed, power, margin):
+    task, rng = a_task(seed % 7), np.random.default_rng(seed)
+    L = 0.6 * rng.standard_normal((4, rng.integers(1, 5)))
+    for _ in range(4):
+        again = task.violated(L, task.anchors, margin=margin)
+        alone = a_task(seed % 7).violated(L, task.anchors, margin=margin)
+        np.testing.assert_array_equal(again.keys, alone.keys)
+        assert again.count == alone.count
+        assert again.value == pytest.approx(alone.value, rel=1e-12)
+        L = L + 10**power * rng.standard_normal(L.shape)
+
+
+def test_anchors_that_are_sure_are_not_searched(monkeypatch):
+    task, searched = a_task(), []
+    blocks = Impostors.blocks
+    monkeypatch.setattr(
+        Impostors, "blocks", lambda asked: searched.append(asked.anchors.size) or blocks(asked)
+    )
+    L = 0.6 * np.eye(4)
+    for scale in (1.0, 1.001, 0.999, 3.0):
+        task.violated(scale * L, task.anchors)
+    assert searched == [120, 120]
+
+
+def test_pairs_that_are_too_many_are_not_held(monkeypatch):
+    monkeypatch.setattr(_standing, "HELD", 1)
+    task = a_task()
+    first = task.violated(0.1 * np.eye(4), task.anchors)
+    assert task.standing.pairs.size == 0
+    again = task.violated(0.1 * np.eye(4), task.anchors)
+    np.testing.assert_array_equal(first.keys, again.keys)
+
+
+def test_first_rounds_in_float32_end_at_the_same_optimum(monkeypatch):
+    X, y = samples(300, 6)
+    asked = {**PLAIN, "tol": 1e-8}
+    double = LMNN(**asked).fit(X, y)
+    monkeypatch.setattr(active_set, "MANY", 0)
+    single = LMNN(**asked).fit(X, y)
+    for fit in (double, single):
+        assert fit.certificate_.relative_gap <= 1e-8
+    assert single.result_.value == pytest.approx(double.result_.value, rel=1e-8)
+    assert single.n_active_ == double.n_active_

@@ -168,6 +168,17 @@ def scatter_entries(
 
 
 @compiled
+def _keep(w: Any, neighbour: Any, edge: Any, kept: Any, weights: Any) -> int:
+    """The half-edges whose weight is not 0: their other ends, their weights, how many they are."""
+    count = 0
+    for h in range(edge.size):
+        weight = w[edge[h]]
+        kept[count], weights[count] = neighbour[h], weight
+        count += weight != 0.0
+    return count
+
+
+@compiled
 def scatter_distances(
     start: int,
     stop: int,
@@ -180,34 +191,53 @@ def scatter_distances(
     edge: Any,
     out: Any,
 ) -> None:
-    """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks."""
-    last, rank = neighbour.size - 1, V.shape[1]
-    for b in range(start, stop):
-        first, end = indptr[blocks[b]], indptr[blocks[b + 1]]
-        weights = np.empty(end - first, dtype=V.dtype)
-        _take(w, edge[first:end], weights)
-        for i in range(blocks[b], blocks[b + 1]):
+    """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks.
+
+    Those of weight 0, of a hinge that is met, are passed over.
+    """
+    rank, longest = V.shape[1], 0
+    for i in range(blocks[start], blocks[stop]):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    kept, weights = np.empty(longest + 1, neighbour.dtype), np.empty(longest + 1, V.dtype)
+    for i in range(blocks[start], blocks[stop]):
+        for c in range(rank):
+            out[i, c] = 0
+        mine = slice(indptr[i], indptr[i + 1])
+        count = _keep(w, neighbour[mine], edge[mine], kept, weights)
+        h = 0
+        while h + 3 < count:
+            if far:
+                for ahead in range(4):
+                    _prefetch_row(V, kept[min(h + ahead + AHEAD, count - 1)])
+            j0, j1 = np.uint32(kept[h]), np.uint32(kept[h + 1])
+            j2, j3 = np.uint32(kept[h + 2]), np.uint32(kept[h + 3])
+            w0, w1, w2, w3 = weights[h], weights[h + 1], weights[h + 2], weights[h + 3]
             for c in range(rank):
-                out[i, c] = 0
-            h, stop_at = indptr[i], indptr[i + 1]
-            while h + 3 < stop_at:
-                if far:
-                    for ahead in range(4):
-                        _prefetch_row(V, neighbour[min(h + ahead + AHEAD, last)])
-                j0, j1 = np.uint32(neighbour[h]), np.uint32(neighbour[h + 1])
-                j2, j3 = np.uint32(neighbour[h + 2]), np.uint32(neighbour[h + 3])
-                w0, w1 = weights[h - first], weights[h + 1 - first]
-                w2, w3 = weights[h + 2 - first], weights[h + 3 - first]
-                for c in range(rank):
-                    own = V[i, c]
-                    left = w0 * (own - V[j0, c]) + w1 * (own - V[j1, c])
-                    out[i, c] += left + w2 * (own - V[j2, c]) + w3 * (own - V[j3, c])
-                h += 4
-            while h < stop_at:
-                j, weight = np.uint32(neighbour[h]), weights[h - first]
-                for c in range(rank):
-                    out[i, c] += weight * (V[i, c] - V[j, c])
-                h += 1
+                own = V[i, c]
+                left = w0 * (own - V[j0, c]) + w1 * (own - V[j1, c])
+                out[i, c] += left + w2 * (own - V[j2, c]) + w3 * (own - V[j3, c])
+            h += 4
+        while h < count:
+            j, weight = np.uint32(kept[h]), weights[h]
+            for c in range(rank):
+                out[i, c] += weight * (V[i, c] - V[j, c])
+            h += 1
+
+
+@compiled
+def differences(start: int, stop: int, values: Any, more: Any, less: Any, out: Any) -> None:
+    """out_e = values[more_e] − values[less_e] for start ≤ e < stop."""
+    for e in range(start, stop):
+        out[e] = values[np.uint32(more[e])] - values[np.uint32(less[e])]
+
+
+@compiled
+def add_differences(w: Any, more: Any, less: Any, out: Any) -> None:
+    """Add w_e to out[more_e], and take it from out[less_e]; most may be 0."""
+    for e in range(w.size):
+        if w[e] != 0.0:
+            out[np.uint32(more[e])] += w[e]
+            out[np.uint32(less[e])] -= w[e]
 
 
 @compiled

@@ -41,6 +41,9 @@ COMPILED_WORK = 400_000
 # Multiplications that a look at a place in memory that no one could guess takes as long as.
 MISS = 8
 
+# A difference counts as so many pairs: what comes before and after it has as many columns at least.
+DIFFERENCE = 8
+
 # Elements of one temporary block of a plain gather: 256 kB of float64, at home in the L2 cache.
 BLOCK_ELEMENTS = 32_768
 
@@ -236,6 +239,30 @@ def taken(values: Floats, places: Indices) -> Floats:
 
     in_parts(take, places.size, MISS * places.size)
     return found
+
+
+def differences(
+    values: Floats, more: Indices, less: Indices, *, compiled: bool | None = None
+) -> NDArray[np.float64]:
+    """values[more] − values[less]."""
+    if not worth_compiling(compiled, DIFFERENCE * more.size):
+        return values.take(more) - values.take(less)
+    out = np.empty(more.size)
+    _launch("differences", more.size, more.size, values, more, less, out)
+    return out
+
+
+def sums_of_differences(
+    w: Floats, more: Indices, less: Indices, count: int, *, compiled: bool | None = None
+) -> NDArray[np.float64]:
+    """The transpose of `differences`: Σ w_e over more_e less that over less_e, `count` numbers."""
+    if not worth_compiling(compiled, DIFFERENCE * more.size):
+        found: NDArray[np.float64] = np.bincount(more, w, count).astype(float, copy=False)
+        return found - np.bincount(less, w, count)
+    out = np.zeros(count)
+    kernels = importlib.import_module("gramian.backends._kernels")
+    kernels.add_differences(_as_weights(w), more, less, out)
+    return out
 
 
 def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None = None) -> Floats:

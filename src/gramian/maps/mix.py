@@ -62,7 +62,7 @@ class Mix(LinearMap):
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
         """Those of ℬ, mixed."""
         bilinear, adjoint = self.base.fixed(L)
-        return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self.weights.T @ w)
+        return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self._shared(w))
 
     def seen(self, L: Floats) -> Floats:
         """What ℬ sees."""
@@ -85,13 +85,18 @@ class Mix(LinearMap):
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """ℬ*(Wᵀ w) V."""
         check_weights(self.size, w)
-        return self.base.adjoint(self.weights.T @ w, V)
+        return self.base.adjoint(self._shared(w), V)
 
     def reach(self, w: Floats) -> tuple[Floats, float] | None:
         """That of ℬ for |W|ᵀ|w|, of as many terms more as a column of W has."""
         columns, longest = self._absolute
         inner = self.base.reach(columns @ namespace(w).abs(w))
         return None if inner is None else (inner[0], inner[1] + longest)
+
+    @cached_property
+    def _turned(self) -> Any:
+        """Wᵀ, which costs a small problem as much as its product does."""
+        return self.weights.T
 
     @cached_property
     def _absolute(self) -> tuple[Any, float]:
@@ -102,7 +107,7 @@ class Mix(LinearMap):
     def adjoint_matrix(self, w: Floats) -> Floats:
         """ℬ*(Wᵀ w) as a dense matrix."""
         check_weights(self.size, w)
-        return self.base.adjoint_matrix(self.weights.T @ w)
+        return self.base.adjoint_matrix(self._shared(w))
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """W ℬ(M)."""
@@ -111,6 +116,39 @@ class Mix(LinearMap):
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
         mixed: NDArray[np.float64] = self.weights @ base_values
         return mixed
+
+    def _shared(self, w: Floats) -> NDArray[np.float64]:
+        """Wᵀw."""
+        shared: NDArray[np.float64] = self._turned @ w
+        return shared
+
+
+class Differences(Mix):
+    """𝒜(M)_e = ℬ(M)_{p_e} − ℬ(M)_{q_e}, on the host: a Mix whose rows are two places p and q each.
+
+    Two numbers of 32 bits stand for a row, where a sparse one takes five times as much; with
+    hundreds of thousands of triplets that is what a pass over them waits for.
+    """
+
+    def __init__(self, base: LinearMap, more: cpu.Indices, less: cpu.Indices) -> None:
+        self.base, self.more, self.less = base, more, less
+        self.order, self.size = base.order, int(more.size)
+
+    @cached_property
+    def weights(self) -> Any:
+        """W, for what is asked seldom."""
+        places = np.stack([self.more, self.less], axis=1).ravel()
+        signs = np.tile([1.0, -1.0], self.size)
+        starts = cpu.index_array(2 * np.arange(self.size + 1))
+        return cpu.csr(signs, places, starts, (self.size, self.base.size))
+
+    def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
+        if base_values.ndim > 1:
+            return super()._mixed(base_values)
+        return cpu.differences(base_values, self.more, self.less)
+
+    def _shared(self, w: Floats) -> NDArray[np.float64]:
+        return cpu.sums_of_differences(w, self.more, self.less, self.base.size)
 
 
 def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
@@ -149,8 +187,12 @@ def anchored_margins(near: Any, keys: Any) -> Mix:
         xp.astype(xp.concat(parts), xp.int32)
         for parts in ((far // n, anchors), (far % n, xp.reshape(near, (-1,))))
     )
+    distances = PairDistances.of(rows, cols, n)
     far_place = xp.cumulative_sum(xp.astype(fresh, xp.int64)) - 1
-    places = xp.stack([far_place, count + anchor * k + keys % k], axis=1)
+    near_place = count + anchor * k + keys % k
+    if distances.place.is_host:
+        return Differences(distances, cpu.index_array(far_place), cpu.index_array(near_place))
+    places = xp.stack([far_place, near_place], axis=1)
     signs = xp.ones_like(places, dtype=xp.float64)
     signs[:, 1] = -1.0
     weights = library.csr(
@@ -159,7 +201,7 @@ def anchored_margins(near: Any, keys: Any) -> Mix:
         2 * xp.arange(triplets + 1, device=keys.device),
         (triplets, count + n * k),
     )
-    return Mix.of(PairDistances.of(rows, cols, n), weights)
+    return Mix.of(distances, weights)
 
 
 def _pair_keys(first: cpu.Indices, second: cpu.Indices, n: int) -> NDArray[np.int64]:

@@ -18,6 +18,9 @@ Indices = NDArray[np.integer]
 ROWS, COLUMNS = 1024, 2048
 """Anchors and others whose distances the host computes at a time: 8 MB."""
 
+PAIRS = 2**20
+"""Known pairs that are counted at a time."""
+
 BLOCK = 2**27
 """Distances that a device computes at a time: 1 GB."""
 
@@ -31,6 +34,8 @@ class Found:
     push: float
     """Σ max(0, 1 + d(i, j) − d(i, l))² over all of them."""
     count: int
+    pairs: Any = None
+    """i n + l of all that were within reach, where they are to be held."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,8 @@ class Impostors:
     margin: float = 1.0
     most: float = np.inf
     """Keys of an anchor, on the average of a block, at most."""
+    hold: float = 0.0
+    """How much beyond what the margin needs pairs are taken, which then are told."""
 
     def blocks(self) -> list[Found]:
         """Those of one block of anchors after the other."""
@@ -78,31 +85,46 @@ class Impostors:
         return namespace(Z).reshape(found, (-1, k))
 
     @cached_property
+    def reach(self) -> Any:
+        """The distance of each anchor within which pairs are taken."""
+        return self.margin + self.hold + namespace(self.Z).max(self._close, axis=1)
+
+    @cached_property
     def _groups(self) -> list[_Group]:
-        reach = self.margin + namespace(self.Z).max(self._close, axis=1)
         own = self.classes[self.anchors]
         return [
-            _Group.of(self, np.flatnonzero(own == c), np.flatnonzero(self.classes != c), reach)
+            _Group.of(self, np.flatnonzero(own == c), np.flatnonzero(self.classes != c), self.reach)
             for c in np.unique(own)
         ]
 
     def _of(self, group: _Group, start: int) -> Found:
         """The triplets of some anchors of one class."""
-        Z, (n, k), xp = self.Z, self.near.shape, namespace(self.Z)
         row, column = group.candidates(start)
         place = group.mine[row + start]
-        i, l = group.anchors[row + start], group.rest[column]
+        most = self.most * min(group.steps[1], int(group.mine.shape[0]) - start)
+        return self._count(place, group.anchors[row + start], group.rest[column], most)
+
+    def counted(self, pairs: Indices) -> list[Found]:
+        """The triplets of pairs i n + l that are known, where all samples are anchors."""
+        parts = np.split(pairs, np.arange(PAIRS, pairs.size, PAIRS)) if pairs.size else []
+        split = (np.divmod(part, self.Z.shape[0]) for part in parts)
+        return [self._count(i, i, l, np.inf) for i, l in split]
+
+    def _count(self, place: Any, i: Any, l: Any, most: float) -> Found:
+        """The triplets of pairs of anchors, the `place` of which is known, and others."""
+        Z, (n, k), xp = self.Z, self.near.shape, namespace(self.Z)
         far = backend(Z).gather_distances(Z, Z, *(xp.astype(end, xp.int32) for end in (i, l)))
         margins = 1.0 + self._close[place] - far[:, None]
         broken = margins > 0
         push = float(xp.sum(xp.where(broken, margins, xp.zeros_like(margins)) ** 2))
         kept, t = xp.nonzero(margins > 1.0 - self.margin)
-        keys = (i[kept] * n + l[kept]) * k + t
-        most = self.most * min(group.steps[1], int(group.mine.shape[0]) - start)
+        pair = i * n + l
+        keys = pair[kept] * k + t
         if keys.shape[0] > max(k, most):
             strongest = xp.argsort(-margins[kept, t], stable=True)
             keys = keys[strongest[: max(k, int(most))]]
-        return Found(keys, push, int(xp.sum(xp.astype(broken, xp.int64))))
+        count = int(xp.sum(xp.astype(broken, xp.int64)))
+        return Found(keys, push, count, pair if self.hold else None)
 
 
 @dataclass(frozen=True)

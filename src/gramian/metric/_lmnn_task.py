@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 
 from gramian.backends.arrays import Place, host, namespace, place_of
 from gramian.constraints import other_class_neighbors
 from gramian.metric._impostors import Impostors
+from gramian.metric._standing import Standing
 from gramian.problems.local_metric import lmnn_of_keys
 
 Array = NDArray[np.floating]
@@ -19,8 +21,11 @@ Indices = NDArray[np.integer]
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
-FEW, OTHERS = 200, 5000
+FEW, OTHERS = 500, 1000
 """Anchors, and samples beside them, that a first scale is chosen by."""
+
+WIDEST, SCALED = 7.0, 0.02
+"""How far from the typical one its logarithm is looked for, and how exactly."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class LMNNTask:
     lam: float
     quick: Array
     """A factor of the metric that the targets are nearest in."""
+    standing: Standing = field(default_factory=Standing)
+    """What searches for all anchors have left behind, on the host."""
 
     @classmethod
     def at(
@@ -74,10 +81,14 @@ class LMNNTask:
         """No triplets."""
         return self.place.put(np.empty(0, dtype=np.int64))
 
-    def start(self) -> Array:
-        """The better of the whitening and the quick metric, each at its best scale."""
-        trials = [self._scaled(L) for L in (np.eye(self.X.shape[1]), self.quick)]
-        return min(trials, key=lambda trial: trial[1])[0]
+    def start(self, given: Array | None = None) -> Array:
+        """The best of the whitening, the quick metric and one that is given, each at its best
+        scale.
+
+        What a part of the samples has learned fits the others worse than either, where it is small.
+        """
+        known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
+        return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
     def _scaled(self, factor: Array) -> tuple[Array, float]:
         """The best multiple of a factor for the triplets of a few anchors, and its F."""
@@ -91,16 +102,18 @@ class LMNNTask:
         far = np.sum(Z[few] ** 2, axis=1)[:, None] + squares - 2 * Z[few] @ beside.T
         close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes[some]
-        margins = np.concatenate([(far - close[:, [j]])[across] for j in range(close.shape[1])])
+        each = [(far - close[:, [j]])[across] for j in range(close.shape[1])]
+        margins = np.concatenate(each).astype(np.float32)  # for a scale that is enough
         pull = float(np.sum(factor * factor)) * few.size * some.size / self.n**2
-        typical = 1.0 / max(float(np.median(np.abs(margins))), 1e-300)
-        scales = typical * np.logspace(-3, 3, 31)
-        costs = [
-            s * pull + self.lam * float(np.sum(np.square(np.maximum(0.0, 1 - s * margins))))
-            for s in scales
-        ]
-        best = int(np.argmin(costs))
-        return np.sqrt(scales[best]) * factor, costs[best]
+
+        def cost(power: float) -> float:
+            left = np.maximum(0.0, 1.0 - np.float32(np.exp(power)) * margins)
+            return float(np.exp(power) * pull + self.lam * (left @ left))
+
+        typical = -float(np.log(max(float(np.median(np.abs(margins))), 1e-300)))
+        ends = typical - WIDEST, typical + WIDEST
+        best = minimize_scalar(cost, bounds=ends, method="bounded", options={"xatol": SCALED})
+        return np.exp(0.5 * best.x) * factor, float(best.fun)
 
     def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
         """Every violated triplet of the anchors; the strongest where they are too many.
@@ -108,9 +121,9 @@ class LMNNTask:
         With a larger margin the keys are also those of triplets that are nearly violated.
         """
         Z = self.X @ self.place.put(factor)
-        blocks = Impostors(
-            Z, self.classes, self.near, anchors, margin, MOST / anchors.size
-        ).blocks()
+        asked = Impostors(Z, self.classes, self.near, anchors, margin, MOST / anchors.size)
+        again = self.place.is_host and anchors.size == self.n
+        blocks = self.standing.blocks(asked, self.X, factor) if again else asked.blocks()
         xp = namespace(Z)
         keys = xp.sort(xp.concat([self.none, *(found.keys for found in blocks)]))
         push = sum(found.push for found in blocks)
