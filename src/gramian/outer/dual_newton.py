@@ -43,18 +43,21 @@ INNER, EXACT = 0.2, 1e-2
 """‖∇φ‖ beside the change of M where a problem is left, and beside the tolerance where it is in any
 case."""
 
+SURE, NOTHING = 10.0, 1e-4
+"""How many times that both are where M is told to be a solution, and where nothing is left."""
+
 STEPS, PROBLEMS = 30, 100
 """Newton's steps of a problem, and problems."""
 
 PRODUCTS, LOOSE, TIGHT, ENOUGH = 300, 0.05, 0.01, 0.3
-"""Products of a step, and the parts of ‖∇φ‖ that its residual may be, at first and in the end, or of
-what is wanted of it."""
+"""Products of a step, and the parts of ‖∇φ‖ that its residual may be, at first and in the end, or
+of what is wanted of it."""
 
 RIDGE = 0.1
 """What is added to the derivative, beside σ‖∇φ‖²."""
 
-HALVES, ARMIJO = 15, 1e-4
-"""Trials of a step, and the part of the slope that φ has to fall by."""
+HALVES, ARMIJO, NOISE = 12, 1e-4, 1e-14
+"""Trials of a step, the part of the slope that φ has to fall by, and what of it is rounding."""
 
 GROWTH, SHRINK, FEW, MANY, LAGS = 2.0, 1.5, 2, 8, 5.0
 """What σ is multiplied and divided by; steps that are few, and many; and how many times ‖∇φ‖ the
@@ -65,6 +68,9 @@ FULL = 50
 entries."""
 
 RETREAT = 4.0
+
+EARLY, GROWS = 3, 1.5
+"""Problems after which M may be on its way along a ray, and how many times its trace it is then."""
 
 DEAD = 1e-12
 """The part of the largest eigenvalue of M below which one is left out of its factor."""
@@ -103,7 +109,8 @@ class Scaled:
         """⟨A_k, Π(A_k)⟩ about, for a projector with diagonal p: what a row weighs in a step."""
         i, j = np.divmod(self.A.indices, self.C.shape[0])
         entries = self.A.data**2 * (p[i] + p[j] - p[i] * p[j])
-        return np.add.reduceat(entries, self.A.indptr[:-1]) if entries.size else entries
+        weighed = sp.csr_array((entries, self.A.indices, self.A.indptr), shape=self.A.shape)
+        return np.asarray(weighed.sum(axis=1)).ravel()
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,24 +220,37 @@ def dual_newton(
     scaled, n = Scaled(model), model.order
     M, y = factor @ factor.T / model.right, y * model.norms / model.left
     s, sigma, steps = np.clip(scaled.of(M), scaled.lower, scaled.upper), penalty, 0
-    unit = model.left / model.norms
+    unit, exact = model.left / model.norms, EXACT * settings.tol
     for round in range(PROBLEMS):
         cost = scaled.C - (guide.margin / model.left) * np.eye(n) if guide.margin else scaled.C
         before = y
-        point = Centre(scaled, cost, M, s, sigma).at(y)
-        point, taken = _solved(point, EXACT * settings.tol)
+        point, taken = _solved(Centre(scaled, cost, M, s, sigma).at(y), exact)
         y, steps, off = point.y, steps + taken, float(np.linalg.norm(point.gradient))
+        least = max(off, point.change)
         told = {"violation": off, "penalty": sigma, "steps": float(steps)}
+        grown = _growth(point) if round > EARLY else None
         ray = (y - before) * unit if round else None
-        yield Candidate(point.factor, model.bounds.signed(y * unit), told, None, ray)
-        if off > point.change:  # M is moved by solutions only
+        multipliers = model.bounds.signed(y * unit)
+        yield Candidate(point.factor, multipliers, told, grown, ray, least <= SURE * exact)
+        if least <= NOTHING * exact:
+            return
+        if off > max(point.change, exact):  # M is moved by solutions only
             sigma /= RETREAT
             continue
-        M, s = point.positive, point.p
+        M, s = np.asarray(point.positive), point.p
         if taken <= FEW or point.change > LAGS * off:
             sigma *= GROWTH
         elif taken > MANY:
             sigma /= SHRINK
+
+
+def _growth(point: Point) -> Array | None:
+    """A factor of (W₊ − M)₊ where M grows as along a ray."""
+    if not np.trace(point.positive) > GROWS * np.trace(point.centre.M):
+        return None
+    values, vectors = np.linalg.eigh(point.positive - point.centre.M)
+    kept = values > DEAD * values[-1]
+    return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
 def _solved(point: Point, least: float) -> tuple[Point, int]:
@@ -251,12 +271,21 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
     product, diagonal = point.derivative()
     ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
     goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
-    direction = _conjugate_gradients(product, diagonal, ridge, -point.gradient, goal)
-    slope = float(point.gradient @ direction)
-    length, noise = 1.0, 1e-14 * abs(point.value)
+    newton = _conjugate_gradients(product, diagonal, ridge, -point.gradient, goal)
+    # Where W has few eigenvalues above 0 the derivative may be 0, and the gradient has to do.
+    for direction in (newton, -point.gradient / point.centre.sigma):
+        after = _along(point, direction)
+        if after is not None:
+            return after
+    return None
+
+
+def _along(point: Point, direction: Array) -> Point | None:
+    """The first point of y + direction, y + direction/2, … where φ falls enough."""
+    slope, length = float(point.gradient @ direction), 1.0
     for _ in range(HALVES):
         after = point.centre.at(point.y + length * direction)
-        if after.value <= point.value + ARMIJO * length * slope + noise:
+        if after.value <= point.value + ARMIJO * length * slope + NOISE * abs(point.value):
             return after
         length /= 2
     return None

@@ -24,8 +24,12 @@ that one is solved to where that is more."""
 SMALLEST = 1e-6
 """The part of the largest row of a derivative that none is taken to be below, squared."""
 
-DIRECT, RIDGE = 1500, 1e-15
-"""Rows up to which a step is solved for directly, and the part of the largest eigenvalue of its
+FALLS = 0.5
+"""The part of the violation that a step has to bring it to."""
+
+AT_ONCE, DIRECT, RIDGE = 300, 1500, 1e-15
+"""Rows up to which a step is solved for directly, those up to which it is where products have not
+brought it down, and the part of the largest eigenvalue of its
 normal equations, for each row, below which one is 0."""
 
 FULL, NUMBERS = 0.02, 20_000_000
@@ -47,10 +51,15 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
         if least <= goal or not np.any(off) or clock.left() <= taken:
             break
         started = time.perf_counter()
-        L = L - _least_change(model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least))
-        taken = time.perf_counter() - started
-        violation = bounds.violation(bounds.map.bilinear(L, L))
-        if not violation < 0.5 * least:
+        moved = L - _least_change(
+            model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least)
+        )
+        violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        if not violation < FALLS * least and _direct(model):
+            moved = L - _direct_change(model, L, off / norms)
+            violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        L, taken = moved, time.perf_counter() - started
+        if not violation < FALLS * least:
             return L if violation < least else best
         best, least = L, violation
     return best
@@ -58,7 +67,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
 
 def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Array:
     """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
-    if model.rows is not None and off.size <= DIRECT and model.face is None:
+    if off.size <= AT_ONCE and _direct(model):
         return _direct_change(model, L, off)
     bilinear, adjoint = model.bounds.map.fixed(L)
     sizes = _row_sizes(model, L)
@@ -77,6 +86,11 @@ def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Arr
     found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=PRODUCTS)[0]
     change: Array = found.reshape(L.shape)
     return change
+
+
+def _direct(model: Model) -> bool:
+    """Whether a step can be solved for directly."""
+    return model.rows is not None and model.bounds.size <= DIRECT and model.face is None
 
 
 def _row_sizes(model: Model, L: Array) -> Array:
