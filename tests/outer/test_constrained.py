@@ -20,7 +20,7 @@ from gramian.outer.polish import polished
 from gramian.problems.manifold import exact_mvu
 from gramian.solvers.base import Settings
 
-METHODS = ("augmented-lagrangian", "splitting")
+METHODS = ("augmented-lagrangian", "dual-newton", "splitting")
 
 
 def problem_of(given):

@@ -13,10 +13,10 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
   the least so far, σ is multiplied by 5, unless the round ended before its gradient was small and
   the violation fell all the same: what such a round lacks is steps.
 
-Columns: those that r(r + 1)/2 > m asks for, 30 of them at first where the order is large. Where
-half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector joins.
-Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances along a
-connected graph are kept in coordinates where its Laplacian is the identity.
+Columns: those that r(r + 1)/2 > m asks for, half of them or 30 at first where the order is large.
+Where half of them carry nothing, they go; where the slack has a negative eigenvalue, its vector
+joins. Where a row says Mv = 0, L stays orthogonal to v, and the row needs no multiplier. Distances
+along a connected graph are kept in coordinates where its Laplacian is the identity.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ STRICTER, STRICTEST = 0.2, 1e-9
 """What the gradient allowed is multiplied by where the dual lags, and where that ends."""
 
 LARGE, FEW = 1000, 30
-"""Orders above which so many columns are enough to begin with."""
+"""Orders above which so many columns, or half of those asked for, are enough to begin with."""
 
 DEAD = 1e-10
 """The part of the largest eigenvalue of LᵀL below which a column carries nothing."""
@@ -123,7 +123,8 @@ def first_factor(model: Model, settings: Settings) -> Array:
     """A random factor of the size that the right-hand side asks for."""
     n, bounds = model.order, model.bounds
     seen = bounds.size + (n if model.objective.sees is None else model.objective.sees)
-    columns = settings.rank or min(n, rank_for(seen), FEW if n > LARGE else n)
+    most = rank_for(seen)
+    columns = settings.rank or min(n, most, max(FEW, most // 2) if n > LARGE else n)
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms

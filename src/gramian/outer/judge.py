@@ -108,7 +108,7 @@ class Judge:
         return relative(abs(value - self.point.value), value, self.model.problem.scale)
 
     def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
-        if self.model.order <= 100:
+        if self.model.order <= 100 or candidate.sure:
             return True
         return self.spent <= SHARE * (now - self.settings.started)
 

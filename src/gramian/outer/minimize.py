@@ -75,8 +75,8 @@ minimize.__doc__ = (solvers.minimize.__doc__ or "").replace(
     """    Notes
     -----
     A problem with constraints goes to a loop of its own, named by `solver`: "augmented-lagrangian"
-    (low-rank factors), "splitting" (a dense M of moderate order), or "auto". It has converged where
-    the certified gap and the violation are both within `tol`.
+    (low-rank factors), "dual-newton" or "splitting" (a dense M of moderate order), or "auto". It
+    has converged where the certified gap and the violation are both within `tol`.
 
     Returns
 """,

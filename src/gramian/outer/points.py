@@ -22,6 +22,8 @@ class Candidate:
     """A direction that may show that F has no minimum."""
     dual_ray: Array | None = None
     """Multipliers that may show that there is no feasible M."""
+    sure: bool = False
+    """Whether the loop takes it for a solution: it is looked at whatever that takes."""
 
 
 @dataclass

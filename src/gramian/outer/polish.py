@@ -17,8 +17,19 @@ Array = NDArray[np.floating]
 STEPS, PRODUCTS = 4, 120
 """Newton's steps, and the products of each."""
 
-DIRECT, RIDGE = 1500, 1e-15
-"""Rows up to which a step is solved for directly, and the part of the largest eigenvalue of its
+NEWTON, ALMOST = 1e-12, 0.3
+"""The least residual that a step is solved to, beside its right-hand side, and the part of the goal
+that one is solved to where that is more."""
+
+SMALLEST = 1e-6
+"""The part of the largest row of a derivative that none is taken to be below, squared."""
+
+FALLS = 0.5
+"""The part of the violation that a step has to bring it to."""
+
+AT_ONCE, DIRECT, RIDGE = 300, 1500, 1e-15
+"""Rows up to which a step is solved for directly, those up to which it is where products have not
+brought it down, and the part of the largest eigenvalue of its
 normal equations, for each row, below which one is 0."""
 
 FULL, NUMBERS = 0.02, 20_000_000
@@ -40,21 +51,27 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
         if least <= goal or not np.any(off) or clock.left() <= taken:
             break
         started = time.perf_counter()
-        L = L - _least_change(model, L, off / norms)
-        taken = time.perf_counter() - started
-        violation = bounds.violation(bounds.map.bilinear(L, L))
-        if not violation < 0.5 * least:
+        moved = L - _least_change(
+            model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least)
+        )
+        violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        if not violation < FALLS * least and _direct(model):
+            moved = L - _direct_change(model, L, off / norms)
+            violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        L, taken = moved, time.perf_counter() - started
+        if not violation < FALLS * least:
             return L if violation < least else best
         best, least = L, violation
     return best
 
 
-def _least_change(model: Model, L: Array, off: Array) -> Array:
+def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Array:
     """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
-    if model.rows is not None and off.size <= DIRECT and model.face is None:
+    if off.size <= AT_ONCE and _direct(model):
         return _direct_change(model, L, off)
     bilinear, adjoint = model.bounds.map.fixed(L)
-    live = (off != 0) / model.norms
+    sizes = _row_sizes(model, L)
+    live, off = (off != 0) / model.norms / sizes, off / sizes
     null = None if model.face is None else model.face[0]
 
     def kept(D: Array) -> Array:
@@ -66,9 +83,26 @@ def _least_change(model: Model, L: Array, off: Array) -> Array:
         rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
         dtype=float,
     )
-    found = lsqr(system, off, atol=1e-12, btol=1e-12, iter_lim=PRODUCTS)[0]
+    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=PRODUCTS)[0]
     change: Array = found.reshape(L.shape)
     return change
+
+
+def _direct(model: Model) -> bool:
+    """Whether a step can be solved for directly."""
+    return model.rows is not None and model.bounds.size <= DIRECT and model.face is None
+
+
+def _row_sizes(model: Model, L: Array) -> Array:
+    """‖A_kL‖ with ‖A_k‖ = 1: what row k of the derivative is divided by, for lsqr to take fewer
+    products. Exact where no row of A_k has two entries; 1 where the matrices are not known.
+    """
+    if model.rows is None:
+        return np.ones(model.bounds.size)
+    own = np.einsum("ij,ij->i", L, L)
+    j = model.rows.places % model.order
+    squares = model.rows.matrix.multiply(model.rows.matrix) @ own[j] / model.norms**2
+    return np.sqrt(np.maximum(squares, SMALLEST * np.max(squares, initial=0.0)) + 1e-300)
 
 
 def _direct_change(model: Model, L: Array, off: Array) -> Array:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gramian.maps import PairDistances
 from gramian.outer import anchored_newton, conic, unit_diagonal
 from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
+from gramian.outer.dual_newton import dual_newton
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate
 from gramian.outer.splitting import splitting
@@ -76,6 +77,12 @@ METHODS = {
             "Newton's method on a factor whose corner is given",
             anchored_newton.refusal,
         ),
+        Method(
+            "dual-newton",
+            dual_newton,
+            "Newton's method on the multipliers, with a dense M",
+            _dense_and_linear,
+        ),
         Method("splitting", splitting, "the boundary point method", _dense_and_linear),
     )
 }
@@ -95,5 +102,6 @@ def choose(model: Model, settings: Settings) -> list[Method]:
     # Distances along a graph need its coordinates, which the dense method does not have.
     crowded = crowded and not all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
     if crowded and _dense_and_linear(model) is None:
-        chosen.append("splitting")
+        # Of several blocks a decomposition of the whole is more than those of each.
+        chosen += ["dual-newton", "splitting"] if len(model.blocks) == 1 else ["splitting"]
     return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]
