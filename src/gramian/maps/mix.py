@@ -74,7 +74,7 @@ class Mix(LinearMap):
 
     def adjoint_of_seen(self, w: Floats, seen: Floats) -> Floats:
         """ℬ*(Wᵀ w) L."""
-        return self.base.adjoint_of_seen(self.weights.T @ w, seen)
+        return self.base.adjoint_of_seen(self._shared(w), seen)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """That of ℬ, mixed by the sizes of the weights."""
