@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image
-from gramian.objectives import GramQuadratic
+from gramian.objectives import Composite, GramQuadratic
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import interior as inside
+from gramian.solvers import primal_dual as written
 from gramian.solvers import whitened as white
 from gramian.solvers.alternating import alternating
 from gramian.solvers.base import Run, Settings, Step, compress
@@ -54,7 +55,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     with the staircase where that is not enough. Graphs are unfolded in whitened coordinates,
     small ones and hard ones along the path of their dual, and
     large matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a
-    doubling number of columns elsewhere. Everything else climbs the staircase. Under a rank limit
+    doubling number of columns elsewhere. Squares of a small M are written out for an interior-point
+    method. Everything else climbs the staircase. Under a rank limit
     the split's answer is cut to that rank and refined there, and a start that is given, or the
     leading eigenvectors of −∇F(0) where the order is large, is filled up to it; otherwise it is
     BILGO. With a fixed trace the staircase's answer is cut.
@@ -77,6 +79,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return (sweeping if swept else growing)(problem, factor, settings)
     if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
+    if _is_written_out(problem, factor, settings):
+        return _write_out(problem, factor, settings)
     return staircase(problem, factor, settings)
 
 
@@ -87,6 +91,23 @@ def _unfold(problem: Problem, factor: Array, settings: Settings) -> Run:
     if (problem.objective.sees or 0) > FEW_EDGES:
         factor = yield from white.descents(problem, factor, settings)
     return (yield from inside.interior(problem, factor, settings))
+
+
+def _is_written_out(problem: Problem, factor: Array, settings: Settings) -> bool:
+    """Squares of a small M, without a start that is worth more than the centre of the cone."""
+    sums = isinstance(problem.objective, Composite) and factor.shape[1] == 0
+    return sums and written.refusal(problem, settings) is None
+
+
+def _write_out(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Interior points of F written out, and the staircase where rounding ends them too early."""
+    start = problem.value(factor)
+    for step in written.primal_dual(problem, factor, settings):
+        if not step.value <= start:  # no minimum, or no digits
+            break
+        yield step
+        factor = step.factor
+    return (yield from staircase(problem, factor, settings))
 
 
 def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> Run:
