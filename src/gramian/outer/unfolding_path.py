@@ -40,8 +40,9 @@ SHRINK = 0.1
 TOLD = 3e-2
 """The part of the value that the gap of a point must be below to be told of."""
 
-LAST, SOFT = 1e-4, 1e-10
-"""The last gap, beside the tolerance, and b there."""
+LAST, SOFT, SOFTEST = 1e-4, 1e-10, 1e-6
+"""The last μ beside the tolerance and the first μ, the least b, and the part of the first μ from
+which on it is that."""
 
 SPARE = 2.0
 """How many times what is needed of the squares of null vectors is added."""
@@ -52,7 +53,7 @@ SHARE = 0.1
 UNSEEN = 1e-12
 """The part of the largest eigenvalue of (UUᵀ)∘² below which weights are not seen by the face."""
 
-SAME = 1e-9
+SAME = 1e-6
 """Null vectors that differ by this part only are one."""
 
 DEAD = 1e-12
@@ -83,9 +84,9 @@ def unfolding_path(
     path = _Path(model)
     barrier, n = path.barrier, model.order
     mu = float(np.sum(barrier.w)) / n
-    last = LAST * settings.tol * mu
+    first, last = mu, LAST * settings.tol * mu
     while mu > last:
-        path.soften(SOFT * np.sqrt(mu / last))
+        path.soften(SOFT * np.sqrt(max(1.0, mu / (SOFTEST * first))))
         R = barrier.centre(mu, settings.expired)
         if R is None:
             return
@@ -99,7 +100,7 @@ class _Path:
 
     def __init__(self, model: Model) -> None:
         self.D, n = model.bounds.lower, model.order
-        maps = model.bounds.map.maps
+        maps = [m for m in model.bounds.map.maps if isinstance(m, PairDistances)]
         self.edges = np.vstack([np.column_stack([m.rows, m.cols]) for m in maps])
         self.face = face_of(self.edges, self.D, n)
         basis, sizes, _ = np.linalg.svd(np.hstack([np.ones((n, 1)), self.face.vectors]))
