@@ -29,8 +29,8 @@ from gramian.solvers.base import Run, Settings, Step, is_optimal, no_rank_limit
 
 Array = NDArray[np.floating]
 
-LARGEST = 70
-"""The order up to which F is written out: a step then has 5e9 multiplications."""
+LARGEST = 100
+"""The order up to which F is written out: a step then has 4e10 multiplications."""
 
 ROOM = 20_000_000
 """Numbers that the rows may hold."""
