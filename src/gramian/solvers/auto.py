@@ -115,13 +115,12 @@ def _is_written_out(problem: Problem, factor: Array, settings: Settings) -> bool
 
 def _write_out(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Interior points of F written out, and the staircase where rounding ends them too early."""
-    start = problem.value(factor)
+    start, best = problem.value(factor), None
     for step in written.primal_dual(problem, factor, settings):
-        if not step.value <= start:  # no minimum, or no digits
-            break
-        yield step
-        factor = step.factor
-    return (yield from staircase(problem, factor, settings))
+        if step.value <= start:
+            yield step
+            best = step
+    return (yield from staircase(problem, factor if best is None else best.factor, settings))
 
 
 def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> Run:

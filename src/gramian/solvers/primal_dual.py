@@ -7,6 +7,8 @@ the optimum whatever its rank and the conditioning, which no method on the facto
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -63,11 +65,11 @@ def primal_dual(problem: Problem, factor: Array, settings: Settings) -> Run:
         clock.check()
         if settings.expired():
             break
-        if point.gap > enough:
-            continue
         value = written.value(svec(point.S))
-        enough = NEAR * settings.tol * abs(value)
-        if point.gap <= enough:
+        enough = min(enough, NEAR * settings.tol * abs(value))
+        if point.gap > enough:
+            yield Step(partial(written.inside, point.S), value, None, {"rank": problem.order})
+        else:
             yield written.step(point.S, settings.tol)
             enough = NEAR * point.gap
     assert point is not None
@@ -111,13 +113,17 @@ class Written:
         certificate = certify_image(problem, image)
         if is_optimal(certificate, tol):
             return Step(L, certificate.value, certificate)
-        values, vectors = np.linalg.eigh(S)
-        root = contiguous(vectors * np.sqrt(np.maximum(values, 0.0)))
-        inside = certify_image(problem, objective.image(problem.domain.rescale(root)))
+        inside = certify_image(problem, objective.image(self.inside(S)))
         if _lower(inside) > _lower(certificate):
             known = LowerBound(_lower(inside), inside.method)
             certificate = certify_image(problem, image, known=known)
         return Step(L, certificate.value, certificate)
+
+    def inside(self, S: Array) -> Array:
+        """A factor of S itself."""
+        values, vectors = np.linalg.eigh(S)
+        root = contiguous(vectors * np.sqrt(np.maximum(values, 0.0)))
+        return self.problem.domain.rescale(root)
 
     def _edge(self, S: Array) -> Array:
         """A factor of S without the directions that F is better without.
