@@ -49,3 +49,17 @@ def symmetric_kron(P: Array, Q: Array) -> Array:
 
     total = products(P, P) if P is Q else 0.5 * (products(P, Q) + products(Q, P))
     return 0.5 * np.outer(scale, scale) * total
+
+
+def with_square(H: Array, P: Array) -> Array:
+    """H + P ⊗ P, the matrix of svec(S) ↦ H svec(S) + svec(PSP): its lower triangle only."""
+    i, j, scale = triangle(P.shape[0])
+    first, second = P[:, i] * (scale * np.sqrt(0.5)), P[:, j]
+    total = np.empty(H.shape)
+    for k in range(P.shape[0]):
+        above, upto = triangle_size(k), triangle_size(k + 1)
+        block = first[: k + 1, :upto] * second[k, :upto]
+        block += second[: k + 1, :upto] * first[k, :upto]
+        block[k] *= np.sqrt(0.5)
+        np.add(block, H[above:upto, :upto], out=total[above:upto, :upto])
+    return total

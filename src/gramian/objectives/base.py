@@ -77,7 +77,7 @@ class SquaredForms:
     """
 
     U: Any
-    """u_e, a row each, sparse."""
+    """u_e, a row each, sparse or dense."""
     softness: Array
     """b."""
     targets: Array

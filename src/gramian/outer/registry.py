@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gramian.maps import PairDistances
-from gramian.outer import anchored_newton, conic, unit_diagonal
+from gramian.outer import anchored_newton, conic, unfolding_path, unit_diagonal
 from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
 from gramian.outer.dual_newton import dual_newton
 from gramian.outer.model import Model
@@ -83,6 +83,12 @@ METHODS = {
             "Newton's method on the multipliers, with a dense M",
             _dense_and_linear,
         ),
+        Method(
+            "unfolding-path",
+            unfolding_path.unfolding_path,
+            "the central path of the dual of an unfolding with exact edges",
+            unfolding_path.refusal,
+        ),
         Method("splitting", splitting, "the boundary point method", _dense_and_linear),
     )
 }
@@ -97,7 +103,8 @@ def choose(model: Model, settings: Settings) -> list[Method]:
         return [METHODS["anchored-newton"], *more]
     if settings.rank is not None:
         return [METHODS["augmented-lagrangian"]]
-    chosen = ["clarabel"] if conic.refusal(model) is None else []
+    chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
+    chosen += ["clarabel"] if conic.refusal(model) is None else []
     crowded = CROWDED * rank_for(model.bounds.size) > model.order
     # Distances along a graph need its coordinates, which the dense method does not have.
     crowded = crowded and not all(isinstance(map, PairDistances) for map in model.bounds.map.maps)

@@ -7,6 +7,7 @@ by a primal–dual interior-point method: Nesterov and Todd's direction with Meh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.maps.svec import smat, svec, symmetric_kron, triangle
+from gramian.maps.svec import smat, svec, triangle, with_square
 
 Array = NDArray[np.floating]
 
@@ -40,6 +41,13 @@ class Slice:
 
     E: Array
     trace: float
+
+
+class Inside(NamedTuple):
+    """A point of the way: S ≻ 0, and ⟨S, Z⟩ with its multiplier, near f(S) − f* towards the end."""
+
+    S: Array
+    gap: float
 
 
 class ConeMinimum(NamedTuple):
@@ -71,32 +79,51 @@ def cone_quadratic(
     `damping` is added to the curvature of every entry, in units of that of the diagonal ones:
     it keeps S near `here` where H is not the whole truth.
     """
+    path = list(cone_path(H, gradient, here, within, damping=damping))
+    return ConeMinimum(path[-1].S, [point.S for point in path[-KEPT:]])
+
+
+def cone_path(
+    H: Array,
+    gradient: Array,
+    here: Array,
+    within: Slice | None = None,
+    *,
+    damping: float = 0.0,
+) -> Iterator[Inside]:
+    """The points on the way to that S, the last of them nearest to it."""
     order = int(np.sqrt(2 * here.size))
     scale = _scale(H, order)
     i, j, _ = triangle(order)
     stretch = scale[i] * scale[j]
-    H = H * np.outer(stretch, stretch)
+    H = H * stretch
+    H *= stretch[:, None]
     H[np.diag_indices_from(H)] += damping
     c = gradient * stretch - H @ (here / stretch)
     if within is not None:
         within = Slice(within.E * np.outer(scale, scale), within.trace)
-    state = _start(H, c, order, within)
-    path, far = [state.X], FARTHEST * float(np.trace(state.X))
+    back = np.outer(scale, scale)
+    for state in _states(H, c, _start(H, c, order, within), within):
+        yield Inside(state.X * back, float(np.sum(state.X * state.Z)))
+
+
+def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator[_State]:
+    yield state
+    far = FARTHEST * float(np.trace(state.X))
     for _ in range(ITERATIONS):
-        gap, residual = _errors(H, c, state, within)
+        slope = H @ svec(state.X) + c
+        gap, residual = _errors(c, slope, state, within)
         if max(gap, 1e-2 * residual) <= ACCURACY or np.trace(state.X) > far:
-            break
+            return
         try:
             with np.errstate(all="ignore"):
-                step = _step(H, c, state, within)
+                step = _step(H, slope, state, within)
         except (np.linalg.LinAlgError, ValueError):  # rounding has used up the interior
-            break
+            return
         if step is None:
-            break
+            return
         state = step
-        path.append(state.X)
-    back = np.outer(scale, scale)
-    return ConeMinimum(state.X * back, [X * back for X in path[-KEPT:]])
+        yield state
 
 
 def _scale(H: Array, order: int) -> Array:
@@ -123,23 +150,22 @@ def _start(H: Array, c: Array, order: int, within: Slice | None) -> _State:
     return _State(X, max(slope, 1e-300) * np.eye(order), 0.0)
 
 
-def _residual(H: Array, c: Array, state: _State, within: Slice | None) -> Array:
+def _residual(slope: Array, state: _State, within: Slice | None) -> Array:
     """∇f(X) − Z − yE."""
-    rest = H @ svec(state.X) + c - svec(state.Z)
+    rest = slope - svec(state.Z)
     return rest if within is None else rest - state.y * svec(within.E)
 
 
-def _errors(H: Array, c: Array, state: _State, within: Slice | None) -> tuple[float, float]:
+def _errors(c: Array, slope: Array, state: _State, within: Slice | None) -> tuple[float, float]:
     """⟨X, Z⟩ and ‖∇f(X) − Z − yE‖, relative to the terms of f and of its gradient."""
-    x = svec(state.X)
-    Hx = H @ x
+    x, Hx = svec(state.X), slope - c
     terms = float(0.5 * x @ Hx + abs(c @ x)) + 1e-300
-    slope = max(float(np.linalg.norm(c)), float(np.linalg.norm(Hx))) + 1e-300
-    rest = float(np.linalg.norm(_residual(H, c, state, within)))
-    return float(np.sum(state.X * state.Z)) / terms, rest / slope
+    size = max(float(np.linalg.norm(c)), float(np.linalg.norm(Hx))) + 1e-300
+    rest = float(np.linalg.norm(_residual(slope, state, within)))
+    return float(np.sum(state.X * state.Z)) / terms, rest / size
 
 
-def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | None:
+def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State | None:
     """Predictor, then corrector; None where the way to the boundary is too short to go on."""
     X, Z, order = state.X, state.Z, state.X.shape[0]
     root = np.linalg.cholesky(X)
@@ -150,19 +176,18 @@ def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | N
     R = root @ turn
     inverse = turn.T @ scipy.linalg.solve_triangular(root, np.eye(order), lower=True)
     scaling = _symmetric((inverse.T * np.sqrt(values)) @ inverse)
-    system = H + symmetric_kron(scaling, scaling)
-    factors = scipy.linalg.cho_factor(system, check_finite=False)
-    gradient = H @ svec(X) + c
-    residual = _residual(H, c, state, within)
+    factor = _factored(with_square(H, scaling))
+    residual = _residual(slope, state, within)
     missing = 0.0 if within is None else within.trace - float(np.sum(within.E * X))
 
     def solve(right: Array) -> Array:
-        x: Array = scipy.linalg.cho_solve(factors, right, check_finite=False)
-        return x + scipy.linalg.cho_solve(factors, right - system @ x, check_finite=False)
+        x: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+        rest = right - H @ x - svec(scaling @ smat(x, order) @ scaling)
+        return x + scipy.linalg.cho_solve(factor, rest, check_finite=False)
 
     def direction(centre: Array) -> tuple[Array, Array, float]:
         """dX, dZ, dy that make ∇f(X) − yE equal to `centre` to first order."""
-        right, change = centre - gradient, 0.0
+        right, change = centre - slope, 0.0
         if within is not None:
             normal = svec(within.E)
             right = right + state.y * normal
@@ -182,7 +207,7 @@ def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | N
         ]
         return float(-1 / min(primal, dual)) if min(primal, dual) < 0 else np.inf
 
-    dX, dZ, dy = direction(np.zeros_like(gradient))
+    dX, dZ, dy = direction(np.zeros_like(slope))
     length = min(1.0, longest(dX, dZ))
     mean = float(np.sum(X * Z)) / order
     ahead = float(np.sum((X + length * dX) * (Z + length * dZ))) / order
@@ -197,6 +222,11 @@ def _step(H: Array, c: Array, state: _State, within: Slice | None) -> _State | N
     if not length > SHORTEST_STEP or not np.isfinite(dX).all():
         return None
     return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
+
+
+def _factored(lower: Array) -> tuple[Array, bool]:
+    """Cholesky's factor of a matrix whose lower triangle is given, in its place."""
+    return scipy.linalg.cho_factor(lower.T, overwrite_a=True, check_finite=False)
 
 
 def _symmetric(A: Array) -> Array:

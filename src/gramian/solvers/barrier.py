@@ -33,6 +33,10 @@ SHIFT, MORE = 1e-9, 3.0
 """The first shift into the cone, relative to w, and how many times longer the next one is."""
 
 
+RIDGE, WIDEST = 1e-14, 1e-9
+"""The first ridge beside the diagonal of a Hessian that is not definite, and the last."""
+
+
 class Barrier:
     """A dual vector w with S(w) ≻ 0, and Cholesky's factor of it."""
 
@@ -77,7 +81,7 @@ class Barrier:
         np.multiply(G, G, out=G)
         G *= mu
         G[np.diag_indices_from(G)] += forms.softness
-        factor = scipy.linalg.cho_factor(G, lower=True, overwrite_a=True, check_finite=False)
+        factor = _factored(G)
         d = -scipy.linalg.cho_solve(factor, slope, check_finite=False)
         decrement = np.sqrt(max(-(slope @ d), 0.0) / mu)
         change = self._sum(d)
@@ -98,8 +102,20 @@ class Barrier:
     def _sum(self, w: Array) -> Array:
         """Σ_e w_e u_eu_eᵀ."""
         U = self.forms.U
-        found: Array = (U.T @ sp.diags_array(w) @ U).toarray()
+        found: Array = (U.T @ sp.diags_array(w) @ U).toarray() if sp.issparse(U) else (U.T * w) @ U
         return found
+
+
+def _factored(G: Array) -> tuple[Array, bool]:
+    """Cholesky's factor, with a ridge where rounding has left G below the cone."""
+    places, diagonal, ridge = np.diag_indices_from(G), np.diagonal(G).copy(), 0.0
+    while ridge <= WIDEST:
+        G[places] = (1.0 + ridge) * diagonal
+        try:
+            return scipy.linalg.cho_factor(G, lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            ridge = max(RIDGE, MORE * ridge)
+    raise np.linalg.LinAlgError("the Hessian has no digits left")
 
 
 def _inverse(root: Array) -> Array:

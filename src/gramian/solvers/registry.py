@@ -12,6 +12,7 @@ from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
 from gramian.solvers import interior as inside
+from gramian.solvers import primal_dual as written
 from gramian.solvers import projected_gradient as projected
 from gramian.solvers import whitened as white
 from gramian.solvers.admm import admm
@@ -82,6 +83,13 @@ SOLVERS = {
             f"any objective and domain, order up to {projected.LIMIT}",
             projected.refusal,
             max_iter=20_000,
+        ),
+        Solver(
+            "primal-dual",
+            written.primal_dual,
+            "interior points of a quadratic that is written out",
+            f"squared losses and quadratics, any domain, order up to {written.LARGEST}",
+            written.refusal,
         ),
         Solver(
             "conic",

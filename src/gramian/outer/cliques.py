@@ -1,0 +1,78 @@
+"""Points that are all joined: the directions in which no unfolding can move them apart.
+
+Distances between all points of a clique give its Gram matrix G. A vector v of its null space has
+vᵀMv = 0 for every feasible M, so that Mv = 0: M has no interior beside, and multipliers run away
+along vvᵀ = −Σ v_i v_j (e_i − e_j)(e_i − e_j)ᵀ, which costs Σ −v_i v_j D_ij = 0. Five points of a
+space are such a clique, and more neighbours make more of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.floating]
+
+NULL = 1e-10
+"""Eigenvalues of G below this part of the largest are 0."""
+
+LEAST = 4
+"""Points of a clique that is looked at: three in a row are a clique with a null vector, too, but
+one that only distances without any rounding have."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """Null vectors of all feasible M, and the edges' weights that their squares are made of."""
+
+    vectors: Array
+    """One in each column, orthogonal to the constants."""
+    weights: Array
+    """Σ_e weights_e (e_i − e_j)(e_i − e_j)ᵀ = Σ vvᵀ."""
+
+
+def face_of(edges: NDArray[np.integer], sq_distances: Array, n: int) -> Face:
+    """Those of the cliques that the edges lie in."""
+    place = {(int(i), int(j)): e for e, (i, j) in enumerate(np.sort(edges, axis=1))}
+    vectors, weights = [], np.zeros(len(edges))
+    for clique in _cliques(edges, n):
+        i, j = np.triu_indices(len(clique), 1)
+        own = np.array([place[clique[a], clique[b]] for a, b in zip(i, j, strict=True)])
+        D = np.zeros((len(clique),) * 2)
+        D[i, j] = D[j, i] = sq_distances[own]
+        for v in _null_vectors(D):
+            weights[own] -= v[i] * v[j]
+            vectors.append(np.zeros(n))
+            vectors[-1][list(clique)] = v
+    return Face(np.array(vectors).reshape(-1, n).T, weights)
+
+
+def _cliques(edges: NDArray[np.integer], n: int) -> Iterator[tuple[int, ...]]:
+    """For every edge a clique around it, grown by the point that most others are joined to."""
+    beside: list[set[int]] = [set() for _ in range(n)]
+    for i, j in edges.tolist():
+        beside[i].add(j)
+        beside[j].add(i)
+    seen = set()
+    for i, j in edges.tolist():
+        clique, left = [i, j], beside[i] & beside[j]
+        while left:
+            clique.append(max(left, key=lambda k: (len(beside[k] & left), -k)))
+            left = left & beside[clique[-1]]
+        found = tuple(sorted(clique))
+        if len(found) >= LEAST and found not in seen:
+            seen.add(found)
+            yield found
+
+
+def _null_vectors(D: Array) -> Array:
+    """Rows: the null space of −½JDJ, J = I − 11ᵀ/k, but for the constants."""
+    k = len(D)
+    means = D.mean(axis=0)
+    G = -0.5 * (D - means - means[:, None] + D.mean())
+    values, vectors = np.linalg.eigh(G + D.max() / k)  # the constants are no longer of it
+    null: Array = vectors[:, np.abs(values) <= NULL * D.max()].T
+    return null - null.mean(axis=1, keepdims=True)
