@@ -26,8 +26,8 @@ from gramian.maps.base import (
 from gramian.maps.svec import triangle
 
 OFTEN = 50_000
-"""Numbers in the rows of one product from which compiled ones pay where hundreds follow: 3,568 edges
-and 24 columns take 0.27 ms, 0.59 ms plain."""
+"""Numbers in the rows of one product from which compiled ones pay where hundreds follow: for 3,568
+edges and 24 columns a gather and a scatter take 0.27 ms, 0.59 ms plain."""
 
 
 class PairDistances(LinearMap):

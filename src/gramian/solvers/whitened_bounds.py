@@ -60,8 +60,9 @@ class MeanImage:
     """The image of the mean of the iterates of a round, each weighted by its number.
 
     The dual vectors swing about the one they tend to, and those at the start of a round are further
-    from it. Gaps of w1a after 800, 1,400 and 2,000 steps: 1.7e-2, 7.5e-3 and 1.1e-3 by a mean of the
-    last twenty, 1.1e-2, 1.9e-3 and 4.5e-4 by this one; a Swiss roll: 1.3e-2 and 2.7e-3 after 800.
+    from it. Gaps of w1a after 800, 1,400 and 2,000 steps: 1.7e-2, 7.5e-3 and 1.1e-3 by a mean of
+    the last twenty, 1.1e-2, 1.9e-3 and 4.5e-4 by this one; of a Swiss roll after 800: 1.3e-2 and
+    2.7e-3.
     """
 
     def __init__(self, objective: Objective) -> None:
