@@ -110,7 +110,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
     Y, going = widened(problem, Y, settings), Going()
     while quiet < PATIENCE:
         mean = MeanImage(objective)
-        rules = {"iterations": STEPS, "memory": PAIRS, "watch": mean, "going": going}
+        rules: dict[str, Any] = {"iterations": STEPS, "memory": PAIRS, "watch": mean, "going": going}
         Y = descend(objective, Y, settings, **rules)
         image = lean(objective, Y, settings.tol)
         value = objective.value(image)
