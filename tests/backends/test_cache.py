@@ -14,7 +14,7 @@ SOLVE = """
 import numpy as np, scipy.sparse as sp
 from gramian.backends.cpu import triangular_solve
 from gramian.backends import _kernels
-C = sp.csc_array(np.array([[2.0, 0.0], [1.0, 4.0]]))
+C = sp.csr_array(np.array([[2.0, 0.0], [1.0, 4.0]]))
 np.testing.assert_allclose(triangular_solve(C, np.ones((2, 1))), [[0.5], [0.125]])
 print(sum(_kernels.solve_lower.stats.cache_hits.values()))
 """

@@ -73,7 +73,9 @@ def test_the_lowest_of_a_pencil_are_found_and_proved():
     values, vectors = np.linalg.eigh(operator.dense())
     bottoms = Bottoms(np.random.default_rng(0))
     form = operator.form()
-    found = bottoms.look(form, float(np.abs(w).max()), 1e-12)
+    far = bottoms.look(form, float(np.abs(w).max()), 1e-12)
+    assert far.value == pytest.approx(values[0], rel=1e-3)
+    found = bottoms.look(form, float(np.abs(w).max()), 1e-12)  # from where the last one was
     assert found.value == pytest.approx(values[0], rel=1e-6)
     proof = bottoms.proved(form, found, 1e-12)
     assert proof.proved and 1.1 * values[0] <= proof.value <= values[0]

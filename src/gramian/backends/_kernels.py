@@ -301,30 +301,40 @@ def _wide_product(
 
 
 @compiled
-def solve_lower(indptr: Any, indices: Any, data: Any, B: Any) -> None:
-    """B ← C⁻¹B for a lower triangular C by columns, each with its diagonal entry first."""
+def _take_off(B: Any, j: int, h: int, stop: int, indices: Any, data: Any) -> None:
+    """B_j −= Σ data_h B_i for entries from h on, four at a time: B_j is read and written less."""
     rank = B.shape[1]
-    for j in range(B.shape[0]):
-        first = indptr[j]
+    while h + 3 < stop:
+        i0, i1 = np.uint32(indices[h]), np.uint32(indices[h + 1])
+        i2, i3 = np.uint32(indices[h + 2]), np.uint32(indices[h + 3])
+        w0, w1, w2, w3 = data[h], data[h + 1], data[h + 2], data[h + 3]
         for c in range(rank):
-            B[j, c] /= data[first]
-        for h in range(first + 1, indptr[j + 1]):
-            i, weight = np.uint32(indices[h]), data[h]
-            for c in range(rank):
-                B[i, c] -= weight * B[j, c]
+            B[j, c] -= w0 * B[i0, c] + w1 * B[i1, c] + w2 * B[i2, c] + w3 * B[i3, c]
+        h += 4
+    while h < stop:
+        i, weight = np.uint32(indices[h]), data[h]
+        for c in range(rank):
+            B[j, c] -= weight * B[i, c]
+        h += 1
+
+
+@compiled
+def solve_lower(indptr: Any, indices: Any, data: Any, B: Any) -> None:
+    """B ← C⁻¹B for a lower triangular C by rows, each with its diagonal entry last."""
+    for j in range(B.shape[0]):
+        last = indptr[j + 1] - 1
+        _take_off(B, j, indptr[j], last, indices, data)
+        for c in range(B.shape[1]):
+            B[j, c] /= data[last]
 
 
 @compiled
 def solve_upper(indptr: Any, indices: Any, data: Any, B: Any) -> None:
-    """B ← C⁻ᵀB for the same C."""
-    rank = B.shape[1]
+    """B ← C⁻ᵀB for a lower triangular C by columns, each with its diagonal entry first."""
     for j in range(B.shape[0] - 1, -1, -1):
         first = indptr[j]
-        for h in range(first + 1, indptr[j + 1]):
-            i, weight = np.uint32(indices[h]), data[h]
-            for c in range(rank):
-                B[j, c] -= weight * B[i, c]
-        for c in range(rank):
+        _take_off(B, j, first + 1, indptr[j + 1], indices, data)
+        for c in range(B.shape[1]):
             B[j, c] /= data[first]
 
 

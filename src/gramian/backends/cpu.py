@@ -284,8 +284,13 @@ def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None
     return out
 
 
-def triangular_solve(C: sparse.csc_array, B: Floats, *, transposed: bool = False) -> Floats:
-    """C⁻¹B, or C⁻ᵀB, for a lower triangular C whose columns start with their diagonal entry."""
+def triangular_solve(
+    C: sparse.csr_array | sparse.csc_array, B: Floats, *, transposed: bool = False
+) -> Floats:
+    """C⁻¹B for a lower triangular C by rows (CSR), or C⁻ᵀB for one by columns (CSC), both sorted.
+
+    Either way each row of the answer is a sum over rows that are known.
+    """
     kernels = importlib.import_module("gramian.backends._kernels")
     solve = kernels.solve_upper if transposed else kernels.solve_lower
     found = np.array(B, dtype=np.float64, order="C")

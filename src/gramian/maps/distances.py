@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,10 @@ from gramian.maps.base import (
 )
 from gramian.maps.svec import triangle
 
+OFTEN = 50_000
+"""Numbers in the rows of one product from which compiled ones pay where hundreds follow: for 3,568
+edges and 24 columns a gather and a scatter take 0.27 ms, 0.59 ms plain."""
+
 
 class PairDistances(LinearMap):
     """𝒜(K)_e = K_ii + K_jj − 2 K_ij for the pairs e = (i, j), rows of the (p, 2) array `pairs`.
@@ -31,6 +36,9 @@ class PairDistances(LinearMap):
     With K = L Lᵀ this is ‖l_i − l_j‖². The adjoint 𝒜*(w) = Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ is
     the Laplacian of the weighted pairs.
     """
+
+    compiled: bool | None = None
+    """Whether products on the host are compiled: by the work of one of them, unless told."""
 
     def __init__(self, pairs: ArrayLike, n: int) -> None:
         self.order = check_order(n)
@@ -47,6 +55,16 @@ class PairDistances(LinearMap):
         made.place = place_of(rows)
         return made
 
+    def for_many_products(self, columns: int) -> PairDistances:
+        """The same map for someone who makes hundreds of products of so many columns with it."""
+        often = copy(self)
+        often.compiled = True if self.size * columns > OFTEN else None
+        return often
+
+    @property
+    def _how(self) -> dict[str, bool]:
+        return {"compiled": self.compiled} if self.compiled and self.place.is_host else {}
+
     @cached_property
     def pattern(self) -> cpu.Pattern:
         """The sparsity pattern of 𝒜*(w) off its diagonal, built at the first adjoint."""
@@ -56,7 +74,7 @@ class PairDistances(LinearMap):
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """(u_i − u_j)·(v_i − v_j) for every pair."""
         check_factors(self.order, U, V)
-        return backend(U).gather_distances(U, V, self.rows, self.cols)
+        return backend(U).gather_distances(U, V, self.rows, self.cols, **self._how)
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
         """scale · (w_ia − w_ja)(w_ib − w_jb) for every pair (i, j) and every a ≤ b."""
@@ -75,7 +93,7 @@ class PairDistances(LinearMap):
         """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V."""
         check_weights(self.size, w)
         check_factors(self.order, V)
-        return backend(V).scatter_distances(w, V, self.pattern)
+        return backend(V).scatter_distances(w, V, self.pattern, **self._how)
 
     def reach(self, w: Floats) -> tuple[Floats, float]:
         """2 Σ |w_e| over the pairs of a point."""

@@ -61,6 +61,7 @@ class GroundedRoot(Placed):
             raise ValueError("the graph is not connected: its Laplacian has no such root")
         self.C = sp.csc_array(lu.L @ sp.diags_array(np.sqrt(pivots)))
         self.C.sort_indices()
+        self.by_rows = self.C.tocsr()
         self.rows = lu.perm_r
         self.n = laplacian.shape[0]
         self.order = self.n - 1
@@ -83,7 +84,7 @@ class GroundedRoot(Placed):
         """RᵀV."""
         B = namespace(V).empty_like(V[1:])
         B[self.rows] = V[1:]
-        return backend(V).triangular_solve(self.C, B)
+        return backend(V).triangular_solve(self.by_rows, B)
 
     def congruence(self, *matrices: Any) -> Callable[[Floats], Floats]:
         """v ↦ Rᵀ(Σ matrices)Rv for a vector v."""
@@ -196,27 +197,30 @@ class WhitenedDistances(LinearMap):
     """𝒜(M) = the distances d(i, j) of RMRᵀ along the edges of a connected graph.
 
     R is the grounded root of its Laplacian, or of that of a part of its edges where the whole
-    would fill in (`sparse_root`). With s = 1 on those edges and 0 on the others 𝒜*(s) = RᵀPR = I.
+    would fill in (`sparse_root`). With s the `weights` of those edges, 1 unless told, and 0 on the
+    others 𝒜*(s) = RᵀPR = I.
     """
 
     root: Any
     _home: Any
 
-    def __init__(self, distances: PairDistances) -> None:
+    def __init__(self, distances: PairDistances, weights: Floats | float = 1.0) -> None:
         self.distances = distances
-        self.root, self.kept = sparse_root(distances)
+        self.root, self.kept = sparse_root(distances, weights)
         self.order, self.size = self.root.order, distances.size
 
     @classmethod
-    def on(cls, distances: PairDistances, place: Place) -> WhitenedDistances:
+    def on(
+        cls, distances: PairDistances, place: Place, weights: Floats | float = 1.0
+    ) -> WhitenedDistances:
         """The one on a device, whitened by all edges whatever their fill."""
         there = cls.__new__(cls)
         home = at_home(distances)
-        ones = np.ones(home.size)
-        there.root = DenseRoot(home.adjoint_sparse(ones), place)
-        there.distances, there.kept, there.place = distances, place.put(ones), place
+        kept = np.ones(home.size) * np.asarray(weights, dtype=float)
+        there.root = DenseRoot(home.adjoint_sparse(kept), place)
+        there.distances, there.kept, there.place = distances, place.put(kept), place
         there.order, there.size = there.root.order, home.size
-        there._home = WhitenedDistances.by(home, ones)
+        there._home = WhitenedDistances.by(home, kept)
         return there
 
     @classmethod

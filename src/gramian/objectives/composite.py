@@ -65,7 +65,7 @@ from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
-from gramian.objectives.whitened import WhitenedImage, whitening
+from gramian.objectives.whitened import WhitenedImage, edge_weights, whitening
 from gramian.proofs import lowest, rounded_sum
 
 Array = NDArray[np.floating]
@@ -446,8 +446,8 @@ class Composite(Objective):
 
         w needs no change where its λ_min, `bottom`, is at least 0. Otherwise it is moved by one
         scalar: scaled by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose
-        adjoint is I, or shifted along equal weights where their adjoint P is a Laplacian: by
-        −λ_min of the pencil (𝒜*(w) + C, P).
+        adjoint is I, or shifted along the weights s of all edges where their adjoint P is a
+        Laplacian: by −λ_min of the pencil (𝒜*(w) + C, P).
         """
         support = self.dual_support(w)
         yield from feasible(support, bottom)
@@ -455,7 +455,7 @@ class Composite(Objective):
             return
         shift = None if self._image_root is None else self._pencil_shift(w)
         if shift is not None:
-            yield self._dual_point(w + shift)
+            yield self._dual_point(w + shift * self._along_all)
 
     def support(self, image: CompositeImage) -> Support:
         return self.dual_support(self.dual(image))
@@ -477,7 +477,7 @@ class Composite(Objective):
         )
 
     def _pencil_shift(self, w: Array) -> float | None:
-        """The least t with 𝒜*(w + t) + C ⪰ 0, None where P = 𝒜*(1) cannot mend it.
+        """The least t with 𝒜*(w + ts) + C ⪰ 0, None where P = 𝒜*(s) cannot mend it.
 
         The null space of P (the constants, for the Laplacian of a graph) must be one of 𝒜*(w) and
         of C too, as it is where C is centred.
@@ -495,15 +495,20 @@ class Composite(Objective):
 
     @cached_property
     def _image_root(self) -> tuple[Array, Array] | None:
-        """R with RᵀPR = I on the range of P = 𝒜*(1) ⪰ 0, and a basis of its null space."""
+        """R with RᵀPR = I on the range of P = 𝒜*(s) ⪰ 0, and a basis of its null space."""
         if self.order > PENCIL_ORDER:
             return None
-        ones = self.place.put(np.ones(self.map.size))
-        values, vectors = np.linalg.eigh(host(self.map.adjoint_matrix(ones)))
+        values, vectors = np.linalg.eigh(host(self.map.adjoint_matrix(self._along_all)))
         live = values > 1e-10 * values[-1]
         if not np.any(live) or values[0] < -1e-10 * values[-1]:
             return None
         return vectors[:, live] / np.sqrt(values[live]), vectors[:, ~live]
+
+    @cached_property
+    def _along_all(self) -> Array:
+        """s: equal weights, or those that whitened coordinates have for the edges of a graph."""
+        known = edge_weights(self.loss) if isinstance(self.map, PairDistances) else 1.0
+        return self.place.put(np.ones(self.map.size) * known)
 
     def _dual_point(self, w: Array) -> LowerBound:
         return LowerBound(self.constant - self.loss.conjugate(w), "Fenchel dual point")

@@ -14,12 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gramian.backends.arrays import at_home, inner, relocated
+from gramian.backends.arrays import at_home, host, inner, relocated
+from gramian.losses.base import least_squares_of
 from gramian.maps import WhitenedDistances
 from gramian.objectives.base import Whitening
 from gramian.objectives.matrices import Rooted
 
 Array = NDArray[np.floating]
+
+COLUMNS = 24
+"""Columns that a factor in whitened coordinates has, about."""
+
+SHORTEST = 0.2
+"""Of the mean squared length of an edge: what the shortest ones are weighted by at least."""
 
 
 class WhitenedImage:
@@ -53,7 +60,8 @@ def whitening(objective: Any) -> Whitening | None:
         return _moved_whitening(objective)
     if not _can_whiten(objective):
         return None
-    map = WhitenedDistances(objective.map)
+    distances = objective.map.for_many_products(COLUMNS)
+    map = WhitenedDistances(distances, edge_weights(objective.loss))
     C = Rooted(objective.C, map.root)
     white = type(objective)(map, objective.loss, C, constant=objective.constant)
     return Whitening(white, map.root.__matmul__, map.root.coordinates)
@@ -65,12 +73,30 @@ def _moved_whitening(objective: Any) -> Whitening | None:
     if 24.0 * objective.order**2 > place.free_memory() / 2 or not _can_whiten(home):
         return None
     try:
-        map = WhitenedDistances.on(objective.map, place)
+        map = WhitenedDistances.on(objective.map, place, edge_weights(home.loss))
     except ValueError:
         return None
     white = relocated(objective, home, map=map, C=Rooted(objective.C, map.root))
     white.order = map.order
     return Whitening(white, map.root.__matmul__, map.root.coordinates)
+
+
+def edge_weights(loss: Any) -> Array | float:
+    """What the Laplacian of the coordinates weighs the edges by, 1 on average.
+
+    Where the lengths are near their targets t, the Hessian of Σ ω(d − t)² along L is about that of
+    edges weighted by ωd = ωt: a step moves the ends of a long edge further apart than those of a
+    short one. None is less than `SHORTEST`, for edges of length 0 hold the graph together, too.
+    """
+    squares = least_squares_of(loss)
+    if squares is None or squares.ridge is not None:
+        return 1.0
+    weights: Array = np.asarray(host(squares.scale * squares.targets), dtype=float)
+    mean = float(np.mean(weights)) if weights.ndim and weights.size else 0.0
+    if not mean > 0:
+        return 1.0
+    floored = np.maximum(weights / mean, SHORTEST)
+    return floored / float(np.mean(floored))
 
 
 def _can_whiten(objective: Any) -> bool:

@@ -45,7 +45,7 @@ class Pairs:
 
     The compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with R the upper triangle of
     SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and changes are the rows of
-    one block, which is read for its products with y and with g, and once for Hg.
+    one block, which is read for its products with g, and once for Hg.
     """
 
     def __init__(self, like: Array, memory: int) -> None:
@@ -57,20 +57,27 @@ class Pairs:
     def clear(self) -> None:
         self.taken = 0
 
+    def resumed(self, gradient: Array) -> Pairs:
+        """These, for a descent that goes on from where their last one ended."""
+        self.products = host(self.block @ gradient)
+        return self
+
     def add(self, old: Point, new: Point) -> None:
         """Take a step along, the oldest one dropped; not one that is flat to rounding."""
         step, change = new.x - old.x, new.gradient - old.gradient
-        if not float(step @ change) > precision(change) * float(change @ change):
+        curve, bend = float(step @ change), float(change @ change)
+        if not curve > precision(change) * bend:
             self.products = host(self.block @ new.gradient)
             return
         k, m = self.taken % self.memory, self.memory
         self.block[k, :], self.block[m + k, :] = step, change
         self.taken += 1
-        # Two products with a vector each take a third of the time of one with two columns.
-        changes = host(self.block @ change)
+        # The products with the old gradient are known but for those of the rows that are new.
+        last, self.products = self.products, host(self.block @ new.gradient)
+        changes = self.products - last
+        changes[k], changes[m + k] = curve, bend
         self.SY[:, k] = changes[:m]
         self.YY[:, k] = self.YY[k, :] = changes[m:]
-        self.products = host(self.block @ new.gradient)
 
     def times(self, g: Array) -> Array:
         """Hg for the gradient g of the last point."""
@@ -99,16 +106,18 @@ def quasi_newton(
     memory: int,
     tol: float = 0.0,
     after: Callable[[Point], bool] = lambda point: False,
+    pairs: Pairs | None = None,
 ) -> Point:
     """The point that L-BFGS comes to, or the last where `after` says that it is enough.
 
     It ends where no entry of the gradient is above `tol` of the largest at the start. The exact
     search along a line of factors takes as many steps as this one, and two products with the data
-    for each where this one needs hardly more than one.
+    for each where this one needs hardly more than one. With the `pairs` of a descent that ended at
+    the start it goes on as if there had been no end.
     """
     point = evaluate(start)
     enough = tol * _largest(point.gradient)
-    pairs = Pairs(point.gradient, memory)
+    pairs = Pairs(point.gradient, memory) if pairs is None else pairs.resumed(point.gradient)
     quiet = 0
     for _ in range(iterations):
         if not _largest(point.gradient) > enough or quiet == PATIENCE:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.backends.arrays import as_double, contiguous, host, largest, namespace, norm
+from gramian.backends.arrays import as_double, contiguous, host, largest, namespace, norm, size
 from gramian.certificate import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import Point, quasi_newton
+from gramian.search.quasi_newton import Pairs
 from gramian.solvers.base import (
     Run,
     Settings,
@@ -32,6 +34,20 @@ MEMORY = 20
 """Pairs kept, as in LRO §5.4."""
 
 
+@dataclass
+class Going:
+    """The pairs of a descent for the next one, which goes on where it ended."""
+
+    pairs: Pairs | None = None
+
+    def at(self, start: Array, memory: int) -> Pairs:
+        """Those kept, or new ones where the factor has other columns, or other digits."""
+        kept = self.pairs
+        if kept is None or kept.block.shape[1] != size(start) or kept.block.dtype != start.dtype:
+            self.pairs = kept = Pairs(start, memory)
+        return kept
+
+
 def descend(
     objective: Objective,
     factor: Array,
@@ -42,17 +58,20 @@ def descend(
     domain: Domain = CONE,
     memory: int = MEMORY,
     watch: Callable[[Any], None] | None = None,
+    going: Going | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
     Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
     L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
-    iterate. Where the run sweeps in float32, its steps come first, and those in float64 when they
+    iterate. What is `going` goes on with the pairs of the last descent, and keeps those of this.
+    Where the run sweeps in float32, its steps come first, and those in float64 when they
     have no digits left; from then on there are no others.
     """
     if factor.shape[1] == 0:
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
+    rules["going"] = going or Going()
     rough = objective.single() if settings.sweeps.single else None
     if rough is not None:
         single = namespace(factor).astype(factor, namespace(factor).float32)
@@ -74,6 +93,7 @@ def _descended(
     domain: Domain,
     memory: int,
     watch: Callable[[Any], None] | None,
+    going: Going,
 ) -> tuple[Array, int, bool]:
     """Where L-BFGS comes to, after how many steps, and whether the gradient is small enough."""
     xp, steps, framed = namespace(factor), 0, clock.on_frame()
@@ -103,7 +123,13 @@ def _descended(
 
     start = xp.reshape(factor, (-1,))
     found = quasi_newton(
-        evaluate, start, iterations=iterations, memory=memory, tol=tol, after=after
+        evaluate,
+        start,
+        iterations=iterations,
+        memory=memory,
+        tol=tol,
+        after=after,
+        pairs=going.at(start, memory),
     )
     met = first is not None and largest(found.gradient) <= tol * first
     return contiguous(placed(found.x)), steps, met

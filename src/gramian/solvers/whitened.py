@@ -31,7 +31,7 @@ from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, no_rank_limit, starting_factor
 from gramian.solvers.growing import PAIRS, with_falling, without_weak
-from gramian.solvers.lbfgs import descend
+from gramian.solvers.lbfgs import Going, descend
 from gramian.solvers.staircase import staircase
 from gramian.solvers.whitened_bounds import MeanImage, Placing, WhitenedBounds
 
@@ -107,10 +107,11 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
     """L-BFGS with columns to spare, certified by the mean of its iterates."""
     objective, quiet, least, last = problem.objective, 0, np.inf, np.inf
     bounds = WhitenedBounds(problem, place, settings)
-    Y = widened(problem, Y, settings)
+    Y, going = widened(problem, Y, settings), Going()
     while quiet < PATIENCE:
         mean = MeanImage(objective)
-        Y = descend(objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean)
+        rules: dict[str, Any] = {"iterations": STEPS, "memory": PAIRS, "watch": mean, "going": going}
+        Y = descend(objective, Y, settings, **rules)
         image = lean(objective, Y, settings.tol)
         value = objective.value(image)
         fall, last = last - value, value
