@@ -110,8 +110,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
     Y, going = widened(problem, Y, settings), Going()
     while quiet < PATIENCE:
         mean = MeanImage(objective)
-        rules: dict[str, Any] = {"iterations": STEPS, "memory": PAIRS, "watch": mean, "going": going}
-        Y = descend(objective, Y, settings, **rules)
+        Y = descend(objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean, going=going)
         image = lean(objective, Y, settings.tol)
         value = objective.value(image)
         fall, last = last - value, value
