@@ -45,7 +45,7 @@ LIMITS_QUICK = {200: 10.0, 400: 15.0}
 """Seconds of auto by n; BILGO's are at most BILGO_LIMIT, those of Nesterov-PG PATIENCE times."""
 BILGO_LIMIT = 40.0
 PATIENCE = 3.0
-STARTUP = 60.0
+STARTUP = 120.0
 """Seconds a child may spend on its imports and past its limit on a last step and certificate."""
 
 NOTES = (

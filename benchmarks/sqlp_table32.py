@@ -43,7 +43,7 @@ PRINTED: dict[int, dict[str, tuple[float, int]]] = {
 OF_EACH, NEIGHBOURS, LINKS = 200, 20, 20
 """Images of each digit, and links of each class and of each two classes."""
 SIZES, SIZES_QUICK = tuple(PRINTED), (10, 15, 20)
-LIMIT, LIMIT_QUICK = 30.0, 15.0
+LIMIT, LIMIT_QUICK = 60.0, 15.0
 
 NOTES = (
     f"The first {OF_EACH} training images of each digit; weights exp(−d²/2σ²) between {NEIGHBOURS} "
