@@ -11,8 +11,7 @@ from gramian.solvers.base import Settings
 from gramian.solvers.registry import SOLVERS
 from tests.cases import BY_NAME, CASES
 
-ON_THE_HOST = ("conic", "sqlp", "scsdp", "alternating", "random-conic-pursuit", "journee")
-"""Conic solvers and sweeps stay there; the last two need not converge."""
+NEED_NOT_CONVERGE = ("random-conic-pursuit", "journee")
 
 LOOSE = {"projected-gradient": 300, "gd": 300, "agd": 300, "admm": 200, "bis": 200}
 """Steps of those that reach the optimum slowly, and are held to a few per cent here."""
@@ -27,8 +26,15 @@ TABLE = [
     pytest.param(name, case, id=f"{name}-{case}")
     for case in CASES
     for name in gm.solvers.available()
-    if name not in ON_THE_HOST and accepts(name, case.problem)
+    if name not in NEED_NOT_CONVERGE and not SOLVERS[name].on_host and accepts(name, case.problem)
 ]
+
+
+@pytest.mark.parametrize("name", [solver.name for solver in SOLVERS.values() if solver.on_host])
+def test_solvers_of_the_host_say_so(name, device):
+    problem = BY_NAME["squared-entries"].problem
+    with pytest.raises(ValueError, match=f"{name!r} cannot take .* it computes on the host"):
+        gm.minimize(problem, name, device=device)
 
 
 @pytest.mark.parametrize(("name", "case"), TABLE)

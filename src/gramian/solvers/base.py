@@ -126,6 +126,8 @@ class Solver:
     """Why it cannot take a problem, None where it can."""
     max_iter: int = 1000
     """Iterations at most, unless told."""
+    on_host: bool = False
+    """Whether it computes on the host alone."""
 
     @cached_property
     def options(self) -> list[str]:

@@ -127,7 +127,7 @@ def minimize(
     check_proof(proof)
     check_options(chosen, options, inspect.signature(minimize).parameters)
     there = place(device)
-    check_accepts(chosen, problem, settings)
+    check_accepts(chosen, problem, settings, there)
     keeper = checkpoint_for(problem, checkpoint, every)
     _check_room(problem, there)
     with there.room():

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 
 from gramian import html
+from gramian.backends.arrays import HOST, Place
 from gramian.problem import Problem
 from gramian.solvers import alternating as halved
 from gramian.solvers import conic as bridge
@@ -68,6 +69,7 @@ SOLVERS = {
             "least squares row by row, either half of the factor held, mixed",
             "squares of some entries of a block beside its trace (completion)",
             halved.refusal,
+            on_host=True,
         ),
         Solver(
             "eigenbasis",
@@ -90,6 +92,7 @@ SOLVERS = {
             "interior points of a quadratic that is written out",
             f"squared losses and quadratics, any domain, order up to {written.LARGEST}",
             written.refusal,
+            on_host=True,
         ),
         Solver(
             "conic",
@@ -97,14 +100,23 @@ SOLVERS = {
             "Clarabel or SCS with the quadratic in the objective",
             QUADRATIC,
             bridge.refusal,
+            on_host=True,
         ),
-        Solver("sqlp", bridge.sqlp, "the same by a second-order cone", QUADRATIC, bridge.refusal),
+        Solver(
+            "sqlp",
+            bridge.sqlp,
+            "the same by a second-order cone",
+            QUADRATIC,
+            bridge.refusal,
+            on_host=True,
+        ),
         Solver(
             "scsdp",
             bridge.scsdp,
             "the same by a Schur complement",
             QUADRATIC + ", few rows",
             bridge.schur_refusal,
+            on_host=True,
         ),
         Solver("gd", gd, "gradient descent with exact steps", CONE, needs_cone, 5000),
         Solver("agd", agd, "Nesterov's gradient on the factor", CONE, needs_cone, 5000),
@@ -156,11 +168,19 @@ def find(name: str) -> Solver:
     return SOLVERS[name]
 
 
-def check_accepts(solver: Solver, problem: Problem, settings: Settings) -> None:
+def check_accepts(
+    solver: Solver, problem: Problem, settings: Settings, there: Place = HOST
+) -> None:
     """Refuse a problem the solver cannot take, before it starts, naming the ones that can."""
-    reason = solver.refusal(problem, settings)
+
+    def refusal(asked: Solver) -> str | None:
+        if asked.on_host and not there.is_host:
+            return f"it computes on the host, and device={str(there.device)!r} was asked for"
+        return asked.refusal(problem, settings)
+
+    reason = refusal(solver)
     if reason is not None:
-        able = [s.name for s in SOLVERS.values() if s.refusal(problem, settings) is None]
+        able = [s.name for s in SOLVERS.values() if refusal(s) is None]
         raise ValueError(
             f"solver {solver.name!r} cannot take {problem.name!r}: {reason}. "
             f"These can: {', '.join(able)}"
