@@ -27,7 +27,7 @@ TITLE = "Margins: MMMF beside nuclear-norm completion, a logistic factorisation,
 PAPER = "DML-eig (Ying and Li 2012), Appendix A, eqs. (27) and (28); it prints no results"
 NEEDS_DATA = ("movielens_100k",)
 
-SEEDS, SEEDS_QUICK = (0, 1), (0,)
+SEEDS, SEEDS_QUICK = (0, 1, 2), (0,)
 LIMIT, LIMIT_QUICK = 40.0, 10.0
 PEER_LIMIT = 600.0
 LIKED = 4.0

@@ -28,7 +28,7 @@ def _ratings(what: str, on: str, column: str) -> Headline:
     caption = f"{on}: the defaults beside other recommenders"
     return Headline(
         what,
-        ours=Cell(caption, {"method": "NuclearCompletion, tol=0.0001"}, column),
+        ours=Cell(caption, {"method": "NuclearCompletion()"}, column),
         paper=Cell(f"{on}: plain nuclear norm", {"solver": "bis"}, column, "paper"),
         peers=down(caption, "method", RECOMMENDERS, column),
         better="less",
