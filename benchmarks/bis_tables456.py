@@ -71,8 +71,8 @@ NOTES = (
     "the last point.",
     "The defaults choose λ by held-out ratings within their seconds; a peer's settings are as "
     "printed, tuned beforehand on such a split for 'tuned'. Peers run in processes of their own; "
-    f"all have {THREADS} threads, and their seconds are those of their fit alone. The paper's solvers "
-    "above have one.",
+    f"all have {THREADS} threads, and their seconds are those of their fit alone. The paper's "
+    "solvers above have one.",
 )
 
 
