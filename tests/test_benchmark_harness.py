@@ -1,6 +1,7 @@
 """The benchmark harness: reports, times, child processes, peers, data and the command line."""
 
 import importlib
+import itertools
 import json
 import sys
 import time
@@ -10,11 +11,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from benchmarks.harness import exchange, peers
+from benchmarks.harness import exchange, peers, timing
 from benchmarks.harness.cli import main
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import DataMissingError, data_folder, load_arrays, load_set
+from benchmarks.harness.kept import Kept
 from benchmarks.harness.peers import Peer, PeerUnavailableError
+from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table, Versus, write_report
 from benchmarks.harness.timing import in_child, measure
 
@@ -180,6 +183,85 @@ def _gone(pid: int) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+# --- runs in pieces ------------------------------------------------------------------
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The keyword arguments of every child; one that is given no x fails."""
+    calls, number = [], itertools.count(1)
+
+    def child(fn_path, kwargs, timeout, *, threads):
+        calls.append(kwargs)
+        if "x" not in kwargs:
+            return ChildResult(timed_out=True, error="timed out after 1 s")
+        return ChildResult(value=(kwargs["x"], next(number)))
+
+    monkeypatch.setattr(timing, "in_child", child)
+    return calls
+
+
+def piece(folder: Path, **changes) -> Context:
+    """A new run that keeps its results in the folder."""
+    return Context("demo", "A title", "A paper", folder, kept=Kept(folder / "kept"), **changes)
+
+
+def test_second_piece_takes_what_the_first_kept(tmp_path, called):
+    given = [{"x": np.arange(3.0)}, {"x": np.arange(3.0)}, {}]
+    first, second = piece(tmp_path), piece(tmp_path)
+    before = [first.in_child("toys.toy:fill", kwargs, 1.0) for kwargs in given]
+    after = [second.in_child("toys.toy:fill", kwargs, 1.0) for kwargs in given]
+    assert len(called) == 3
+    assert [result.value and result.value[1] for result in after] == [1, 2, None]
+    assert after[2] == before[2] and after[2].timed_out
+    assert not first.report([]).how
+    assert "in pieces, first 20" in second.report([]).how[0]
+
+
+def test_other_calls_are_not_taken_for_kept_ones(tmp_path, called):
+    def ask(x: float = 1.0, timeout: float = 1.0, threads: int = 1) -> None:
+        piece(tmp_path).in_child("toys.toy:fill", {"x": x}, timeout, threads=threads)
+
+    ask()
+    ask()
+    assert len(called) == 1
+    ask(x=2.0)
+    ask(timeout=2.0)
+    ask(threads=2)
+    assert len(called) == 4
+
+
+def test_torn_file_is_as_good_as_none(tmp_path, called):
+    for length in (20, 0):
+        piece(tmp_path).in_child("toys.toy:fill", {"x": 1.0})
+        (path,) = (tmp_path / "kept").iterdir()
+        path.write_bytes(path.read_bytes()[:length])
+    result = piece(tmp_path).in_child("toys.toy:fill", {"x": 1.0})
+    assert len(called) == 3 and result.value == (1.0, 3)
+
+
+def test_equal_calls_side_by_side_have_a_file_each(tmp_path, called):
+    for _ in range(2):
+        ctx = piece(tmp_path, jobs=4)
+        calls = [lambda ctx=ctx: ctx.in_child("toys.toy:fill", {"x": 1.0})] * 8
+        found = {result.value[1] for result in ctx.at_once(calls)}
+        assert len(found) == len(called) == 8
+        assert ctx.report([]).how[0] == "4 side by side, one thread each"
+
+
+def test_peers_are_kept_too(tmp_path, monkeypatch):
+    answers = iter([ChildResult(value={"k": 1})])
+    monkeypatch.setattr(peers, "run_peer", lambda *args, **options: next(answers))
+    found = [piece(tmp_path).peer("metric_learn_lmnn", {"k": 3}).value for _ in range(2)]
+    assert found == [{"k": 1}, {"k": 1}]
+
+
+def test_report_tells_of_pieces_and_neighbours(tmp_path):
+    report = Report("demo", "Title", "Paper", how=["4 side by side", "in pieces"])
+    text = write_report(report, tmp_path, "the command").read_text()
+    assert "by `the command` (4 side by side; in pieces) on " in text
 
 
 # --- peers ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.harness import registry
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import DataMissingError, data_folder, load_arrays
+from benchmarks.harness.kept import Kept
 from benchmarks.harness.report import write_report
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -55,6 +56,10 @@ def _add_options(run: argparse.ArgumentParser) -> None:
         "--jobs", metavar="N", type=_positive, default=1,
         help="processes of one thread side by side, where the machine has cores to spare",
     )  # fmt: skip
+    run.add_argument(
+        "--resume", metavar="DIR", type=Path,
+        help="keep what every process finds in DIR, and take what an earlier piece left there",
+    )  # fmt: skip
 
 
 def _positive(text: str) -> int:
@@ -96,6 +101,7 @@ def _run(args: argparse.Namespace, name: str, package: str) -> Path:
         quick=args.quick,
         repeat=args.repeat or (1 if args.quick else 3),
         jobs=args.jobs,
+        kept=Kept(args.resume) if args.resume else None,
     )
     return write_report(module.run(ctx), ctx.folder, _command(ctx))
 

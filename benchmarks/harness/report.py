@@ -56,6 +56,8 @@ class Report:
     tables: Sequence[Table] = ()
     plots: Sequence[Plot] = ()
     notes: Sequence[str] = ()
+    how: Sequence[str] = ()
+    """How it was measured, beside the command and the machine."""
 
 
 def write_report(report: Report, folder: Path, command: str) -> Path:
@@ -74,6 +76,7 @@ def _record(report: Report, command: str) -> dict[str, Any]:
         "title": report.title,
         "paper": report.paper,
         "command": command,
+        "how": list(report.how),
         "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
@@ -149,9 +152,10 @@ def _provenance(record: dict[str, Any]) -> str:
     host = record["machine"]
     memory = f", {host['memory_gb']} GB" if host["memory_gb"] else ""
     blas = f", {'; '.join(host['blas'])}" if host["blas"] else ""
+    how = f" ({'; '.join(record['how'])})" if record["how"] else ""
     software = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (
-        f"Measured {record['timestamp']} by `{record['command']}` on {host['cpu']}, "
+        f"Measured {record['timestamp']} by `{record['command']}`{how} on {host['cpu']}, "
         f"{host['cores']} cores{memory}, {host['platform']}, Python {host['python']}, "
         f"{software}{blas}."
     )
