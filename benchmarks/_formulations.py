@@ -7,6 +7,7 @@ the tables and the picture made of them.
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,12 @@ def measured(problem: gm.Problem, solver: str, options: dict[str, Any], repeat: 
         "rank": result.rank,
         "status": result.status.name,
     }
+
+
+def all_series(ctx: Context, call: str, given: Mapping[int, dict[str, Any]], limit: float) -> Found:
+    """Every method's series, beside each other where several processes may run."""
+    calls = [partial(series, ctx, call, method, given, limit) for method in METHODS]
+    return dict(zip(METHODS, ctx.at_once(calls), strict=True))
 
 
 def series(

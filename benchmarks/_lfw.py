@@ -96,22 +96,21 @@ def reduced(X: np.ndarray, pairs: Pairs, train: np.ndarray, order: int) -> np.nd
 
 
 def measure(
-    X: np.ndarray, pairs: Pairs, folds: int, plan: Mapping[int, Sequence[str]], fused_at: int | None
-) -> tuple[Outcomes, Scored]:
-    """Every metric of one descriptor on every fold: what the child process does."""
-    outcomes: Outcomes = {(metric, d): [] for d, metrics in plan.items() for metric in metrics}
-    scored: Scored = {} if fused_at is None else {WHITENED: [], OURS: []}
-    for fold in range(folds):
-        train = pairs.fold != fold
-        Z = reduced(X, pairs, train, max(plan))
-        held_out = {} if fused_at is None else _held_out(scored, X, pairs, train, fused_at)
-        for metric, d in outcomes:
-            fitted = _Fitted(metric, Z[:, :d], pairs, train)
-            scores = fitted.scores(pairs.images)
-            found = outcome(scores, pairs.same, train, fitted.seconds, fitted.gap)
-            outcomes[metric, d].append(found)
-            if d == fused_at and metric in scored:
-                scored[metric].append(Scores(scores[train], held_out[metric], scores[~train]))
+    X: np.ndarray, pairs: Pairs, fold: int, plan: Mapping[int, Sequence[str]], fused_at: int | None
+) -> tuple[dict[tuple[str, int], Outcome], dict[str, Scores]]:
+    """Every metric of one descriptor on one fold: what the child process does."""
+    outcomes: dict[tuple[str, int], Outcome] = {}
+    scored: dict[str, Scores] = {}
+    train = pairs.fold != fold
+    Z = reduced(X, pairs, train, max(plan))
+    fused = () if fused_at is None else (WHITENED, OURS)
+    held_out = {} if fused_at is None else _held_out(fused, X, pairs, train, fused_at)
+    for metric, d in ((metric, d) for d, metrics in plan.items() for metric in metrics):
+        fitted = _Fitted(metric, Z[:, :d], pairs, train)
+        scores = fitted.scores(pairs.images)
+        outcomes[metric, d] = outcome(scores, pairs.same, train, fitted.seconds, fitted.gap)
+        if d == fused_at and metric in fused:
+            scored[metric] = Scores(scores[train], held_out[metric], scores[~train])
     return outcomes, scored
 
 

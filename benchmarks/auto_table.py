@@ -10,6 +10,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +22,7 @@ from benchmarks.convergence import CONIC, CONIC_ORDER, digits
 from benchmarks.convergence import PROBLEMS as CONVERGENCE
 from benchmarks.harness.context import Context
 from benchmarks.harness.data import DataMissingError, Dataset
+from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
@@ -378,16 +380,21 @@ def summary(results: list[gm.Result], limit: float) -> Time:
 
 
 def run(ctx: Context) -> Report:
-    """Every problem in turn, then the tables."""
+    """Every problem in a process of its own, then the tables."""
     repeat = ctx.repeat if ctx.quick else max(ctx.repeat, LEAST_REPEAT)
     most = AUTO_LIMIT_QUICK if ctx.quick else AUTO_LIMIT
     load_before = os.getloadavg()[0]
     outcomes: dict[str, Outcome] = {}
     notes = [_protocol(repeat, most)]
-    for name, kwargs in _requests(ctx, notes):
-        timeout = STARTUP + OVERRUNS + (PATIENCE * len(SOLVERS) + repeat) * most
-        kwargs = {"name": name, "most": most, "repeat": repeat, **kwargs}
-        child = ctx.in_child("benchmarks.auto_table:measure", kwargs, timeout, threads=1)
+    requests = dict(_requests(ctx, notes))
+    longest = sorted(requests, key=lambda name: name not in FROM_DATA)
+    calls = [
+        partial(_child, ctx, {"name": name, "most": most, "repeat": repeat, **requests[name]})
+        for name in longest
+    ]
+    children = dict(zip(longest, ctx.at_once(calls), strict=True))
+    for name in requests:
+        child = children[name]
         if child.ok:
             outcomes[name] = child.value
         else:
@@ -395,6 +402,12 @@ def run(ctx: Context) -> Report:
     load = f"Load average of the machine: {load_before:.2f} before, {os.getloadavg()[0]:.2f} after."
     tables = [_verdicts(outcomes), _summary(outcomes), _times(outcomes), _not_fastest(outcomes)]
     return ctx.report(tables, (_verdict_line(outcomes), *notes, load))
+
+
+def _child(ctx: Context, kwargs: dict[str, Any]) -> ChildResult:
+    most, repeat = kwargs["most"], kwargs["repeat"]
+    timeout = STARTUP + OVERRUNS + (PATIENCE * len(SOLVERS) + repeat) * most
+    return ctx.in_child("benchmarks.auto_table:measure", kwargs, timeout, threads=1)
 
 
 def _requests(ctx: Context, notes: list[str]) -> list[tuple[str, dict[str, Any]]]:

@@ -9,6 +9,7 @@ the point returned, and how the run ended.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -205,16 +206,20 @@ def _symmetric(A: np.ndarray) -> np.ndarray:
 def run(ctx: Context) -> Report:
     """One picture and one table a problem, and one table of who was first."""
     seconds = SECONDS_QUICK if ctx.quick else SECONDS
-    outcomes = {}
-    for name in PROBLEMS:
-        kwargs = {"name": name, "seconds": seconds}
-        child = ctx.in_child("benchmarks.convergence:measure", kwargs, threads=1)
-        if not child.ok:
-            raise RuntimeError(f"{name}: {child.error}")
-        outcomes[name] = child.value
-        _draw(ctx, name, child.value)
+    found = ctx.at_once([partial(_measured, ctx, name, seconds) for name in PROBLEMS])
+    outcomes: dict[str, Outcome] = dict(zip(PROBLEMS, found, strict=True))
+    for name, outcome in outcomes.items():
+        _draw(ctx, name, outcome)
     tables = [_summary(outcomes), *(_table(name, outcome) for name, outcome in outcomes.items())]
     return ctx.report(tables, (*NOTES, f"Time limit: {seconds:g} s a run."))
+
+
+def _measured(ctx: Context, name: str, seconds: float) -> Outcome:
+    kwargs = {"name": name, "seconds": seconds}
+    child = ctx.in_child("benchmarks.convergence:measure", kwargs, threads=1)
+    if not child.ok:
+        raise RuntimeError(f"{name}: {child.error}")
+    return child.value
 
 
 def measure(name: str, seconds: float) -> Outcome:

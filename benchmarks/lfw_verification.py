@@ -5,8 +5,8 @@ are learned from nine folds and tested on the tenth. Descriptors of the images a
 their distances taken alone (Table 6, Figure 2) or weighted by a linear SVM (Table 7, Figure 3).
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -73,24 +73,22 @@ def run(ctx: Context) -> Report:
     folds = QUICK_FOLDS if ctx.quick else 10
     dimensions = QUICK_DIMENSIONS if ctx.quick else DIMENSIONS
     fused_at = dimensions[-1]
+    described = {variant: _described(variant, images) for variant in _variants(ctx.quick)}
+    calls = [
+        partial(_fold, ctx, variant, X, pairs, fold, dimensions)
+        for variant, X in described.items()
+        for fold in range(folds)
+    ]
+    main = {variant: X for variant, X in described.items() if variant[0] == MAIN}
+    by_itml = partial(_by_itml, ctx, main, pairs, folds, dimensions)
+    (itml, itml_note), *answers = ctx.at_once([by_itml, *calls])
     outcomes: dict[Variant, Outcomes] = {}
     scored: dict[Variant, Scored] = {}
-    seen: dict[Variant, np.ndarray] = {}
-    for name, root in _variants(ctx.quick):
-        X = describe(name, images)
-        X = np.sqrt(X) if root else X
-        plan = _plan(name, root, dimensions, ctx.quick)
-        kwargs = {"X": X, "pairs": pairs, "folds": folds, "plan": plan,
-                  "fused_at": fused_at if root else None}  # fmt: skip
-        answer = ctx.in_child("benchmarks._lfw:measure", kwargs, threads=1)
-        if not answer.ok:
-            raise RuntimeError(f"{name}: {answer.error}")
-        outcomes[name, root], found = answer.value
-        if found:
-            scored[name, root] = found
-        if name == MAIN:
-            seen[name, root] = X
-    itml_note = _add_itml(ctx, outcomes, seen, pairs, folds, dimensions)
+    for k, variant in enumerate(described):
+        own = answers[k * folds : (k + 1) * folds]
+        outcomes[variant] = _by_key([found for found, _ in own]) | itml.get(variant, {})
+        if variant[1]:
+            scored[variant] = _by_key([scores for _, scores in own])
     fused, curves = _fusions(scored, pairs, folds, fused_at)
     tables = [
         _table_6(outcomes, dimensions), _same_folds(outcomes, dimensions),
@@ -131,41 +129,72 @@ def _plan(name: str, root: bool, dimensions: Sequence[int], quick: bool) -> dict
     return dict.fromkeys((*dimensions, *more), METRICS)
 
 
-def _add_itml(
-    ctx: Context, outcomes: dict[Variant, Outcomes], seen: Mapping[Variant, np.ndarray],
-    pairs: Pairs, folds: int, dimensions: Sequence[int],
-) -> str:  # fmt: skip
-    """Add ITML's outcomes on as many folds as its seconds allow; say on how many."""
+def _described(variant: Variant, images: np.ndarray) -> np.ndarray:
+    X = describe(variant[0], images)
+    return np.sqrt(X) if variant[1] else X
+
+
+def _fold(
+    ctx: Context, variant: Variant, X: np.ndarray, pairs: Pairs, fold: int,
+    dimensions: Sequence[int],
+) -> Any:  # fmt: skip
+    """What `_lfw.measure` finds in a process of its own."""
+    plan = _plan(*variant, dimensions, ctx.quick)
+    kwargs = {"X": X, "pairs": pairs, "fold": fold, "plan": plan,
+              "fused_at": dimensions[-1] if variant[1] else None}  # fmt: skip
+    answer = ctx.in_child("benchmarks._lfw:measure", kwargs, threads=1)
+    if not answer.ok:
+        raise RuntimeError(f"{_label(variant)}, fold {fold}: {answer.error}")
+    return answer.value
+
+
+def _by_key(folds: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:
+    """The folds' values of each key."""
+    return {key: [found[key] for found in folds] for key in folds[0]}
+
+
+def _by_itml(
+    ctx: Context, described: Mapping[Variant, np.ndarray], pairs: Pairs, folds: int,
+    dimensions: Sequence[int],
+) -> tuple[dict[Variant, Outcomes], str]:  # fmt: skip
+    """ITML's outcomes on as many folds as its seconds allow, and on how many that was."""
     toy = np.random.default_rng(0).normal(size=(20, 2, 3))
     marks = np.where(np.arange(20) % 2, 1, -1)
     ready = ctx.peer("metric_learn_itml_pairs", {"pairs": toy, "same": marks}, INSTALL, threads=1)
     if not ready.ok:
-        return f"{ITML} is skipped: {ready.error}."
+        return {}, f"{ITML} is skipped: {ready.error}."
     budget = ITML_SECONDS_QUICK if ctx.quick else ITML_SECONDS
-    start, fold = time.perf_counter(), 0
-    while fold < folds and time.perf_counter() - start < budget:
-        for variant, X in seen.items():
+    found: dict[Variant, Outcomes] = {v: {(ITML, d): [] for d in dimensions} for v in described}
+    spent, fold = 0.0, 0
+    while fold < folds and spent < budget:
+        for variant, X in described.items():
             Z = reduced(X, pairs, pairs.fold != fold, max(dimensions))
             for d in dimensions:
-                done = outcomes[variant].setdefault((ITML, d), [])
+                done = found[variant][ITML, d]
                 if len(done) == fold:  # not after a failure
-                    done += _itml(ctx, Z[:, :d], pairs, pairs.fold != fold)
+                    outcomes, seconds = _itml(ctx, Z[:, :d], pairs, pairs.fold != fold)
+                    done += outcomes
+                    spent += seconds
         fold += 1
-    return (
+    return found, (
         f"{ITML} is ended after {ITML_SWEEPS} sweeps over the pairs (its default is up to 1000) "
         f"and was run on the first {fold} of {folds} folds, those that start within "
-        f"{budget:.0f} s."
+        f"{budget:.0f} s of its own."
     )
 
 
-def _itml(ctx: Context, Z: np.ndarray, pairs: Pairs, train: np.ndarray) -> list[Outcome]:
+def _itml(
+    ctx: Context, Z: np.ndarray, pairs: Pairs, train: np.ndarray
+) -> tuple[list[Outcome], float]:
+    """Its outcome, none where it fails, and the seconds of the call."""
     marks = np.where(pairs.same[train], 1, -1)
     kwargs = {"pairs": Z[pairs.images[train]], "same": marks, "max_iter": ITML_SWEEPS}
     answer = ctx.peer("metric_learn_itml_pairs", kwargs, ITML_LIMIT, threads=1)
     if not answer.ok:
-        return []
+        return [], answer.seconds or 0.0
     scores = euclidean_scores(Z @ answer.value["components"].T, pairs.images)
-    return [outcome(scores, pairs.same, train, answer.value["fit_seconds"], None)]
+    fitted = outcome(scores, pairs.same, train, answer.value["fit_seconds"], None)
+    return [fitted], answer.seconds or 0.0
 
 
 def spread(values: Iterable[float]) -> str:

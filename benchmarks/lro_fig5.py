@@ -9,6 +9,8 @@ nearest neighbour in the learned kernel beside that in the given one.
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -78,33 +80,43 @@ Found = dict[tuple[str, float], list[Fit]]
 
 
 def run(ctx: Context) -> Report:
-    """Fit every model in one process, then tables and pictures."""
-    data = ctx.load("letter")
+    """Every model with every bandwidth in a process of its own, then tables and pictures."""
     sizes = SIZES_QUICK if ctx.quick else SIZES
-    kwargs = {"X": data.X, "y": data.y, "sizes": sizes, "repeat": ctx.repeat}
-    child = ctx.in_child("benchmarks.lro_fig5:measure", kwargs, threads=1)
-    if not child.ok:
-        raise RuntimeError(child.error)
-    found: Found = child.value
+    found = _found(ctx, sizes)
     _draw(ctx, found, sizes)
     tables = [_times(found, sizes), _certificates(found, sizes), _accuracies(found, sizes)]
     return ctx.report(tables, (*NOTES, _verdict(found, sizes)))
 
 
-def measure(X: np.ndarray, y: np.ndarray, sizes: tuple[int, ...], repeat: int) -> Found:
-    """All fits: what a child process does."""
+def _found(ctx: Context, sizes: tuple[int, ...]) -> Found:
+    data = ctx.load("letter")
+
+    def fits(label: str, bandwidth: float) -> list[Fit]:
+        kwargs = {
+            "X": data.X, "y": data.y, "label": label, "bandwidth": bandwidth, "sizes": sizes,
+            "repeat": ctx.repeat,
+        }  # fmt: skip
+        child = ctx.in_child("benchmarks.lro_fig5:measure", kwargs, threads=1)
+        if not child.ok:
+            raise RuntimeError(f"{label}, σ = {bandwidth:g}: {child.error}")
+        return child.value
+
+    cases = list(product(MODELS, BANDWIDTHS))
+    return dict(zip(cases, ctx.at_once([partial(fits, *case) for case in cases]), strict=True))
+
+
+# --- in a process of its own ---------------------------------------------------------
+
+
+def measure(
+    X: np.ndarray, y: np.ndarray, label: str, bandwidth: float, sizes: tuple[int, ...], repeat: int
+) -> list[Fit]:
+    """A model on more and more letters of a random order, judged by the last."""
     order = np.random.default_rng(0).permutation(y.size)
     held_out = order[-TEST:]
     test = X[held_out], y[held_out]
-    found: Found = {}
-    for label in MODELS:
-        for bandwidth in BANDWIDTHS:
-            _fitted(label, bandwidth, X[order[: sizes[0]]], y[order[: sizes[0]]])  # compiles
-            found[label, bandwidth] = [
-                _measured(label, bandwidth, (X[order[:m]], y[order[:m]]), test, repeat)
-                for m in sizes
-            ]
-    return found
+    _fitted(label, bandwidth, X[order[: sizes[0]]], y[order[: sizes[0]]])  # compiles
+    return [_measured(label, bandwidth, (X[order[:m]], y[order[:m]]), test, repeat) for m in sizes]
 
 
 def _measured(label: str, bandwidth: float, train: Any, test: Any, repeat: int) -> Fit:

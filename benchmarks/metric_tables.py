@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -159,13 +160,10 @@ Found = dict[str, dict[str, Fits]]
 def run(ctx: Context) -> Report:
     """Every set in a process of its own, with one thread."""
     names = [name for name in SETS if not (ctx.quick and name in KTA_ONLY)]
-    found: Found = {}
-    for name in names:
-        kwargs = {"folder": str(ctx.data_folder), "name": name, "quick": ctx.quick}
-        answer = ctx.in_child("benchmarks.metric_tables:measure", kwargs, CHILD_LIMIT, threads=1)
-        if not answer.ok:
-            raise RuntimeError(f"{name}: {answer.error}")
-        found[name] = answer.value
+    longest = names[::-1]
+    fits = ctx.at_once([partial(_fits, ctx, name) for name in longest])
+    measured = dict(zip(longest, fits, strict=True))
+    found: Found = {name: measured[name] for name in names}
     limit = LIMIT_QUICK if ctx.quick else LIMIT
     notes = [*NOTES, f"Time limit of a fit: {limit:g} s. A dash: not run on that set."]
     if ctx.quick:
@@ -178,6 +176,14 @@ def run(ctx: Context) -> Report:
         if fits.failure
     ]
     return ctx.report(tables, (*notes, *_endings(found), *failures, *_defaults_note(found)))
+
+
+def _fits(ctx: Context, name: str) -> dict[str, Fits]:
+    kwargs = {"folder": str(ctx.data_folder), "name": name, "quick": ctx.quick}
+    answer = ctx.in_child("benchmarks.metric_tables:measure", kwargs, CHILD_LIMIT, threads=1)
+    if not answer.ok:
+        raise RuntimeError(f"{name}: {answer.error}")
+    return answer.value
 
 
 def measure(folder: str, name: str, quick: bool) -> dict[str, Fits]:

@@ -3,9 +3,11 @@
 Files `gset/NAME.gz` in the folder of --data, or in its `sdp/`; the other graphs are made here.
 """
 
+from functools import partial
 from typing import Any
 
 from benchmarks.harness.context import Context
+from benchmarks.harness.process import ChildResult
 from benchmarks.harness.report import Report, Table
 from benchmarks.sdp_sdplib import sdp_folder
 
@@ -25,7 +27,8 @@ SENSORS_NOTE = (
     "Sensors: SCS is given the distances as equations and nothing to minimise, up to 2,000 of them "
     "and without noise; an optimum of 0 is measured by 1e-6 of F(0)."
 )
-TOL = 1e-4
+SOLVERS = {"maxcut": ("gramian",), "theta": ("gramian", "scs"), "sensors": ("gramian", "scs")}
+TOL, THREADS = 1e-4, 2
 
 
 def run(ctx: Context) -> Report:
@@ -35,34 +38,41 @@ def run(ctx: Context) -> Report:
     cuts = [(name, str(gset / f"{name}.gz")) for name in (GSET_QUICK if ctx.quick else GSET)]
     theta = [(name, name) for name in (THETA_QUICK if ctx.quick else THETA)]
     sensors = [(name, name) for name in (SENSORS_QUICK if ctx.quick else SENSORS)]
-    tables = [
-        _table(ctx, "maxcut", cuts, ("gramian",), limit),
-        _table(ctx, "theta", theta, ("gramian", "scs"), limit),
-        _table(ctx, "sensors", sensors, ("gramian", "scs"), limit),
-    ]
-    return ctx.report(tables, [f"Limit: {limit:g} s a call, two threads.", SENSORS_NOTE])
+    cases = {"maxcut": cuts, "theta": theta, "sensors": sensors}
+    threads = "one thread" if ctx.threads(THREADS) == 1 else "two threads"
+    notes = [f"Limit: {limit:g} s a call, {threads}.", SENSORS_NOTE]
+    return ctx.report(_tables(ctx, cases, limit), notes)
 
 
-def _table(ctx: Context, kind: str, cases: Any, solvers: tuple[str, ...], limit: float) -> Table:
+def _tables(ctx: Context, cases: dict[str, list[tuple[str, str]]], limit: float) -> list[Table]:
+    """One of each kind, the graphs by their solvers."""
+    calls = {
+        (kind, name, solver): partial(_solved, ctx, kind, given, solver, limit)
+        for kind, graphs in cases.items()
+        for name, given in graphs
+        for solver in SOLVERS[kind]
+        if kind != "sensors" or solver != "scs" or _conic(name)
+    }
+    longest = list(calls)[::-1]
+    found = dict(zip(longest, ctx.at_once([calls[call] for call in longest]), strict=True))
     told_of = ("value", "certified gap", "proved", "violation", "seconds", "CPU s", "MB")
-    table = Table(kind, ("graph", "solver", *told_of, "rank", "status"))
-    for name, given in cases:
-        for solver in solvers:
-            if kind == "sensors" and solver == "scs" and not _conic(name):
-                continue
-            found = ctx.in_child(
-                "benchmarks._sdp.calls:solve",
-                {"kind": kind, "name": given, "solver": solver, "limit": limit, "tol": TOL},
-                1.5 * limit + 30,
-                threads=2,
-            )
-            told = found.value if found.ok else {"status": found.error}
-            keys = ("value", "gap", "proved", "violation", "seconds", "cpu")
-            table.add(
-                name, solver, *(told.get(key) for key in keys), found.peak_mb,
-                told.get("rank"), told.get("status"),
-            )  # fmt: skip
-    return table
+    tables = {kind: Table(kind, ("graph", "solver", *told_of, "rank", "status")) for kind in cases}
+    for kind, name, solver in calls:
+        tables[kind].add(name, solver, *_cells(found[kind, name, solver]))
+    return list(tables.values())
+
+
+def _solved(ctx: Context, kind: str, given: str, solver: str, limit: float) -> ChildResult:
+    kwargs = {"kind": kind, "name": given, "solver": solver, "limit": limit, "tol": TOL}
+    threads = ctx.threads(THREADS)
+    return ctx.in_child("benchmarks._sdp.calls:solve", kwargs, 1.5 * limit + 30, threads=threads)
+
+
+def _cells(found: ChildResult) -> tuple[Any, ...]:
+    told = found.value if found.ok else {"status": found.error}
+    keys = ("value", "gap", "proved", "violation", "seconds", "cpu")
+    cells = (told.get(key) for key in keys)
+    return *cells, found.peak_mb, told.get("rank"), told.get("status")
 
 
 def _conic(name: str) -> bool:

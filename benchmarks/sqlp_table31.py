@@ -48,8 +48,7 @@ def run(ctx: Context) -> Report:
     sizes = SIZES_QUICK if ctx.quick else SIZES
     limit = LIMIT_QUICK if ctx.quick else LIMIT
     given = {m: {"m": m} for m in sizes}
-    call = "benchmarks.sqlp_table31:solve"
-    found = {method: forms.series(ctx, call, method, given, limit) for method in forms.METHODS}
+    found = forms.all_series(ctx, "benchmarks.sqlp_table31:solve", given, limit)
     forms.curves(ctx, found)
     notes = (*NOTES, *forms.NOTES, f"Limit: {limit:g} s a call.")
     return ctx.report([*forms.tables(found, PRINTED, sizes), _bases(sizes)], notes)

@@ -62,8 +62,7 @@ def run(ctx: Context) -> Report:
     values, basis, seconds = smooth_basis(X, sizes[-1])
     links = {"must": must, "cannot": cannot}
     given = {m: {"basis": basis[:, :m], **links} for m in sizes}
-    call = "benchmarks.sqlp_table32:solve"
-    found = {method: forms.series(ctx, call, method, given, limit) for method in forms.METHODS}
+    found = forms.all_series(ctx, "benchmarks.sqlp_table32:solve", given, limit)
     forms.curves(ctx, found)
     told = Table("The basis", ("m", "seconds of eigsh", "λ_1", "λ_m"))
     told.add(sizes[-1], seconds, float(values[0]), float(values[-1]))
