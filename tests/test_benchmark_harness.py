@@ -3,6 +3,8 @@
 import importlib
 import itertools
 import json
+import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -22,7 +24,7 @@ from benchmarks.harness.report import Report, Table, Versus, write_report
 from benchmarks.harness.timing import in_child, measure
 
 TOY = """
-import subprocess, sys, time
+import os, subprocess, sys, time
 import numpy as np
 from benchmarks.harness.report import Table, Versus
 
@@ -42,6 +44,12 @@ def fill(mb):
 
 def fail():
     raise ValueError("no such luck")
+
+def sleep(pid_file):
+    with open(pid_file + ".part", "w") as file:
+        file.write(str(os.getpid()))
+    os.rename(pid_file + ".part", pid_file)
+    time.sleep(60)
 
 def sleep_with_grandchild(pid_file):
     code = f"import os, time; open({pid_file!r}, 'w').write(str(os.getpid())); time.sleep(60)"
@@ -171,6 +179,21 @@ def test_child_time_out_ends_its_whole_group(toys, tmp_path):
     result = in_child("toys.toy:sleep_with_grandchild", {"pid_file": str(pid_file)}, timeout=3)
     assert result.timed_out and "timed out" in result.error
     assert result.seconds < 10
+    assert _gone(int(pid_file.read_text()))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked to end it")
+def test_child_ends_with_a_run_that_is_killed(toys, tmp_path):
+    pid_file = tmp_path / "pid"
+    call = f"in_child('toys.toy:sleep', dict(pid_file={str(pid_file)!r}))"
+    code = f"from benchmarks.harness.timing import in_child; {call}"
+    env = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    run = subprocess.Popen([sys.executable, "-c", code], env=env)
+    deadline = time.monotonic() + 30
+    while not pid_file.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    run.kill()
+    run.wait()
     assert _gone(int(pid_file.read_text()))
 
 

@@ -5,12 +5,13 @@ import pickle
 import sys
 from pathlib import Path
 
-from benchmarks.harness.measured import measured_call
+from benchmarks.harness.measured import end_with_parent, measured_call
 from benchmarks.harness.process import ChildResult
 
 
 def main(folder: Path) -> None:
     """Answer the request in ``folder``; an exception ends the process and is read off its log."""
+    end_with_parent()
     fn_path, kwargs = pickle.loads((folder / "request.pkl").read_bytes())
     module, function = fn_path.split(":")
     fn = getattr(importlib.import_module(module), function)
