@@ -16,6 +16,7 @@ from typing import Any
 
 import gramian as gm
 from benchmarks.harness.cli import RESULTS
+from benchmarks.harness.report import how
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "choosing-a-solver.md"
 COMMAND = "python -m benchmarks._choosing"
@@ -98,8 +99,8 @@ def provenance(record: Record) -> str:
     load = [note for note in record["notes"] if note.startswith("Load average")]
     return " ".join(
         [
-            f"Measured {record['timestamp'][:10]} by `{record['command']}` on {host['cpu']}, "
-            f"{host['cores']} cores, Python {host['python']}.",
+            f"Measured {record['timestamp'][:10]} by `{record['command']}`{how(record)} on "
+            f"{host['cpu']}, {host['cores']} cores, Python {host['python']}.",
             *load,
         ]
     )

@@ -152,10 +152,14 @@ def _provenance(record: dict[str, Any]) -> str:
     host = record["machine"]
     memory = f", {host['memory_gb']} GB" if host["memory_gb"] else ""
     blas = f", {'; '.join(host['blas'])}" if host["blas"] else ""
-    how = f" ({'; '.join(record['how'])})" if record["how"] else ""
     software = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return (
-        f"Measured {record['timestamp']} by `{record['command']}`{how} on {host['cpu']}, "
+        f"Measured {record['timestamp']} by `{record['command']}`{how(record)} on {host['cpu']}, "
         f"{host['cores']} cores{memory}, {host['platform']}, Python {host['python']}, "
         f"{software}{blas}."
     )
+
+
+def how(record: dict[str, Any]) -> str:
+    """In brackets, how the processes of a record ran; records of earlier harnesses do not say."""
+    return f" ({'; '.join(record['how'])})" if record.get("how") else ""
