@@ -65,10 +65,10 @@ NOTES = (
     "kept up by others. (implicit's LogisticMatrixFactorization takes every unknown entry as a "
     "negative, and myFM is a Bayesian probit model.) Settings are LightFM's, with 10 epochs in "
     "place of 1; 'tuned' was chosen by the test error of another split, which favours it.",
-    "Levels: MMMF's scores in stars are the middle of the scale and half the score, which round to "
-    "the levels it predicts; 'as it is' leaves them unrounded, but its loss asks for sides of "
-    "thresholds only. MMMF is compared by the MAE where rounded, by the RMSE where not. Surprise's "
-    "settings are those of bis_tables456.",
+    "Levels: 'rounded' are the levels that MMMF predicts; 'as it is' puts its scores on the scale "
+    "of stars, thresholds midway between two levels and linear beside them, but its loss asks for "
+    "sides of thresholds only. MMMF is compared by the MAE where rounded, by the RMSE where not. "
+    "Surprise's settings are those of bis_tables456.",
     "The SDP: Clarabel solves the dual, max Σα − μ/2 Σα² over 0 ≤ α ≤ 1 and [λI, A; Aᵀ, λI] ⪰ 0, "
     "A_e = α_e Y_e; the library's conic bridge takes quadratic losses only. At 100 × 100 the cone "
     "has order 200, which would be a dense block of order 20,100 for Clarabel (3 GB, not tried); "
@@ -101,13 +101,29 @@ def fit(name: str, data: Split, limit: float, options: dict[str, Any]) -> dict[s
         model.fit(tuple(data.train.T))
     seconds = time.perf_counter() - start
     pairs = data.test[:, :2]
-    scores = model.decision_function(pairs) if name == "MMMF" else model.predict(pairs)
+    if name == "MMMF":
+        scores = model.decision_function(pairs)
+        told = {"levels": model.predict(pairs), "stars": stars(model, scores)}
+    else:
+        scores, told = model.predict(pairs), {}
     return {
+        **told,
         "scores": scores,
         "fit_seconds": seconds,
         "gap": float(model.certificate_.relative_gap),
         "rank": int(model.col_factors_.shape[1]),
     }
+
+
+def stars(model: MMMF, scores: np.ndarray) -> np.ndarray:
+    """Scores on the scale of the levels: a threshold is midway between two of them."""
+    levels, thresholds = model.classes_, model.thresholds_
+    if levels.size == 2:
+        return scores
+    middles = 0.5 * (levels[1:] + levels[:-1])
+    found = np.interp(scores, thresholds, middles)
+    found += 0.5 * (np.minimum(scores - thresholds[0], 0) + np.maximum(scores - thresholds[-1], 0))
+    return np.clip(found, levels[0], levels[-1])
 
 
 def _ours(ctx: Context, name: str, **options: Any) -> Callable[[Split], ChildResult]:
@@ -234,9 +250,9 @@ def _levels(ctx: Context, splits: list[Split]) -> Table:
         if summary.error:
             table.add(label, *[None] * 9, summary.error)
             continue
-        stars = [_stars(label, answer) for answer in summary.answers]
-        errors = [s - data.test[:, 2] for s, data in zip(stars, splits, strict=True)]
-        steps = [np.round(s) - data.test[:, 2] for s, data in zip(stars, splits, strict=True)]
+        both = [_predicted(answer) for answer in summary.answers]
+        errors = [s - data.test[:, 2] for (s, _), data in zip(both, splits, strict=True)]
+        steps = [level - data.test[:, 2] for (_, level), data in zip(both, splits, strict=True)]
         table.add(f"{label}, rounded", *_level_cells(steps, summary, own, "MAE"))
         table.add(f"{label}, as it is", *_level_cells(errors, summary, own, "RMSE"))
     return table
@@ -259,11 +275,12 @@ def _level_cells(
     ]  # fmt: skip
 
 
-def _stars(label: str, answer: dict[str, Any]) -> np.ndarray:
-    """Predicted stars: MMMF's scores are in half stars from the middle of the scale."""
-    if label == "MMMF":
-        return np.clip(0.5 * answer["scores"] + np.mean(LEVELS), *LEVELS)
-    return np.clip(answer["scores"] if "scores" in answer else answer["values"], *LEVELS)
+def _predicted(answer: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Stars as they are, and the levels: those that MMMF says, and rounded stars of others."""
+    if "levels" in answer:
+        return answer["stars"], answer["levels"]
+    found = np.clip(answer["scores"] if "scores" in answer else answer["values"], *LEVELS)
+    return found, np.round(found)
 
 
 # --- the SDP --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
-from gramian.fitting import settle, solve, sweeps_for
+from gramian.fitting import AUTO, settle, solve, sweeps_for
 from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
@@ -27,6 +27,7 @@ from gramian.result import Result
 from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
+Held = NDArray[np.bool_]
 
 HELD_OUT, LEAST = 0.1, 50
 """The share of the ratings held out to choose λ, and how many it takes to do that."""
@@ -51,6 +52,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     _featured: ClassVar[Any] = False
     """Whether rows or columns have features."""
+
+    _proved: ClassVar[float] = AUTO
+    """The tolerance of tol="auto" where the optimum is as cheap as an end by what is held out."""
 
     _ranks: ClassVar[bool] = False
     """Whether the error held out is one of lists, which leave out what is known."""
@@ -117,6 +121,25 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.result_ = self._minimize(problem, start, time.perf_counter() - started)
         return problem
 
+    def _halves(self, ratings: Ratings, lam: float, held: Held | None = None) -> Any:
+        """What sweeps go over, for one λ.
+
+        Without the ratings held out, where some are, it has nothing of the problem beside it.
+        """
+        objective: Any = self._problem(ratings, lam).objective
+        halves = objective.halves(np.float32)
+        if held is None:
+            return halves
+        turned = held[objective.entries.by_column()[2]]
+        return halves.alone().without(held, turned)
+
+    def _set_swept(self, halves: Any, row_offsets: Array, col_offsets: Array) -> None:
+        """Set what belongs to a state of sweeps beside its factors."""
+        self.row_biases_, self.col_biases_ = row_offsets, col_offsets
+
+    def _keep_swept(self, state: Array) -> None:
+        """Take from the last state of sweeps what the problem is to be told."""
+
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         X = plain(X)
         self.columns_ = names_of(X)
@@ -163,7 +186,11 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """The best factor found in the time left; a last step is taken in any case."""
         limit = self.time_limit
         left = None if limit is None else max(limit - spent, LAST)
-        return solve(self, problem, init, rank=self.rank, time_limit=left)
+        return solve(self, problem, init, rank=self.rank, time_limit=left, tol=self._tolerance)
+
+    @property
+    def _tolerance(self) -> float:
+        return self._proved if self.tol == "auto" else float(self.tol)
 
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
         settle(self, self.result_)

@@ -59,13 +59,14 @@ def all_thresholds(
     signs = np.where(places[:, None] > np.arange(repeat), 1.0, -1.0)
     margins = 1.0 - signs * (offset[:, None] - thresholds)
     return mmmf(
-        np.repeat(rows, repeat),
-        np.repeat(cols, repeat),
+        rows,
+        cols,
         signs.ravel(),
         shape,
         lam,
         margin=margins.ravel(),
         weights=None if weights is None else np.repeat(weights, repeat),
+        repeat=repeat,
         groups=np.tile(np.arange(repeat), places.size) if learned else None,
         **options,
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -48,31 +50,46 @@ PATH_SHARE = 0.5
 
 def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
     """The problem of the λ chosen and its answer; sets `lam_`, and `path_` where λ is "auto"."""
-    rng, started = generator(model.random_state), time.perf_counter()
     limit = np.inf if model.time_limit is None else float(model.time_limit)
-    bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
-    sweeps = Quick(rng, started + limit, started, watch=bar)
-    try:
-        factor, ahead = _whole(model, ratings, sweeps, limit)
-    finally:
-        if bar is not None:
-            bar.close()
+    with _sweeps(model, limit) as sweeps:
+        halves, state = _whole(model, ratings, sweeps, limit)
+        factor, ahead = halves.factor(state), sweeps.ahead(halves, state)
+        del halves  # both orders of the entries, and the certificate needs one
     problem = model._problem(ratings, model.lam_)
     return problem, sweeps.result(problem, factor, ahead)
 
 
-def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> tuple[Array, Array | None]:
-    """The factor after the last sweeps, over all the ratings, and one for the certificate.
+def swept(model: Any, ratings: Ratings) -> Array:
+    """The factor alone, for another solver to go on from; it sets the same."""
+    limit = np.inf if model.time_limit is None else PATH_SHARE * float(model.time_limit)
+    with _sweeps(model, limit) as sweeps:
+        halves, state = _whole(model, ratings, sweeps, limit)
+    factor: Array = halves.factor(state)
+    return factor
 
-    Their both orders are gone before the certificate, which needs one.
-    """
+
+@contextmanager
+def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
+    """Sweeps that end in time, shown by a bar where one is asked for."""
+    started = time.perf_counter()
+    bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
+    try:
+        yield Quick(generator(model.random_state), started + limit, started, watch=bar)
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> tuple[Any, Array]:
+    """The state after the last sweeps, over all the ratings, and what they go over."""
     kept = Progress(model, ratings)
     state = _settled(model, ratings, sweeps, limit, kept)
-    halves = model._problem(ratings, model.lam_).objective.halves(np.float32)
+    halves = model._halves(ratings, model.lam_)
     if not kept.done("whole"):
-        sweeps.sweep(halves, state, LAST)
+        sweeps.sweep(halves, state, LAST * halves.pace)
         _reached(kept, sweeps, "whole", state=state)
-    return halves.factor(state), sweeps.ahead(halves, state)
+    model._keep_swept(state)
+    return halves, state
 
 
 def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
@@ -91,7 +108,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float, kept: Pr
     rng, started = sweeps.rng, sweeps.started
     held = kept.held(_some(rng, ratings.values.size))
     guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
-    halves = _held_out(model, ratings, guess, held)
+    halves = model._halves(ratings, guess, held)
     error_of = _error(model, halves, ratings, held)
     del held
     most = min(model.rank or _columns(ratings), *ratings.shape)
@@ -104,7 +121,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float, kept: Pr
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
-        sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST)
+        sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST * halves.pace)
     state = sweeps.widened(state, most, halves.noise)
     _reached(kept, sweeps, "path", lam=model.lam_, state=state)
 
@@ -138,8 +155,12 @@ def _columns(ratings: Ratings) -> int:
 
 def is_quick(model: Any, ratings: Ratings) -> bool:
     """Whether a fit ends so: asked for, no other solver, and the optimum not as cheap."""
-    plain = model.tol == "auto" and model.solver == "auto" and model.max_iter is None
-    plain = plain and place(model.device).is_host
+    return model.tol == "auto" and sweeps_pay(model, ratings)
+
+
+def sweeps_pay(model: Any, ratings: Ratings) -> bool:
+    """Whether sweeps are the way to begin, where nothing else is asked for."""
+    plain = model.solver == "auto" and model.max_iter is None and place(model.device).is_host
     flat = model.biases and np.ptp(ratings.values) == 0  # offsets are all there is
     least = HELD_LEAST if model._featured else LEAST
     return bool(plain and ratings.values.size >= least and not flat)
@@ -163,7 +184,8 @@ def _path(
         nonlocal best
         if lam in tried:
             return tried[lam]
-        sweeps.sweep(replace(halves, lam=lam), state, NEXT if tried else FIRST)
+        count = halves.pace * (NEXT if tried else FIRST)
+        sweeps.sweep(replace(halves, lam=lam), state, count)
         error = float(error_of(state))
         if not tried or error < min(tried.values()):
             best = state.copy()
@@ -185,15 +207,6 @@ def _some(rng: np.random.Generator, size: int) -> Held:
     return held
 
 
-def _held_out(model: Any, ratings: Ratings, lam: float, held: Held) -> Any:
-    """Sweeps over the ratings that are not held out, and nothing of the problem beside them."""
-    objective = model._problem(ratings, lam).objective
-    halves = objective.halves(np.float32).alone()
-    turned = held[objective.entries.by_column()[2]]
-    del objective
-    return halves.without(held, turned)
-
-
 def _error(model: Any, halves: Any, ratings: Ratings, held: Held) -> Any:
     """The error of the ratings held out, of a state of those that are not."""
     m, test = ratings.shape[0], ratings.part(held)
@@ -205,7 +218,7 @@ def _error(model: Any, halves: Any, ratings: Ratings, held: Held) -> Any:
         if halves.units is None:
             own = embedding.factor(own)
         model.row_factors_, model.col_factors_ = own[:m], own[m:]
-        model.row_biases_, model.col_biases_ = state[:m, -1], state[m:, -1]
+        model._set_swept(halves, state[:m, -1], state[m:, -1])
         found = float(model._error(test, train))
         for name in ("row_factors_", "col_factors_", "row_biases_", "col_biases_"):
             del vars(model)[name]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +11,15 @@ from numpy.typing import NDArray
 from gramian.certificate import relative
 from gramian.completion._base import Completion
 from gramian.completion._levels import all_thresholds, checked_levels, midway
+from gramian.completion._margins import MarginHalves, Margins
+from gramian.completion._quick import quick, sweeps_pay, swept
 from gramian.completion._ratings import Ratings
 from gramian.losses import SquaredWithOffsets
-from gramian.parameters import ABOVE_ZERO, one_of
+from gramian.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
+Held = NDArray[np.bool_]
 
 GUESS = 0.6
 """λ in units of √entries per row + √entries per column, about what signs at random need."""
@@ -30,7 +34,8 @@ class MMMF(Completion):
     all-threshold loss of Rennie and Srebro 2005); the thresholds are part of the convex problem,
     beside a ridge that holds them near the middle, or fixed there. Offsets of rows
     and columns come from a ridge regression beforehand and move the margins, which leaves the
-    problem convex and its certificate true. `gramian.problems.mmmf_eig` is the eigenvalue form.
+    problem convex and its certificate true; of 20,000 entries and more of several levels sweeps
+    refine them, which choose λ. `gramian.problems.mmmf_eig` is the eigenvalue form.
 
     Parameters
     ----------
@@ -42,7 +47,9 @@ class MMMF(Completion):
         Whether thresholds between more than two levels are learned, or midway between them.
     biases, bias_ridge, weight_power, rank, duplicates :
         As in `NuclearCompletion`.
-    solver, tol, max_iter, time_limit, random_state, progress, device :
+    tol : "auto" or float
+        As in `NuclearCompletion`, but that "auto" is 1e-3 where the optimum is as cheap.
+    solver, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
@@ -60,7 +67,13 @@ class MMMF(Completion):
         As in `NuclearCompletion`.
     """
 
-    _rules: ClassVar = {"mu": ABOVE_ZERO, "thresholds": one_of("learned", "fixed")}
+    _rules: ClassVar = {
+        "mu": ABOVE_ZERO,
+        "thresholds": one_of("learned", "fixed"),
+        "tol": or_auto(TOLERANCE),
+    }
+
+    _proved = 1e-3
 
     def __init__(
         self,
@@ -74,7 +87,7 @@ class MMMF(Completion):
         rank: int | None = None,
         duplicates: str = "error",
         solver: str = "auto",
-        tol: float = 1e-3,
+        tol: float | str = "auto",
         max_iter: int | None = None,
         time_limit: float | None = None,
         random_state: Any = None,
@@ -128,24 +141,74 @@ class MMMF(Completion):
         """Whether thresholds are part of the problem: of two levels there is one, an offset."""
         return self.thresholds == "learned" and self.classes_.size > 2
 
+    def _solved(self, ratings: Ratings) -> Problem:
+        """By the levels held out where that is asked for, and on from there to a tolerance."""
+        if not sweeps_pay(self, ratings):
+            return super()._solved(ratings)
+        started = time.perf_counter()
+        self._set_bounds(ratings.values)
+        if self.tol == "auto":
+            problem, self.result_ = quick(self, ratings)
+        else:
+            start = swept(self, ratings)
+            problem = self._problem(ratings, self.lam_)
+            self.result_ = self._minimize(problem, start, time.perf_counter() - started)
+        self.__dict__.pop("_moved", None)
+        return problem
+
+    def _halves(self, ratings: Ratings, lam: float, held: Held | None = None) -> Any:
+        """Squares above the hinges."""
+        self._fit_biases(ratings if held is None else ratings.part(~held))
+        one = np.ones(ratings.values.size) if ratings.weights is None else ratings.weights
+        margins = Margins(
+            self._places(ratings).astype(np.int8),
+            self._offset(ratings).astype(np.float32),
+            one.astype(np.float32),
+            self._midway(),
+            np.zeros(self.classes_.size - 1),
+            float(self.mu),
+            float(self.bias_ridge) if self._learned else None,
+        )
+        ridge = margins.ridge if self.biases else None
+        halves = MarginHalves.of_levels(ratings, self._scales(ratings), margins, lam, ridge)
+        return halves if held is None else halves.without(held, held)
+
+    def _set_swept(self, halves: Any, row_offsets: Array, col_offsets: Array) -> None:
+        self.row_biases_ = self._row_offsets + row_offsets
+        self.col_biases_ = self._col_offsets + col_offsets
+        self.thresholds_ = halves.margins.thresholds
+
+    def _keep_swept(self, state: Array) -> None:
+        """The offsets beside those of the ridge regression, for the problem of this fit."""
+        self._moved: Array = state[:, -1].astype(float)
+
     def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        places = np.searchsorted(self.classes_, ratings.values)
-        self._fit_biases(ratings, 2.0 * places - (self.classes_.size - 1.0))
+        self._fit_biases(ratings)
         rows, cols = self._scales(ratings)
-        offset = self.mean_ + self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
         return all_thresholds(
-            ratings.rows, ratings.cols, places, ratings.shape, lam, offset=offset,
+            ratings.rows, ratings.cols, self._places(ratings), ratings.shape, lam,
+            offset=self._offset(ratings),
             thresholds=self._midway(), learned=self._learned, weights=ratings.weights, mu=self.mu,
             row_scale=rows, col_scale=cols, ridge=self.bias_ridge,
         )  # fmt: skip
+
+    def _places(self, ratings: Ratings) -> NDArray[np.integer]:
+        """How many levels are below that of each rating."""
+        return np.searchsorted(self.classes_, ratings.values)
+
+    def _offset(self, ratings: Ratings) -> Array:
+        """What the scores of ratings have beside the product of their factors."""
+        found: Array = self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
+        return self.mean_ + found
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         ratings = super()._ratings(X, weights)
         self.classes_ = checked_levels(ratings.values)
         return ratings
 
-    def _fit_biases(self, ratings: Ratings, scores: Array) -> None:
+    def _fit_biases(self, ratings: Ratings) -> None:
         m, n = ratings.shape
+        scores = 2.0 * self._places(ratings) - (self.classes_.size - 1.0)
         self.mean_ = 0.0
         self._row_offsets: Array = np.zeros(m)
         self._col_offsets: Array = np.zeros(n)
@@ -156,6 +219,9 @@ class MMMF(Completion):
                 weight=ratings.weights,
             )  # fmt: skip
             self._row_offsets, self._col_offsets = fit.offsets(0.0 * scores)
+            if hasattr(self, "_moved"):
+                self._row_offsets = self._row_offsets + self._moved[:m]
+                self._col_offsets = self._col_offsets + self._moved[m:]
 
     def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
         super()._unpack(ratings, problem, factor)
@@ -182,9 +248,14 @@ class MMMF(Completion):
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
         super()._finish(ratings, problem)
         objective: Any = problem.objective
-        sharp = objective.loss.smoothed(1e-12)
-        image = objective.image(self.result_.factor)
-        value = sharp.value(image.z) + image.linear
+        loss, image = objective.loss, objective.image(self.result_.factor)
+        sharp = loss.smoothed(1e-12)
+        hinges = (
+            sharp.value_at(image.z, loss.thresholds(image.z))
+            if self._learned
+            else sharp.value(image.z)
+        )
+        value = hinges + image.linear
         lower = self.certificate_.lower_bound
         self.hinge_gap_ = relative(value - lower, value)
 

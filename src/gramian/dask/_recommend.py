@@ -21,7 +21,7 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
-from gramian.fitting import AUTO, settle
+from gramian.fitting import settle
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import balanced
@@ -128,7 +128,7 @@ class OfRatings(OnCluster, Kept, ABC):
         try:
             model.result_ = minimize(
                 problem, model.solver, init=start, rank=model.rank,
-                tol=AUTO if model.tol == "auto" else model.tol, max_iter=model.max_iter,
+                tol=model._tolerance, max_iter=model.max_iter,
                 time_limit=left, random_state=model.random_state, callback=bar,
             )  # fmt: skip
         finally:

@@ -43,7 +43,10 @@ class WithThresholds:
         return seen[1]
 
     def value(self, z: Array) -> float:
-        delta = self.thresholds(z)
+        return self.value_at(z, self.thresholds(z))
+
+    def value_at(self, z: Array, delta: Array) -> float:
+        """h(z − δ_k(e)/s_e) + κ/2 ‖δ‖² for any δ."""
         return self.loss.value(self._moved(z, delta)) + 0.5 * self.ridge * float(delta @ delta)
 
     def gradient(self, z: Array) -> Array:
@@ -107,12 +110,13 @@ class WithThresholds:
         low, high = delta - reach, delta + reach
         enough = ACCURACY * self._sums(xp.ones_like(z))
         for _ in range(STEPS):
-            if bool(xp.all(xp.abs(slope) <= enough)):
+            done = xp.abs(slope) <= enough
+            if bool(xp.all(done)):
                 break
             low, high = xp.where(slope < 0, delta, low), xp.where(slope > 0, delta, high)
             bend = self.loss.hessian(self._moved(z, delta))
             step = delta - slope / (self._sums(bend(1.0 / self.scale)) + self.ridge)
             inside = (step > low) & (step < high)
-            delta = xp.where(inside, step, 0.5 * (low + high))
+            delta = xp.where(done, delta, xp.where(inside, step, 0.5 * (low + high)))
             slope = self._slope(z, delta)
         return delta

@@ -8,6 +8,7 @@ from gramian.maps.entries import Entries
 from gramian.maps.grounded import GroundedDistances
 from gramian.maps.matrices import inner_products
 from gramian.maps.mix import Mix, anchored_margins, triplet_margins
+from gramian.maps.repeated_entries import RepeatedEntries
 from gramian.maps.rows import Rows, rows_of
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
@@ -22,6 +23,7 @@ __all__ = [
     "LinearMap",
     "Mix",
     "PairDistances",
+    "RepeatedEntries",
     "Rows",
     "Squares",
     "Stack",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ class Halves:
     everywhere: float = 0.0
     constant: float = 0.0
     units: Array | None = None
+
+    pace: ClassVar[int] = 1
+    """How many sweeps come as far as one of least squares."""
 
     @classmethod
     def of(

@@ -164,26 +164,31 @@ def mmmf(
     row_scale: Array | float = 1.0,
     col_scale: Array | float = 1.0,
     weights: ArrayLike | None = None,
+    repeat: int = 1,
     groups: ArrayLike | None = None,
     ridge: float = 1.0,
 ) -> Problem:
     """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
     The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
-    come more than once, with other signs and margins, in any order. With `groups`, whole numbers
-    from 0, X_e − δ_k stands for X_e, k the group of e and δ free beside κ/2 ‖δ‖², κ the `ridge`:
-    thresholds between levels, learned with X.
+    come more than once, with other signs and margins, in any order; with `repeat` every entry of
+    `rows` and `cols` has so many of them, one after the other, and its product is formed once.
+    With `groups`, whole numbers from 0, X_e − δ_k stands for X_e, k the group of e and δ free
+    beside κ/2 ‖δ‖², κ the `ridge`: thresholds between levels, learned with X.
     """
     (m, n), i, j = _entries(rows, cols, shape)
+    count = i.size * repeat
     if np.ndim(margin):
-        margin = _one_each(margin, i.size, "margin")
-    omega = 1.0 if weights is None else _weights(weights, i.size)
-    k = None if groups is None else _indices(groups, i.size, "groups")
-    if k is not None and k.size != i.size:
-        raise ValueError(f"groups must be as many as the entries, {i.size}, got {k.size}")
-    i, j, y, margin, omega, k = _by_rows(i, j, _signs(signs, i.size), margin, omega, k)
+        margin = _one_each(margin, count, "margin")
+    omega = 1.0 if weights is None else _weights(weights, count)
+    k = None if groups is None else _indices(groups, count, "groups")
+    if k is not None and k.size != count:
+        raise ValueError(f"groups must be as many as the signs, {count}, got {k.size}")
+    given = _signs(signs, count), margin, omega, k
+    i, j, *several = _by_rows(i, j, *(_in_lines(each, repeat) for each in given))
+    y, margin, omega, k = (each.ravel() if np.ndim(each) else each for each in several)
     block = _block(row_scale, col_scale, (m, n))
-    map, scale = block.map(i, j), block.units(i, j)
+    map, scale = block.map(i, j, repeat), np.repeat(block.units(i, j), repeat)
     loss: Loss = Signed(_ScaledHinge(margin, mu=mu, scale=scale, weight=omega), y)
     if k is not None:
         kappa = positive(ridge, "ridge")
@@ -286,6 +291,11 @@ def _by_rows(i: Indices, *others: Any) -> tuple[Any, ...]:
         return i, *others
     order = np.argsort(i, kind="stable")
     return i[order], *(each[order] if np.ndim(each) else each for each in others)
+
+
+def _in_lines(each: Any, count: int) -> Any:
+    """One line of so many numbers an entry."""
+    return each.reshape(-1, count) if np.ndim(each) else each
 
 
 def _indices(given: ArrayLike, size: int, name: str) -> Indices:

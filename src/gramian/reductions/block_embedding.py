@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
-from gramian.maps import BlockEntries
+from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]
@@ -31,9 +31,11 @@ class BlockEmbedding:
     def shape(self) -> tuple[int, int]:
         return self.row_scale.size, self.col_scale.size
 
-    def map(self, i: Indices, j: Indices) -> BlockEntries:
-        """The entries (PQᵀ)_ij."""
-        return BlockEntries(i, j, self.shape)
+    def map(self, i: Indices, j: Indices, repeat: int = 1) -> BlockEntries:
+        """The entries (PQᵀ)_ij, each so many times."""
+        if repeat == 1:
+            return BlockEntries(i, j, self.shape)
+        return RepeatedEntries(i, j, self.shape, repeat)
 
     def units(self, i: Indices, j: Indices) -> Array:
         """What an entry of PQᵀ is multiplied by to be one of U."""
