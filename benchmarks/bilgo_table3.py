@@ -138,8 +138,8 @@ def solve(points: Points, solver: str, limit: float) -> Row:
         "rank": result.rank,
         "iterations": result.iterations,
         "status": result.status.name,
-        "times": result.history["time"],
-        "values": result.history["value"],
+        "times": result.history["time"] if result.iterations else np.zeros(0),
+        "values": result.history["value"] if result.iterations else np.zeros(0),
     }
 
 
@@ -171,7 +171,7 @@ def _verdicts(found: Found) -> Table:
     for name, sizes in found.items():
         for n, rows in sizes.items():
             slow, auto = rows["projected-gradient"], rows["auto"]
-            if "value" not in slow or "value" not in auto:
+            if not np.size(slow.get("values", ())) or "value" not in auto:
                 table.add(name, n, *[None] * 6, False)
                 continue
             theirs = _time_to(slow, float(np.min(slow["values"])))

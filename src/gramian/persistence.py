@@ -49,6 +49,8 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return method(self, *given, **named)
             except clock.TimeUpError:
+                if seconds is None:  # the limit of a fit around this one, which will tell
+                    raise
                 raise TimeoutError(
                     f"the time limit of {limit:g} s ended before {type(self).__name__} had "
                     f"anything to keep, at {budget.phase or 'its start'}: raise time_limit"

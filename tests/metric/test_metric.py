@@ -16,9 +16,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
-from gramian.metric import KTA, LinearSeparation, _base
+from gramian import clock
+from gramian.metric import KTA, LMNN, LinearSeparation, _base
 from gramian.metric.kta import regression
 from gramian.objectives import gram_quadratic
+from gramian.objectives.matrices import as_symmetric
 from gramian.problems import metric as metric_problems
 from gramian.problems import moments as moments_module
 from gramian.reductions import span
@@ -327,3 +329,26 @@ def test_faces_are_learned_without_a_square_matrix():
     kta = KTA().fit(faces["X"] / 255.0, faces["y"])
     assert kta.components_.shape == (399, 10304)
     assert kta.certificate_.relative_gap <= 1e-4
+
+
+def test_a_metric_of_no_direction_still_transforms():
+    X, y = load_wine(return_X_y=True)
+    nothing = np.zeros((13, 0))
+    model = KTA(lam=1.0).fit(X, y)
+    model._finish(model.result_, nothing, as_symmetric(np.eye(13), "gram", 13), None)
+    assert model.components_.shape == (1, 13)
+    assert model.transform(X).shape == (178, 1)
+    assert not model.transform(X).any()
+
+
+def test_the_limit_of_a_fit_within_another_is_told_by_that_one(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+
+    def inner(*given, **named):
+        raise clock.TimeUpError
+
+    monkeypatch.setattr(KTA, "_check", inner)
+    outer = LMNN(time_limit=5.0)
+    monkeypatch.setattr(LMNN, "_check", lambda self, n: KTA().fit(X, y))
+    with pytest.raises(TimeoutError, match=r"the time limit of 5 s ended before LMNN"):
+        outer.fit(X, y)

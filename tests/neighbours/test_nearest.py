@@ -29,6 +29,7 @@ def go(monkeypatch):
 
     def choose(way):
         monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
+        monkeypatch.setattr(front, "COMPILING", 0)
         monkeypatch.setattr(front, "FULL", 1.0)
         monkeypatch.setattr(front, "SMALL", 0)
         monkeypatch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
@@ -194,3 +195,42 @@ def test_more_neighbours_than_there_are_are_refused(options, most):
     assert nearest(X, most, **options).indices.shape[1] == most
     with pytest.raises(ValueError, match=f"there are {most} other samples"):
         nearest(X, most + 1, **options)
+
+
+def test_numpy_searches_until_compiling_has_become_cheaper(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    kernels = import_module("gramian.backends.neighbours")
+    expected = front.nearest(X, 3)
+    asked = []
+
+    def compiled(*given):
+        asked.append(given)
+        return expected.indices, expected.sq_distances
+
+    work = 400.0 * 400 * 105
+    monkeypatch.setattr(front, "PLAIN_WORK", 0.0)
+    monkeypatch.setattr(front, "COMPILING", 2.5 * work)
+    monkeypatch.setattr(front, "_waits", front._Waits())
+    monkeypatch.setattr(front._tree, "fits", lambda X: False)
+    monkeypatch.setattr(kernels, "search", compiled)
+    monkeypatch.setattr(kernels, "ready", lambda: False)
+    for count in (0, 0, 1):
+        found = front.nearest(X, 3)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        assert len(asked) == count
+    monkeypatch.setattr(front, "_waits", front._Waits())
+    monkeypatch.setattr(kernels, "ready", lambda: True)
+    front.nearest(X, 3)
+    assert len(asked) == 2
+
+
+def test_a_kernel_is_known_to_be_compiled():
+    kernels = import_module("gramian.backends._kernels")
+
+    @kernels.compiled
+    def unused(x):
+        return x + 1
+
+    assert not kernels.is_compiled(unused)
+    assert unused(1.0) == 2.0
+    assert kernels.is_compiled(unused)

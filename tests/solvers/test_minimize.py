@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import gramian as gm
-from gramian import problems
+from gramian import clock, problems
 from gramian.losses import Logistic, SmoothedHinge, Squared, SquaredHinge
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite, Sum
@@ -499,3 +499,19 @@ def test_a_method_that_hands_over_is_named_before_the_next():
     lengths = np.sum((X[edges[:, 0]] - X[edges[:, 1]]) ** 2, axis=1)
     result = gm.minimize(gm.problems.mvu(edges, lengths, 40, 1.0), tol=1e-11, max_iter=60)
     assert result.route[0] == "interior" and set(result.route[1:]) <= {"whitened", "staircase"}
+
+
+def test_a_descent_that_is_cut_off_before_its_first_certificate_is_not_lost(monkeypatch):
+    problem, asked = BY_NAME["squared-entries"].make(), 0
+
+    def late(*given, **named):
+        nonlocal asked
+        asked += 1
+        raise clock.TimeUpError
+
+    monkeypatch.setattr("gramian.solvers.lbfgs.certify_image", late)
+    result = gm.minimize(problem, "lbfgs", rank=3, random_state=0)
+    assert asked == 1
+    assert result.status is gm.Status.TIME_LIMIT
+    assert result.rank == 3
+    assert result.value < problem.value(np.zeros((problem.order, 0)))

@@ -48,6 +48,16 @@ def compiled(function: Callable[..., Any], *flags: str) -> Callable[..., Any]:
         return numba.njit(**options)(function)
 
 
+def is_compiled(kernel: Any) -> bool:
+    """Whether a kernel is in memory, or on the disk as it is written now."""
+    if kernel.signatures:
+        return True
+    try:
+        return bool(kernel._cache._cache_file._load_index())
+    except (AttributeError, OSError):  # there is no cache, or none that can be looked into
+        return False
+
+
 @intrinsic
 def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
     """Ask for the cache line of element `offset` of a C-contiguous array."""

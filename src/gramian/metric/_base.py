@@ -197,6 +197,8 @@ class MetricLearner(
         """Set what a fitted metric has, and warn where the run did not converge."""
         settle(self, result, stacklevel=5)
         factor = Substitution(basis).factor(principal_columns(factor, gram @ factor))
+        if factor.shape[1] == 0:  # M = 0, as where the time was up at once
+            factor = np.zeros((factor.shape[0], 1))
         directions = np.ascontiguousarray(factor.T[: self.n_components])
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)

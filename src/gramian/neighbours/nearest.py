@@ -19,9 +19,10 @@ from gramian.neighbours import _approximate, _plain, _tree
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-PLAIN_WORK = 1e10
+PLAIN_WORK, COMPILING = 1e10, 8e10
 """Pairs of samples, times 100 more than they have features, up to which numpy searches: that takes
-about a second, as loading numba and its kernels does; compiling them takes seven."""
+about a second, as loading numba and its kernels does. The second is what numpy does in the time
+that compiling them takes, once on a machine: up to there a process does not."""
 
 FULL, SMALL = 0.3, 20_000_000
 """Share of entries above which CSR is searched as a dense array; with few samples, as many as
@@ -109,10 +110,28 @@ def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple
     """The k nearest rows of X to each query, except those of equal marks, by brute force."""
     if _is_plain(X, queries):
         return _plain.search(X, queries, k, marks)
-    found: tuple[Indices, Array] = import_module("gramian.backends.neighbours").search(
-        X, queries, k, marks
-    )
+    kernels = import_module("gramian.backends.neighbours")
+    if not sp.issparse(X) and not kernels.ready() and _waits.taken(_work(X, queries)):
+        return _plain.search(X, queries, k, marks)
+    found: tuple[Indices, Array] = kernels.search(X, queries, k, marks)
     return found
+
+
+class _Waits:
+    """Work that numpy has done because kernels were not compiled."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def taken(self, work: float) -> bool:
+        """Whether numpy does this too, which must not cost more than compiling in the end."""
+        if self.spent + work > COMPILING:
+            return False
+        self.spent += work
+        return True
+
+
+_waits = _Waits()
 
 
 def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
@@ -158,7 +177,11 @@ def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
 
 
 def _is_plain(X: Any, queries: Any) -> bool:
-    return bool(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0) <= PLAIN_WORK)
+    return _work(X, queries) <= PLAIN_WORK
+
+
+def _work(X: Any, queries: Any) -> float:
+    return float(X.shape[0] * queries.shape[0] * (X.shape[1] + 100.0))
 
 
 def _as_dense(X: Any, queries: Any) -> bool:

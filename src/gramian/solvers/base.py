@@ -40,9 +40,12 @@ SHORTEST_PROOF = 10.0
 
 @dataclass
 class Hint:
-    """What the proofs of a run found and its solver did not: a direction in which F falls."""
+    """What is known within a run, and not by who goes on with it."""
 
     vector: Array | None = None
+    """A direction in which F falls, that the proofs found and the solver did not."""
+    latest: tuple[Any, Array] | None = None
+    """The last point of a descent that may be cut off before it is told, and its objective."""
 
 
 @dataclass(frozen=True)

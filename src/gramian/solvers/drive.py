@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any
@@ -27,6 +28,9 @@ Array = NDArray[np.floating]
 
 ASK_FOR_RAY = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
 """How a run can seem to end where F falls for ever."""
+
+CUT_OFF = (Status.TIME_LIMIT, Status.INTERRUPTED)
+"""How a run ends from outside, in the middle of a step."""
 
 ESCAPES = 50
 """How often a solver that stalls is started again along a direction that a proof has found."""
@@ -67,7 +71,20 @@ class Drive:
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
         self.best = self.first = Step(factor, self.problem.value(factor))
-        return self._taken(factor, start, limit)
+        self.settings.hint.latest = None
+        status = self._taken(factor, start, limit)
+        if status in CUT_OFF:
+            with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
+                self._salvage()
+        return status
+
+    def _salvage(self) -> None:
+        """Take the last point of a descent that was cut off, where it is the best."""
+        objective, factor = self.settings.hint.latest or (None, self.best.factor)
+        if objective is self.problem.objective:
+            value = self.problem.value(factor)
+            if value < self.best.value:
+                self.best = Step(factor, value)
 
     @ending
     def _taken(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:

@@ -115,6 +115,7 @@ def _descended(
     def after(point: Point) -> bool:
         nonlocal steps
         steps += 1
+        settings.hint.latest = objective, placed(point.x)
         if framed is not None:
             framed(lambda: host(places_of(point.image)))
         if watch is not None:

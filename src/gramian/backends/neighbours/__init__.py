@@ -5,6 +5,6 @@ kernels keep for every query what may be among its k nearest and compute those d
 float64, from the differences (`_pools` says why that is exact).
 """
 
-from gramian.backends.neighbours.search import nearest_among, search
+from gramian.backends.neighbours.search import nearest_among, ready, search
 
-__all__ = ["nearest_among", "search"]
+__all__ = ["nearest_among", "ready", "search"]

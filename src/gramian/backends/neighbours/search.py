@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from gramian import clock
+from gramian.backends._kernels import is_compiled
 from gramian.backends.neighbours import _pools, _sweeps, _tiles
 from gramian.backends.neighbours._sides import Array, Frame, Indices, Side, rows_of
 from gramian.backends.threads import blas_threads_for, cores
@@ -83,6 +84,11 @@ def nearest_among(
     given = (candidates, left, right, (marks[1], marks[0]), found, distances)
     _run(lambda *span: _pools.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
     return found, distances
+
+
+def ready() -> bool:
+    """Whether dense samples can be searched without compiling anything first."""
+    return is_compiled(_sweeps.sweep)
 
 
 class _Search:
