@@ -78,8 +78,8 @@ NOTES = (
     "last two columns count every gathered row as coming from memory, cached or not.",
     f"λ = {LAM:g} is about where optima on a tenth of the set predict held-out ratings best, in "
     "proportion to √ratings per user + √ratings per item; a smaller one, as sweeps that end early "
-    "choose, has optima of several hundred columns of noise. The rows of 'auto' are of all defaults: they end where "
-    "the held-out error does, whatever the gap.",
+    "choose, has optima of several hundred columns of noise. The rows of 'auto' are of all "
+    "defaults: they end where the held-out error does, whatever the gap.",
     "The certified gap is to the optimum of any rank. Memory: 'growth' is the peak less what the "
     "process held before the fit, its modules and the ratings as passed (two int32 and a "
     "float64 each); the limit of 2 GB is on the whole process.",

@@ -38,7 +38,8 @@ def test_where_nothing_learned_helps():
     errors = table("metric_tables", "LRO Tables 2 and 4")
     learned = ("KTA", "LMNN", "DMLEig")
     assert all(errors["sonar"][name] >= errors["sonar"]["Euclid"] for name in learned)
-    assert all(errors[name]["DMLEig"] > errors[name]["Euclid"] for name in ("usps", "mnist"))
+    assert errors["mnist"]["DMLEig"] > errors["mnist"]["Euclid"]
+    assert errors["usps"]["DMLEig"] == errors["usps"]["Euclid"]
 
 
 def test_seconds_of_kta():

@@ -95,6 +95,16 @@ def test_completions(model, lam, device):
     assert np.all(np.isfinite(there.predict(cells)))
 
 
+@pytest.mark.parametrize("lam", ["auto", 3.0])
+def test_levels(lam, device):
+    levels = np.clip(np.round(RATINGS), 1, 5)
+    host, there = (MMMF(lam=lam, device=where).fit(levels) for where in (None, device))
+    assert isinstance(there.thresholds_, np.ndarray)
+    if lam != "auto":
+        same(host, there)
+        np.testing.assert_allclose(there.thresholds_, host.thresholds_, atol=0.2)
+
+
 def test_implicit_feedback_is_refused_on_a_device(device):
     with pytest.raises(ValueError, match="on the processor"):
         ImplicitCompletion(device=device).fit(np.nan_to_num(RATINGS))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import host
 from gramian.certificate import relative
 from gramian.completion._base import Completion
 from gramian.completion._levels import all_thresholds, checked_levels, midway
@@ -228,7 +229,7 @@ class MMMF(Completion):
         self.thresholds_ = self._midway()
         if self._learned:
             objective: Any = problem.objective
-            moved = self.thresholds_ + objective.loss.thresholds(objective.image(factor).z)
+            moved = self.thresholds_ + host(objective.loss.thresholds(objective.image(factor).z))
             self.thresholds_ = np.maximum.accumulate(moved)
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
