@@ -26,7 +26,7 @@ PAPER = "No table of a paper: manifolds with known parameters, digits and faces"
 NEEDS_DATA = ("mnist", "orl_faces")
 
 POINTS, POINTS_QUICK, MANY = 1000, 200, 5000
-NEIGHBOURS, JUDGED = 8, 10
+NEIGHBOURS, JUDGED = 12, 10
 """Of the graphs, and of trustworthiness and continuity."""
 LIMIT, LIMIT_QUICK = 60.0, 20.0
 TIMEOUT = 300.0

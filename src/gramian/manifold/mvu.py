@@ -50,7 +50,8 @@ class MVU(Unfolding):
         Columns of the embedding: the leading principal axes of the learned kernel. "auto" takes as
         many as hold 95 % of its variance.
     n_neighbors : int
-        Neighbours of each sample in the graph, 100 at most; all others where they are fewer.
+        Neighbours of each sample in the graph, 100 at most; all others where they are fewer. A thin
+        sample of a surface unfolds straighter with 12 than with 6.
     nu : float or "auto"
         The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
         graph's Laplacian, which stretches the edges by some percent whatever the scale and the

@@ -41,7 +41,7 @@ def projected_gradient(
     settings.enters("projected-gradient")
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
-    Y, t, eta, value = M, 1.0, _bend(objective, M), objective.value_dense(M)
+    Y, t, eta, value = M, 1.0, 1.0, objective.value_dense(M)
     least, quiet, k = value, 0, 0
     while True:
         eigenvalues, vectors, eta = _step(objective, domain, Y, 0.7 * eta)
@@ -63,18 +63,6 @@ def projected_gradient(
         t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
         Y = new + ((t - 1) / t_next) * (new - M)
         M, value, t = new, new_value, t_next
-
-
-def _bend(objective: Objective, Y: Array) -> float:
-    """What F bends along its gradient, a first η: each doubling from 1 would cost an `eigh`."""
-    G = objective.gradient_dense(Y)
-    length = float(np.sqrt(inner(G, G)))
-    if not (0 < length < np.inf):
-        return 1.0
-    D = G * (max(float(np.sqrt(inner(Y, Y))), 1.0) / length)
-    ends = objective.value_dense(Y + D) + objective.value_dense(Y - D)
-    bend = (ends - 2 * objective.value_dense(Y)) / inner(D, D)
-    return float(bend) if 1e-12 < bend < np.inf else 1.0
 
 
 def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
