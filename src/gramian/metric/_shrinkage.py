@@ -202,7 +202,7 @@ class ShrunkLearner(MetricLearner):
         elif not np.any(factor) and self.shrinkage_ == 0:
             warnings.warn(
                 "the optimum is M = 0, for no direction speaks for what was given, and transform "
-                f'has no columns: shrinkage="auto" without a rank would keep {PLAIN}',
+                f'has a column of zeros: shrinkage="auto" without a rank would keep {PLAIN}',
                 stacklevel=4,
             )
         return blended(factor, plain, gram, self.shrinkage_)
