@@ -76,7 +76,7 @@ def test_unfoldings():
     kept = table("unfoldings", "Lesser R")
     rolls = [f"lesser R, {name}" for name in ("Swiss roll", "S-curve", "roll with a hole")]
     least = {name: min(kept[name][roll] for roll in rolls) for name in ("MVU", "Isomap", "UMAP")}
-    assert round(least["MVU"], 3) == 0.995
+    assert round(least["MVU"], 3) == 0.999
     assert f"by Isomap to {least['Isomap']:.3f}, by UMAP to {least['UMAP']:.3f}" in COMPARES
     for name in ("kept, MNIST, digit 2", "kept, ORL faces"):
         assert kept["UMAP"][name] > kept["MVU"][name]
@@ -84,6 +84,9 @@ def test_unfoldings():
     times = [table("unfoldings", caption) for caption in captions]
     ratios = [run["MVU"]["seconds"] / run["Isomap"]["seconds"] for run in times]
     assert f"{min(ratios):.0f} to {max(ratios):.0f} times slower" in COMPARES
+    times = [table("unfoldings", f"{name}, 5000:") for name in ("Swiss roll", "S-curve")]
+    ratios = sorted(run["MVU"]["seconds"] / run["Isomap"]["seconds"] for run in times)
+    assert f"{ratios[0]:.1f} to {ratios[1]:.1f} times on 5,000" in COMPARES
 
 
 def test_a_release_says_the_same_everywhere():
