@@ -12,6 +12,7 @@ from gramian.completion import MMMF, _quick
 from gramian.completion._margins import Margins
 from gramian.completion._ratings import gather
 from gramian.maps import BlockEntries, RepeatedEntries
+from gramian.storage import StoredFileError
 
 RNG = np.random.default_rng(0)
 
@@ -161,3 +162,36 @@ def test_several_signs_an_entry_are_as_those_entries_again():
     found, same = (gm.minimize(each, tol=1e-7) for each in (once, again))
     assert found.value == pytest.approx(same.value, rel=1e-6)
     assert found.certificate.relative_gap <= 1e-7
+
+
+def test_a_fit_after_one_that_was_broken_off_knows_nothing_of_it(monkeypatch):
+    monkeypatch.setattr(_quick, "LEAST", 100)
+    rows, cols, values, _ = levels_of(40, 30)
+    model, other = MMMF(random_state=0), levels_of(50, 30, seed=1)[:3]
+    broken = model._problem
+
+    def fails(*given):
+        raise RuntimeError
+
+    model._problem = fails
+    with pytest.raises(RuntimeError):
+        model.fit((rows, cols, values))
+    model._problem = broken
+    again, fresh = model.fit(other), MMMF(random_state=0).fit(other)
+    np.testing.assert_array_equal(again.row_biases_, fresh.row_biases_)
+
+
+def test_checkpoints_of_margins(monkeypatch, tmp_path):
+    monkeypatch.setattr(_quick, "LEAST", 100)
+    given_ratings = levels_of(40, 30)[:3]
+    with gm.checkpoints(tmp_path / "auto"):
+        first = MMMF(random_state=0).fit(given_ratings)
+    with gm.checkpoints(tmp_path / "auto"):
+        again = MMMF(random_state=0).fit(given_ratings)
+    np.testing.assert_allclose(again.row_factors_, first.row_factors_, atol=1e-4)
+    with pytest.raises(StoredFileError, match="other mu"), gm.checkpoints(tmp_path / "auto"):
+        MMMF(mu=0.5, random_state=0).fit(given_ratings)
+    for _ in range(2):
+        with gm.checkpoints(tmp_path / "proved"):
+            exact = MMMF(tol=1e-3, random_state=0).fit(given_ratings)
+        assert exact.certificate_.relative_gap <= 1e-3

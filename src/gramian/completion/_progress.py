@@ -18,7 +18,10 @@ from gramian.storage import StoredFileError
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
-PARAMETERS = ("lam", "biases", "bias_ridge", "weight_power", "rank", "alpha", "feature_weight")
+PARAMETERS = (
+    "lam", "biases", "bias_ridge", "weight_power", "rank", "alpha", "feature_weight", "mu",
+    "thresholds",
+)  # fmt: skip
 """What two fits must agree in for one to go on for the other, beside the ratings."""
 
 

@@ -147,6 +147,7 @@ class MMMF(Completion):
         if not sweeps_pay(self, ratings):
             return super()._solved(ratings)
         started = time.perf_counter()
+        self.__dict__.pop("_moved", None)  # of a fit that was broken off
         self._set_bounds(ratings.values)
         if self.tol == "auto":
             problem, self.result_ = quick(self, ratings)
