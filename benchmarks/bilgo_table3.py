@@ -60,7 +60,8 @@ NOTES = (
     "The verdict's ratio: the seconds of auto to its certified gap over those in which Nesterov-PG "
     "reached the objective it ended with. Where that was at its limit it had more to go, and the "
     "ratio is more than it would be without a limit; so it is where Nesterov-PG took no step "
-    "within its limit, which then stands for its seconds.",
+    "within its limit, or had not ended two minutes after it: the limit then stands for its "
+    "seconds.",
     "Curves: F less the best lower bound that any certificate of the run proves.",
 )
 
@@ -180,7 +181,7 @@ def _verdicts(found: Found) -> Table:
             if np.size(slow.get("values", ())):
                 theirs = _time_to(slow, float(np.min(slow["values"])))
                 told = slow["value"], theirs, _time_to(auto, slow["value"])
-            else:  # it took no step within its limit
+            else:  # no step within its limit, or no end after it
                 theirs = PATIENCE * {**LIMITS, **LIMITS_QUICK}[n]
                 told = None, f"> {theirs:g}", None
             ratio = None if ours is None or theirs is None else ours / theirs

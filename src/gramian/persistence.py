@@ -49,6 +49,8 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 return method(self, *given, **named)
             except clock.TimeUpError:
+                if budget.interrupted:
+                    raise KeyboardInterrupt from None
                 if seconds is None:  # the limit of a fit around this one, which will tell
                     raise
                 raise TimeoutError(

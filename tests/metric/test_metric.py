@@ -352,3 +352,16 @@ def test_the_limit_of_a_fit_within_another_is_told_by_that_one(monkeypatch):
     monkeypatch.setattr(LMNN, "_check", lambda self, n: KTA().fit(X, y))
     with pytest.raises(TimeoutError, match=r"the time limit of 5 s ended before LMNN"):
         outer.fit(X, y)
+
+
+def test_the_keyboard_that_leaves_nothing_to_keep_is_told_as_such(monkeypatch):
+    X, y = load_wine(return_X_y=True)
+
+    def ended(self, n):
+        clock.interrupt()
+        clock.check()
+
+    monkeypatch.setattr(KTA, "_check", ended)
+    for model in (KTA(), KTA(time_limit=100.0)):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
