@@ -241,6 +241,7 @@ FITS: dict[str, Callable[[Path | None], Callable[[], Any]]] = {
     "mvu_1000": lambda folder: _unfolding(folder, 1000, 1e-3),
     "mvu_3000": lambda folder: _unfolding(folder, 3000, 1e-3),
     "npkl_a5a": lambda folder: _links(folder, "a5a"),
+    "npkl_a9a": lambda folder: _links(folder, "a9a"),
     "completion_100k": lambda folder: _completion(folder, "movielens_100k"),
     "completion_1m": lambda folder: _completion(folder, "movielens_1m"),
 }

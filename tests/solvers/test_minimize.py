@@ -472,7 +472,7 @@ def test_sum_over_a_slice_goes_to_the_solver_that_keeps_the_trace():
 ROUTES = {
     "kta-identity": ("eigenbasis",),
     "quadratic-non-commuting": ("staircase",),
-    "squared-distances": ("staircase",),
+    "squared-distances": ("primal-dual",),
 }
 
 

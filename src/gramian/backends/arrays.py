@@ -9,10 +9,11 @@ tensors. Small matrices and numbers are NumPy's everywhere (`host`).
 from __future__ import annotations
 
 import importlib
+import math
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,10 @@ PART = 2**18
 
 def namespace(*arrays: Any) -> Any:
     """The functions of the standard for these arrays: NumPy's own, or those of their library."""
-    if all(isinstance(array, _NUMPY) for array in arrays):
-        return np
-    return _compatibility().array_namespace(*arrays)
+    for array in arrays:
+        if not isinstance(array, _NUMPY):
+            return _compatibility().array_namespace(*arrays)
+    return np
 
 
 def backend(array: Any) -> Any:
@@ -71,8 +73,12 @@ def eye(order: int, place: Place) -> Any:
 
 def largest(array: Any) -> float:
     """The largest size of a number of the array, 0 where it is empty."""
+    if not size(array):
+        return 0.0
+    if isinstance(array, np.ndarray):
+        return float(np.maximum.reduce(np.abs(array), axis=None))
     xp = namespace(array)
-    return float(xp.max(xp.abs(array))) if size(array) else 0.0
+    return float(xp.max(xp.abs(array)))
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
@@ -82,7 +88,7 @@ def zeros(shape: tuple[int, ...], like: Any) -> Any:
 
 def size(array: Any) -> int:
     """How many numbers an array holds."""
-    return int(np.prod(array.shape, dtype=np.int64))
+    return math.prod(array.shape)
 
 
 def contiguous(array: Any) -> Any:
@@ -115,7 +121,7 @@ def side_by_side(blocks: Any) -> Any:
 def inner(U: Any, V: Any) -> float:
     """⟨U, V⟩, summed in float64."""
     if isinstance(U, np.ndarray):
-        return float(np.sum(U * V, dtype=np.float64))
+        return float(np.add.reduce(U * V, axis=None, dtype=np.float64))
     xp = namespace(U, V)
     return float(xp.sum(U * V, dtype=xp.float64))
 
@@ -159,12 +165,17 @@ def column_squares(V: Any) -> Any:
 
 def norm(V: Any) -> float:
     """‖V‖, the root of the sum of all squares."""
-    return float(np.sqrt(inner(V, V)))
+    return math.sqrt(inner(V, V))
 
 
 def precision(array: Any) -> float:
     """The relative rounding of its numbers: eps."""
-    return float(namespace(array).finfo(array.dtype).eps)
+    return _eps(namespace(array), array.dtype)
+
+
+@cache
+def _eps(xp: Any, dtype: Any) -> float:
+    return float(xp.finfo(dtype).eps)
 
 
 @dataclass(frozen=True)

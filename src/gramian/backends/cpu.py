@@ -18,6 +18,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -56,6 +57,9 @@ STEP_SAMPLE = 4_096
 
 # Entries of a sparse matrix in one block of its Gram matrix, where that is small.
 GRAM_BLOCK = 2**18
+
+SMALL_ORDER = 64
+"""The order up to which a dense product takes less than setting up a sparse one."""
 
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
@@ -105,6 +109,19 @@ class Pattern:
         """Σ_e w_e (e_i e_jᵀ + e_j e_iᵀ), sharing the index arrays of the pattern."""
         shape = (self.order, self.order)
         return sparse.csr_array((w[self.edge], self.neighbour, self.indptr), shape=shape)
+
+    def small(self, w: Floats) -> Any:
+        """The same in the precision of w to multiply with: dense where its order is small."""
+        if self.order > SMALL_ORDER:
+            return self.matrix(w)
+        cells = np.bincount(self._cells, w[self.edge], minlength=self.order**2)
+        return cells.astype(w.dtype, copy=False).reshape(self.order, self.order)
+
+    @cached_property
+    def _cells(self) -> NDArray[np.int64]:
+        """Where each half-edge lies in a dense matrix."""
+        rows = np.repeat(np.arange(self.order), np.diff(self.indptr))
+        return rows * self.order + self.neighbour
 
 
 def pattern(rows: Indices, cols: Indices, order: int) -> Pattern:
@@ -214,7 +231,8 @@ def scatter_entries(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_entries", w, V, pattern)
-    return pattern.matrix((0.5 * w).astype(V.dtype)) @ V
+    found: Floats = pattern.small((0.5 * w).astype(V.dtype)) @ V
+    return found
 
 
 def scatter_distances(
@@ -224,7 +242,7 @@ def scatter_distances(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_distances", w, V, pattern)
-    adjacency = pattern.matrix(w.astype(V.dtype))
+    adjacency = pattern.small(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
 

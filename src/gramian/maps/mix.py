@@ -22,6 +22,9 @@ from gramian.maps.base import (
 )
 from gramian.maps.distances import PairDistances
 
+SMALL = 4096
+"""Numbers of W up to which it is multiplied with as a dense matrix."""
+
 
 class Mix(LinearMap):
     """𝒜(M) = W ℬ(M) for a map ℬ = `base` and a sparse (q × p) matrix W = `weights`.
@@ -94,9 +97,15 @@ class Mix(LinearMap):
         return None if inner is None else (inner[0], inner[1] + longest)
 
     @cached_property
+    def _rows(self) -> Any:
+        """W, dense where that is small: a sparse product takes longer to set up there."""
+        few = self.place.is_host and self.size * self.base.size <= SMALL
+        return self.weights.toarray() if few else self.weights
+
+    @cached_property
     def _turned(self) -> Any:
         """Wᵀ, which costs a small problem as much as its product does."""
-        return self.weights.T
+        return self._rows.T
 
     @cached_property
     def _absolute(self) -> tuple[Any, float]:
@@ -114,7 +123,7 @@ class Mix(LinearMap):
         return self._mixed(self.base.of_matrix(M))
 
     def _mixed(self, base_values: Floats) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = self.weights @ base_values
+        mixed: NDArray[np.float64] = self._rows @ base_values
         return mixed
 
     def _shared(self, w: Floats) -> NDArray[np.float64]:

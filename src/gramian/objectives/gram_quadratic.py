@@ -67,6 +67,12 @@ class GramImage:
         """diag(signs) times a matrix with one row for each column of L."""
         return right if self.signs is None else self.signs[:, None] * right
 
+    @cached_property
+    def inside(self) -> tuple[Array, Array, Array]:
+        """LᵀAL, LᵀBL and LᵀL, which F and its slope both need."""
+        L = self.factor
+        return L.T @ self.AL, L.T @ self.BL, L.T @ L
+
 
 def lowered(eigenvalues: Array) -> Array:
     """Eigenvalues of a matrix that is below A for certain: less their rounding, none below 0."""
@@ -132,8 +138,7 @@ class GramQuadratic(Objective):
         return replace(image, signs=beside(X, np.repeat([1.0, -1.0], X.shape[1])))
 
     def value(self, image: GramImage) -> float:
-        L = image.factor
-        through_A, through_B, plain = L.T @ image.AL, L.T @ image.BL, L.T @ L
+        L, (through_A, through_B, plain) = image.factor, image.inside
         return (
             inner(image.signed(through_A), image.signed(through_A).T)
             + inner(image.signed(through_B), image.signed(plain).T)
@@ -208,10 +213,8 @@ class GramQuadratic(Objective):
         return min(quick, self._rounding(image, value, *exact))
 
     def _rounding(self, image: GramImage, value: float, a: float, b: float, c: float) -> float:
-        L, unit = image.factor, rounded_sum(self.order)
-        plain = norm(L.T @ L)
-        through_A = norm(L.T @ image.AL)
-        through_B = norm(L.T @ image.BL)
+        unit = rounded_sum(self.order)
+        through_A, through_B, plain = (norm(product) for product in image.inside)
         value += abs(self.constant)
         a, b, c = unit * a, unit * b, unit * c
         terms = 2 * a * through_A + a * a + b * plain + unit * through_B * plain + 2 * c
@@ -224,13 +227,17 @@ class GramQuadratic(Objective):
 
     def gradient_factor(self, image: GramImage) -> Array:
         """2∇F(M)L from the products at hand (LRO eq. 13)."""
-        L, AL, BL, CL = image.factor, image.AL, image.BL, image.CL
-        return 4 * (AL @ (AL.T @ L)) + 2 * (BL @ (L.T @ L)) + 2 * (L @ (BL.T @ L)) + 4 * CL
+        through_A, through_B, plain = image.inside
+        slope = 4 * (image.AL @ through_A)
+        slope += 2 * (image.BL @ plain)
+        slope += 2 * (image.factor @ through_B)
+        slope += 4 * image.CL
+        return slope
 
     def hessian_factor(self, image: GramImage) -> Callable[[Array], Array]:
         """D ↦ 2∇F(M)D + 2(2ASA + BS + SB)L with S = LDᵀ + DLᵀ."""
         L, AL, BL = image.factor, image.AL, image.BL
-        through_A, through_B, plain = L.T @ AL, L.T @ BL, L.T @ L
+        through_A, through_B, plain = image.inside
 
         def product(D: Array) -> Array:
             AL_D, BL_D, L_D = AL.T @ D, BL.T @ D, L.T @ D
@@ -254,7 +261,8 @@ class GramQuadratic(Objective):
 
     def blend(self, image: GramImage, other: GramImage) -> Blend:
         L, V = image.factor, other.factor
-        LL = _square(L.T @ image.AL) + inner(L.T @ image.BL, L.T @ L)
+        through_A, through_B, plain = image.inside
+        LL = _square(through_A) + inner(through_B, plain)
         LV = _square(image.AL.T @ V) + inner(image.BL.T @ V, L.T @ V)
         VV = _square(V.T @ other.AL) + inner(V.T @ other.BL, V.T @ V)
         linear = np.array([inner(L, image.CL), inner(V, other.CL)])
@@ -424,7 +432,7 @@ class GramQuadratic(Objective):
         moving, still = R[:, : image.AL.shape[1]], R[:, image.AL.shape[1] :]
         fixed, change = (still * C.weights) @ still.T, moving @ moving.T
         outside = (self.order - R.shape[0]) * max(0.0, -C.scale) ** 2
-        quadratic = _square(image.factor.T @ image.AL)
+        quadratic = _square(image.inside[0])
 
         def minus_bound(s: float) -> float:
             inside = -C.scale - np.linalg.eigvalsh(fixed + s * change)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -45,17 +46,20 @@ class Pairs:
 
     The compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with R the upper triangle of
     SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and changes are the rows of
-    one block, which is read for its products with g, and once for Hg.
+    one block, which is read for its products with g, and once for Hg; each new one takes the place
+    of the oldest. SᵀY and YᵀY are in the order of age.
     """
 
     def __init__(self, like: Array, memory: int) -> None:
         self.block = zeros((2 * memory, like.shape[0]), like)
         self.products = np.zeros(2 * memory)
-        self.SY, self.YY = np.zeros((memory, memory)), np.zeros((memory, memory))
+        self.SY, self.YY = np.zeros((memory, memory), order="F"), np.zeros((memory, memory))
         self.memory, self.taken = memory, 0
+        self.order = np.arange(0)
 
     def clear(self) -> None:
         self.taken = 0
+        self.order = np.arange(0)
 
     def resumed(self, gradient: Array) -> Pairs:
         """These, for a descent that goes on from where their last one ended."""
@@ -69,27 +73,35 @@ class Pairs:
         if not curve > precision(change) * bend:
             self.products = host(self.block @ new.gradient)
             return
-        k, m = self.taken % self.memory, self.memory
+        k, m = self._place(), self.memory
         self.block[k, :], self.block[m + k, :] = step, change
-        self.taken += 1
         # The products with the old gradient are known but for those of the rows that are new.
         last, self.products = self.products, host(self.block @ new.gradient)
         changes = self.products - last
         changes[k], changes[m + k] = curve, bend
-        self.SY[:, k] = changes[:m]
-        self.YY[:, k] = self.YY[k, :] = changes[m:]
+        count = self.order.size
+        self.SY[:count, count - 1] = changes[self.order]
+        self.YY[:count, count - 1] = self.YY[count - 1, :count] = changes[m + self.order]
+
+    def _place(self) -> int:
+        """The row for a new pair, whose products come last."""
+        k = self.taken % self.memory
+        if self.taken >= self.memory:
+            self.SY[:-1, :-1], self.YY[:-1, :-1] = self.SY[1:, 1:], self.YY[1:, 1:]
+        self.taken += 1
+        count = min(self.taken, self.memory)
+        self.order = np.arange(self.taken - count, self.taken) % self.memory
+        return k
 
     def times(self, g: Array) -> Array:
         """Hg for the gradient g of the last point."""
         if self.taken == 0:
             return 1.0 * g
-        m, count = self.memory, min(self.taken, self.memory)
-        order = np.arange(self.taken - count, self.taken) % m
-        square = order[:, None], order
+        order, m, count = self.order, self.memory, self.order.size
         products, weights = self.products, np.zeros(2 * m)
-        SY, YY = self.SY[square], self.YY[square]  # of SY LAPACK reads R, the upper triangle
+        SY, YY = self.SY[:count, :count], self.YY[:count, :count]
         gamma = float(SY[-1, -1] / YY[-1, -1])
-        u, _ = dtrtrs(SY, products[order])
+        u, _ = dtrtrs(SY, products[order])  # of SY LAPACK reads R, the upper triangle
         v = SY.diagonal() * u + gamma * (YY @ u - products[m + order])
         weights[order], _ = dtrtrs(SY, v, trans=1)
         weights[m + order] = -gamma * u
@@ -116,11 +128,11 @@ def quasi_newton(
     the start it goes on as if there had been no end.
     """
     point = evaluate(start)
-    enough = tol * _largest(point.gradient)
+    enough = tol * largest(point.gradient)
     pairs = Pairs(point.gradient, memory) if pairs is None else pairs.resumed(point.gradient)
     quiet = 0
     for _ in range(iterations):
-        if not _largest(point.gradient) > enough or quiet == PATIENCE:
+        if not largest(point.gradient) > enough or quiet == PATIENCE:
             break
         found = _step(evaluate, point, pairs)
         if found is None and pairs.taken:
@@ -139,9 +151,9 @@ def quasi_newton(
 def _step(evaluate: Callable[[Array], Point], point: Point, pairs: Pairs) -> Point | None:
     direction = -pairs.times(point.gradient)
     slope = float(direction @ point.gradient)
-    if not (slope < 0 and np.isfinite(slope)):
+    if not (slope < 0 and math.isfinite(slope)):
         return None
-    first = 1.0 if pairs.taken else min(1.0, float(1.0 / np.sqrt(-slope)))
+    first = 1.0 if pairs.taken else min(1.0, 1.0 / math.sqrt(-slope))
     return wolfe(evaluate, point, direction, slope, first)
 
 
@@ -158,7 +170,7 @@ def wolfe(
     for _ in range(TRIALS):
         found = evaluate(point.x + length * direction)
         left = float(found.gradient @ direction)
-        known = bool(np.isfinite(found.value) and np.isfinite(left))
+        known = math.isfinite(found.value) and math.isfinite(left)
         gains = known and found.value <= point.value + DESCENT * length * slope
         level = known and found.value <= point.value + noise
         if (gains or (level and left <= (2 * DESCENT - 1) * slope)) and left >= CURVATURE * slope:
@@ -191,7 +203,3 @@ def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float
 def _noise(point: Point) -> float:
     """What F can be off by, at least."""
     return precision(point.gradient) * abs(point.value)
-
-
-def _largest(gradient: Array) -> float:
-    return largest(gradient)

@@ -45,6 +45,10 @@ WRITTEN = 70
 """The order up to which squares in a basis are written out. RegMVU by 60 waves: 2.4 s, by the
 staircase 3.9 s; by 80 11.8 s and 5.3 s."""
 
+TINY = 30
+"""The order up to which squares of any map are: distances of 20 points 21 ms, by the staircase 55;
+of 30 63 and 151; 40 entries of fixed trace 27 and 55; all 210 entries 19 and 14."""
+
 SPLIT_STEPS, CUT_AT, CUT_STEPS = 100, 1e-2, 500
 """The answer to be cut need not be exact; what is left is refined in so many steps."""
 
@@ -55,16 +59,16 @@ PROJECTED_STEPS, FAST = 60, 0.2
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The eigenbasis split, projected gradient, or the staircase, by the problem's structure.
 
-    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics
-    of moderate order start by projected gradient, which high ranks do not slow down, and go on
-    with the staircase where that is not enough. Graphs are unfolded in whitened coordinates,
-    small ones and hard ones along the path of their dual, and
-    large matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a
-    doubling number of columns elsewhere. Squares of a small M in a basis are written out for an
-    interior-point method. Everything else climbs the staircase. Under a rank limit
-    the split's answer is cut to that rank and refined there, and a start that is given, or the
-    leading eigenvectors of −∇F(0) where the order is large, is filled up to it; otherwise it is
-    BILGO. With a fixed trace the staircase's answer is cut.
+    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
+    moderate order start by projected gradient, which high ranks do not slow down, and go on with
+    the staircase where that is not enough. Graphs are unfolded in whitened coordinates, small ones
+    and hard ones along the path of their dual, and large matrices completed by alternating sweeps
+    where the loss is squared, by L-BFGS with a doubling number of columns elsewhere. Squares of a
+    small M, and of a larger one in a basis, are written out for an interior-point method.
+    Everything else climbs the staircase. Under a rank limit the split's answer is cut to that rank
+    and refined there, and a start that is given, or the leading eigenvectors of −∇F(0) where the
+    order is large, is filled up to it; otherwise it is BILGO. With a fixed trace the staircase's
+    answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if limited and problem.domain.bounded:
@@ -99,18 +103,20 @@ def _unfold(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _is_written_out(problem: Problem, factor: Array, settings: Settings) -> bool:
-    """Many squares of a small M in a basis, without a start that is worth more than the centre.
+    """Many squares of a small M, without a start that is worth more than the centre.
 
     With fewer squares than M has entries the optimum is flat, and the staircase finds no end: there
     a larger order is worth its time.
     """
     objective, entries = problem.objective, triangle_size(problem.order)
-    if not isinstance(objective, Composite) or not objective.dense_numbers or factor.shape[1]:
+    started = factor.shape[1] > (1 if problem.domain.bounded else 0)  # 0 may lack the trace
+    if not isinstance(objective, Composite) or started:
         return False
     squares = objective.sees or 0
-    moderate = problem.order <= WRITTEN or squares < entries
-    many = squares >= entries // 2
-    return moderate and many and written.refusal(problem, settings) is None
+    fits = problem.order <= TINY
+    if objective.dense_numbers and squares >= entries // 2:
+        fits = problem.order <= WRITTEN or squares < entries
+    return fits and written.refusal(problem, settings) is None
 
 
 def _write_out(problem: Problem, factor: Array, settings: Settings) -> Run:
