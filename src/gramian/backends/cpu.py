@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -107,8 +108,18 @@ class Pattern:
 
     def matrix(self, w: Floats) -> sparse.csr_array:
         """Σ_e w_e (e_i e_jᵀ + e_j e_iᵀ), sharing the index arrays of the pattern."""
+        found = copy(self._empty)
+        found.data = w[self.edge]
+        return found
+
+    @cached_property
+    def _empty(self) -> sparse.csr_array:
+        """The matrix without its numbers: its indices are looked through once, not at every w."""
+        values = np.broadcast_to(0.0, self.edge.shape)
         shape = (self.order, self.order)
-        return sparse.csr_array((w[self.edge], self.neighbour, self.indptr), shape=shape)
+        found = sparse.csr_array((values, self.neighbour, self.indptr), shape=shape)
+        found.data = np.empty(0)
+        return found
 
     def small(self, w: Floats) -> Any:
         """The same in the precision of w to multiply with: dense where its order is small."""
