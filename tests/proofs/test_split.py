@@ -6,8 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gramian import proofs
 from gramian.objectives.base import SymmetricOperator
 from gramian.proofs import Split, estimated
+from gramian.proofs.dense import DenseForm
 
 
 def operator(G):
@@ -80,3 +82,14 @@ def test_a_start_that_is_given_does_not_stand_for_the_random_ones():
     found = estimated(operator(G), 1e-6, known=Q, start=start)
     assert found.value <= lowest
     assert found.miss < 1e-3
+
+
+def test_a_proof_that_knows_the_columns_needs_one_factor(monkeypatch):
+    rng = np.random.default_rng(3)
+    G, Q, least = gradient_of_low_rank(1600, 12, rng, least=1e-4)
+    tried = []
+    above = DenseForm.above
+    monkeypatch.setattr(DenseForm, "above", lambda self, t: tried.append(t) or above(self, t))
+    found = proofs.lowest(operator(0.5 * (G + G.T)), wanted=1e-6, known=Q)
+    assert found.proved and len(tried) == 1
+    assert -1e-5 < found.value <= least

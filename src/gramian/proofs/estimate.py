@@ -87,6 +87,8 @@ def estimated(
     lower = best - max(residual, wanted if chance else 0.0)
     lower = floor if best - residual >= floor else lower
     miss = float(np.prod([miss_by(count, best - lower) for count in counts])) if chance else 1.0
+    if split.A.size and split.A[0, 0] < best:
+        vector = split.Q[:, 0]
     return Bottom(split.least(lower), "Lanczos", min(max(miss, 1e-300), 1.0), vector)
 
 

@@ -83,8 +83,9 @@ def lowest(
         return estimated(matrix, wanted, deadline=deadline, start=start, known=known)
     most = GUESS if place_of_matrix(matrix).is_host else DEVICE_GUESS
     guess = estimated(
-        matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False
-    )
+        matrix, wanted, deadline=deadline, start=start, starts=1, most=most, chance=False,
+        known=known,
+    )  # fmt: skip
     return _proved(matrix, form, guess, wanted, deadline)
 
 

@@ -32,6 +32,7 @@ class Split:
     matrix: Any
     Q: Array
     A: Array
+    """Diagonal, by ascending numbers."""
     R: Array
     level: float
     """What Q is given as an eigenvalue, inside the spectrum: at 0, below the rest, rounding would
