@@ -68,7 +68,8 @@ def estimated(
     split = Split.along(matrix, columns, live=SHORT, off=STILL * spread)
     # From here on the part beside the columns does not lower the bound by more than is wanted.
     floor = split.needed(wanted, spread) if chance and known is not None else np.inf
-    best, residual, vector, counts = np.inf, np.inf, None, []
+    best, residual, counts = np.inf, np.inf, []
+    vector: Array | None = None
     runs = [None] * starts if start is None else [start, *[None] * starts]
 
     def miss_by(count: int, above: float) -> float:
