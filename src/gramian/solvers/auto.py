@@ -25,6 +25,7 @@ from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.lowest_eigenpairs import EXACT_ORDER
 from gramian.solvers.projected_gradient import projected_gradient
+from gramian.solvers.square import square, suits
 from gramian.solvers.staircase import staircase
 from gramian.solvers.sweeping import sweeping
 
@@ -86,6 +87,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return _project_and_climb(problem, factor, settings)
     if _is_written_out(problem, factor, settings):
         return _write_out(problem, factor, settings)
+    if suits(problem, factor):
+        return square(problem, factor, settings)
     return staircase(problem, factor, settings)
 
 

@@ -1,0 +1,87 @@
+"""L-BFGS on a square factor: what a metric of few features and very many triplets starts with.
+
+A factor of as many columns as rows has no minima but that of F. Along its j-th column, of length
+σ_j, F bends by about σ_j² as M = LLᵀ moves, so that steps of Y in L = Y diag(σ)^(-1/2) see less of
+how unlike the columns are. LMNN of 10,000 digits in 50 directions, rank 44, from 1.4 % above the
+optimum: evaluations to a certified gap of 7e-5 with powers 0, -1/4, -1/2 and -1 of σ: 80, 45, 28
+and 29; of 2,310 segments in 19, rank 9: 83, -, 49 and 90.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.backends.arrays import beside, contiguous, host
+from gramian.certificate import relative
+from gramian.objectives import Composite
+from gramian.problem import Problem
+from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.lbfgs import descend
+from gramian.solvers.staircase import staircase
+
+Array = NDArray[np.floating]
+
+WIDEST = 64
+"""The order up to which a square factor costs no more than the columns that M would do with."""
+
+FLOOR = 0.02
+"""What is added to the eigenvalues of M at the start, of their mean: a column of 0 stays so."""
+
+STEPS, LOOK = 200, 5
+"""Steps at most, and those between two looks at the gap."""
+
+AIM = 0.9
+"""The part of the tolerance that the gap should come to."""
+
+
+def suits(problem: Problem, factor: Array) -> bool:
+    """Whether F is a loss of more terms than M has entries, over the cone, and a start is given."""
+    objective, order = problem.objective, problem.order
+    many = isinstance(objective, Composite) and (objective.sees or 0) > order * (order + 1) // 2
+    smooth = many and objective.spans and not objective.quadratic
+    return smooth and order <= WIDEST and factor.shape[1] > 0 and not problem.domain.bounded
+
+
+def square(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Minimise F(LLᵀ) over square L until the gap seems small enough; the staircase ends it."""
+    settings.enters("square")
+    L, sizes = filled(factor)
+    look = _Look(problem, settings)
+    L = descend(
+        problem.objective, L, settings, iterations=STEPS, watch=look, scales=sizes**-0.5
+    )
+    return (yield from staircase(problem, L, settings))
+
+
+def filled(factor: Array) -> tuple[Array, Array]:
+    """A square root of M + εI with orthogonal columns, and their lengths."""
+    M = host(factor @ factor.T)
+    values, vectors = np.linalg.eigh(M)
+    sizes = np.sqrt(np.maximum(values, 0.0) + FLOOR * max(float(np.mean(values)), 1e-300))
+    return contiguous(beside(factor, vectors * sizes)), sizes
+
+
+@dataclass
+class _Look:
+    """Looks at the gap now and then, and says when it is small enough."""
+
+    problem: Problem
+    settings: Settings
+    count: int = 0
+
+    def __call__(self, image: Any) -> bool:
+        self.count += 1
+        return self.count % LOOK == 0 and self._gap(image) <= AIM * self.settings.tol
+
+    def _gap(self, image: Any) -> float:
+        """⟨∇F, M⟩ + tr M max(0, −λ_min), what the certificate comes to, but for rounding."""
+        objective, L = self.problem.objective, image.factor
+        G = host(objective.gradient(image).dense())
+        lowest = float(np.linalg.eigvalsh(G)[0])
+        M = host(L @ L.T)
+        gap = abs(float(np.sum(G * M))) + float(np.trace(M)) * max(0.0, -lowest)
+        return relative(gap, objective.value(image), self.problem.scale)
