@@ -21,7 +21,7 @@ Indices = NDArray[np.integer]
 MOST = 30_000_000
 """Active triplets at most; of more, those of the largest margins are kept."""
 
-FEW, OTHERS = 500, 1000
+FEW, OTHERS = 250, 500
 """Anchors, and samples beside them, that a first scale is chosen by."""
 
 WIDEST, SCALED = 7.0, 0.02

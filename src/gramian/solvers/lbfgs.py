@@ -75,8 +75,8 @@ def descend(
     Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
     L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
     iterate, and ends the descent by saying True. With `scales` s the steps are those of Y,
-    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of this.
-    Where the run sweeps in float32, its steps come first, and those in float64 when they
+    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of
+    this. Where the run sweeps in float32, its steps come first, and those in float64 when they
     have no digits left; from then on there are no others.
     """
     if factor.shape[1] == 0:
