@@ -148,7 +148,8 @@ def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tu
     shares = [float(w) * (part.scale / top) ** 2 for part, w in zip(parts, weights, strict=True)]
     scores, room = (shares[0] * one for one in found[0])
     for share, (more, wider) in zip(shares[1:], found[1:], strict=True):
-        scores, room = scores + share * more, room + share * wider
+        scores += share * more
+        room += share * wider
     return scores, room
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.certificate import certify_image, relative
-from gramian.objectives import Composite, Objective
+from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.proofs import LIVE
 from gramian.solvers.base import Run, Settings, Step, columns_by_size
@@ -33,11 +33,18 @@ WIDEST = 64
 FLOOR = 0.02
 """What is added to the eigenvalues of M at the start, of their mean: a column of 0 stays so."""
 
-STEPS, LOOK = 200, 5
-"""Steps at most, and those between two looks at the gap."""
+STEPS = 200
+"""Steps at most."""
+
+FIRST, DECADE, LEAST = 5, 5.0, 3
+"""Steps before the first look at the gap, those that it takes to a tenth of it where they are
+quick, and those between two looks at least: a look costs as much as half a step."""
 
 AIM, SPARED = 0.8, 0.05
 """The parts of the tolerance that the gap should come to, and that fewer columns may cost."""
+
+NEAR = 3.0
+"""Gaps of so many times the tolerance may be those of a start that has nothing left to do."""
 
 
 def suits(problem: Problem, factor: Array) -> bool:
@@ -53,14 +60,21 @@ def square(problem: Problem, factor: Array, settings: Settings) -> Run:
     is the staircase's."""
     settings.enters("square")
     objective, look = problem.objective, _Look(problem, settings)
+    begun = objective.image(factor)
+    if look.gap(begun) <= NEAR * settings.tol:
+        yield _certified(problem, begun)
     L, sizes = filled(factor)
     L = descend(objective, L, settings, iterations=STEPS, watch=look, scales=sizes**-0.5)
-    image = lean(objective, L, SPARED * settings.tol)
-    G = objective.gradient(image).dense()
+    yield _certified(problem, lean(problem, L, SPARED * settings.tol))
+    return (yield from staircase(problem, L, settings))
+
+
+def _certified(problem: Problem, image: Any) -> Step:
+    """The point with its certificate, by all eigenvalues of ∇F."""
+    G = problem.objective.gradient(image).dense()
     along, bottom = inner(image.factor, G @ image.factor), exact_ground(G, 0.0, 1).bound
     certificate = certify_image(problem, image, bottom=bottom, along=along)
-    yield Step(image.factor, certificate.value, certificate)
-    return (yield from staircase(problem, L, settings))
+    return Step(image.factor, certificate.value, certificate)
 
 
 def filled(factor: Array) -> tuple[Array, Array]:
@@ -71,35 +85,36 @@ def filled(factor: Array) -> tuple[Array, Array]:
     return contiguous(beside(factor, vectors * sizes)), sizes
 
 
-def lean(objective: Objective, L: Array, spare: float) -> Any:
+def lean(problem: Problem, L: Array, spare: float) -> Any:
     """The image of M = 0, or of L without weak columns, unless F is the worse for it."""
-    values, turn = columns_by_size(L)
+    objective, (values, turn) = problem.objective, columns_by_size(L)
     whole = objective.image(L)
     room = (1 + spare) * objective.value(whole)
-    for live in (0, int(np.sum(values > LIVE**2 * values[0]))):
-        few = objective.image(contiguous(L @ beside(L, turn[:, :live])))
-        if objective.value(few) <= room:
-            return few
-    return whole
+    live = 0 if problem.scale <= room else int(np.sum(values > LIVE**2 * values[0]))
+    few = objective.image(contiguous(L @ beside(L, turn[:, :live])))
+    return few if objective.value(few) <= room else whole
 
 
 @dataclass
 class _Look:
-    """Looks at the gap now and then, and says when it is small enough."""
+    """Looks at the gap when it may have become small enough, and says whether it has."""
 
     problem: Problem
     settings: Settings
-    count: int = 0
+    left: int = FIRST
 
     def __call__(self, image: Any) -> bool:
-        self.count += 1
-        return self.count % LOOK == 0 and self._gap(image) <= AIM * self.settings.tol
+        self.left -= 1
+        if self.left > 0:
+            return False
+        over = self.gap(image) / (AIM * self.settings.tol)
+        self.left = max(LEAST, int(DECADE * np.log10(max(over, 1.0))))
+        return over <= 1.0
 
-    def _gap(self, image: Any) -> float:
+    def gap(self, image: Any) -> float:
         """⟨∇F, M⟩ + tr M max(0, −λ_min), what the certificate comes to, but for rounding."""
         objective, L = self.problem.objective, image.factor
-        G = host(objective.gradient(image).dense())
+        G, M = host(objective.gradient(image).dense()), host(L @ L.T)
         lowest = float(np.linalg.eigvalsh(G)[0])
-        M = host(L @ L.T)
         gap = abs(float(np.sum(G * M))) + float(np.trace(M)) * max(0.0, -lowest)
         return relative(gap, objective.value(image), self.problem.scale)
