@@ -62,7 +62,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     small ones and hard ones along the path of their dual, and
     large matrices completed by alternating sweeps where the loss is squared, by L-BFGS with a
     doubling number of columns elsewhere. Squares of a small M in a basis are written out for an
-    interior-point method. Everything else climbs the staircase. Under a rank limit
+    interior-point method. Losses of very many terms over a small M go on from their start by a
+    square factor. Everything else climbs the staircase. Under a rank limit
     the split's answer is cut to that rank and refined there, and a start that is given, or the
     leading eigenvectors of −∇F(0) where the order is large, is filled up to it; otherwise it is
     BILGO. With a fixed trace the staircase's answer is cut.
