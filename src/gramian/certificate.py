@@ -219,17 +219,18 @@ def certify_image(
     *,
     bottom: Bottom | float | None = None,
     known: LowerBound | None = None,
+    along: float | None = None,
     tol: float = 1e-6,
 ) -> Certificate:
     """`certify` for a solver that has the image of its factor at hand.
 
     `bottom` is a lower bound on λ_min(∇F) that the solver knows already, a number where it is
-    proved, `known` a lower bound on F* that it got at another point. Beyond order 1500 λ_min is
-    estimated unless it is told: `minimize` proves what a run is to end with.
+    proved, `along` is ⟨∇F, M⟩, `known` a lower bound on F* that it got at another point. Beyond
+    order 1500 λ_min is estimated unless it is told: `minimize` proves what a run is to end with.
     """
     objective = problem.objective
     value = objective.value(image)
-    complementarity, bottom = _slopes(problem, image, value, bottom, tol)
+    complementarity, bottom = _slopes(problem, image, value, bottom, along, tol)
     trace = objective.trace(image)
     bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
     bounds.append(LowerBound(objective.growth().least, "sum of the least of its terms"))
@@ -261,10 +262,15 @@ def certify_image(
 
 
 def _slopes(
-    problem: Problem, image: Any, value: float, bottom: Bottom | float | None, tol: float
+    problem: Problem,
+    image: Any,
+    value: float,
+    bottom: Bottom | float | None,
+    along: float | None,
+    tol: float,
 ) -> tuple[float, Bottom]:
     """⟨∇F, M⟩ and a lower bound on λ_min(∇F), estimated where none is told."""
-    along = problem.objective.complementarity(image)
+    along = problem.objective.complementarity(image) if along is None else along
     if bottom is None or along is None:
         gradient = problem.objective.gradient(image)
         along = inner(image.factor, gradient @ image.factor) if along is None else along

@@ -55,10 +55,10 @@ class PairDistances(LinearMap):
         made.place = place_of(rows)
         return made
 
-    def for_many_products(self, columns: int) -> PairDistances:
+    def for_many_products(self, columns: int, *, least: int = OFTEN) -> PairDistances:
         """The same map for someone who makes hundreds of products of so many columns with it."""
         often = copy(self)
-        often.compiled = True if self.size * columns > OFTEN else None
+        often.compiled = True if self.size * columns > least else None
         return often
 
     @property

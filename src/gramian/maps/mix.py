@@ -25,6 +25,9 @@ from gramian.maps.distances import PairDistances
 SMALL = 4096
 """Numbers of W up to which it is multiplied with as a dense matrix."""
 
+COMPILED = 200_000
+"""Numbers in the rows of one product of a metric from which on hundreds are worth compiling."""
+
 
 class Mix(LinearMap):
     """𝒜(M) = W ℬ(M) for a map ℬ = `base` and a sparse (q × p) matrix W = `weights`.
@@ -82,8 +85,12 @@ class Mix(LinearMap):
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
         """That of ℬ, mixed by the sizes of the weights."""
         inner = self.base.error_of_rows(off, L, self.base.bilinear(L, L))
-        mixed: NDArray[np.float64] = abs(self.weights) @ inner
-        return mixed + self.error(L, z)
+        return self._by_sizes(inner) + self.error(L, z)
+
+    def _by_sizes(self, base_values: Floats) -> NDArray[np.float64]:
+        """|W| times values of ℬ."""
+        mixed: NDArray[np.float64] = abs(self.weights) @ base_values
+        return mixed
 
     def adjoint(self, w: Floats, V: Floats) -> Floats:
         """ℬ*(Wᵀ w) V."""
@@ -156,6 +163,9 @@ class Differences(Mix):
             return super()._mixed(base_values)
         return cpu.differences(base_values, self.more, self.less)
 
+    def _by_sizes(self, base_values: Floats) -> NDArray[np.float64]:
+        return base_values[self.more] + base_values[self.less]
+
     def _shared(self, w: Floats) -> NDArray[np.float64]:
         return cpu.sums_of_differences(w, self.more, self.less, self.base.size)
 
@@ -179,11 +189,12 @@ def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
     return Mix(distances, weights)
 
 
-def anchored_margins(near: Any, keys: Any) -> Mix:
+def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
     """d(i, l) − d(i, j) of triplets by ascending keys (i n + l) k + t, j = near[i, t].
 
     `near` (n × k) and the keys are sound, and live at one place. Triplets that share i and l follow
-    one another: nothing has to be sorted, wherever it is.
+    one another: nothing has to be sorted, wherever it is. Products will have about so many
+    columns, and be many.
     """
     xp, library, (n, k) = namespace(keys), backend(keys), near.shape
     pair = keys // k
@@ -196,7 +207,7 @@ def anchored_margins(near: Any, keys: Any) -> Mix:
         xp.astype(xp.concat(parts), xp.int32)
         for parts in ((far // n, anchors), (far % n, xp.reshape(near, (-1,))))
     )
-    distances = PairDistances.of(rows, cols, n)
+    distances = PairDistances.of(rows, cols, n).for_many_products(columns, least=COMPILED)
     far_place = xp.cumulative_sum(xp.astype(fresh, xp.int64)) - 1
     near_place = count + anchor * k + keys % k
     if distances.place.is_host:

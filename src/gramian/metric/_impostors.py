@@ -117,7 +117,7 @@ class Impostors:
         margins = 1.0 + self._close[place] - far[:, None]
         broken = margins > 0
         push = float(xp.sum(xp.where(broken, margins, xp.zeros_like(margins)) ** 2))
-        kept, t = xp.nonzero(margins > 1.0 - self.margin)
+        kept, t = _places(margins > 1.0 - self.margin)
         pair = i * n + l
         keys = pair[kept] * k + t
         if keys.shape[0] > max(k, most):
@@ -166,7 +166,15 @@ class _Group:
         left, found = self.left[start : start + self.steps[1]], []
         step = COLUMNS if isinstance(left, np.ndarray) else width
         for first in range(0, width, step):
-            row, column = xp.nonzero(left @ self.right[:, first : first + step] < 0)
+            row, column = _places(left @ self.right[:, first : first + step] < 0)
             found.append((row, column + first))
         rows, columns = (xp.concat(part) for part in zip(*found, strict=True))
         return rows, columns
+
+
+def _places(marks: Any) -> tuple[Any, Any]:
+    """Rows and columns of the marks; numpy finds them ten times as fast along one axis."""
+    if not isinstance(marks, np.ndarray):
+        found: tuple[Any, Any] = namespace(marks).nonzero(marks)
+        return found
+    return np.divmod(np.flatnonzero(marks), marks.shape[1])

@@ -98,17 +98,23 @@ class LMNNTask:
         )
         Z = host(self.X @ self.place.put(factor))
         near, beside = host(self.near)[few], Z[some]
-        squares = np.sum(beside * beside, axis=1)
-        far = np.sum(Z[few] ** 2, axis=1)[:, None] + squares - 2 * Z[few] @ beside.T
+        k, lengths = near.shape[1], np.sum(beside * beside, axis=1)
+        far = np.sum(Z[few] ** 2, axis=1)[:, None] + lengths - 2 * Z[few] @ beside.T
         close = np.sum((Z[few][:, None] - Z[near]) ** 2, axis=2)
         across = self.classes[few][:, None] != self.classes[some]
-        each = [(far - close[:, [j]])[across] for j in range(close.shape[1])]
-        margins = np.concatenate(each).astype(np.float32)  # for a scale that is enough
-        pull = float(np.sum(factor * factor)) * few.size * some.size / self.n**2
+        # Each target with a k-th of the others; for a scale float32 is enough.
+        each = [(far[:, j::k] - close[:, [j]])[across[:, j::k]] for j in range(k)]
+        margins = np.sort(np.concatenate(each).astype(np.float32))
+        sums, squares = (
+            np.append(0.0, np.cumsum(powers, dtype=float)) for powers in (margins, margins**2)
+        )
+        pull = float(np.sum(factor * factor)) * few.size * some.size / (k * self.n**2)
 
         def cost(power: float) -> float:
-            left = np.maximum(0.0, 1.0 - np.float32(np.exp(power)) * margins)
-            return float(np.exp(power) * pull + self.lam * (left @ left))
+            scale = float(np.exp(power))
+            count = int(np.searchsorted(margins, np.float32(1.0 / scale)))
+            push = count - 2 * scale * sums[count] + scale**2 * squares[count]
+            return scale * pull + self.lam * push
 
         typical = -float(np.log(max(float(np.median(np.abs(margins))), 1e-300)))
         ends = typical - WIDEST, typical + WIDEST

@@ -77,6 +77,7 @@ class ShrunkLearner(MetricLearner):
     """
 
     _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
+    _rough_tol: ClassVar[float] = ROUGH
 
     def _shrink_by_labels(self, samples: Array, classes: Indices, **fixed: Any) -> Array | None:
         """Choose α by the neighbours of held-out samples."""
@@ -165,7 +166,7 @@ class ShrunkLearner(MetricLearner):
     def _rough(self, fit: Callable[[Any], Any], fixed: dict[str, Any]) -> Array:
         """A factor of the metric without shrinkage, quickly."""
         plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
-        loose = {"tol": max(self.tol, ROUGH)}
+        loose = {"tol": max(self.tol, self._rough_tol)}
         kernel = {"kernel": None} if hasattr(self, "kernel") else {}
         inner = clone(self).set_params(**plain, **loose, **kernel, **fixed)
         with warnings.catch_warnings():

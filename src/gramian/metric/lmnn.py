@@ -92,6 +92,7 @@ class LMNN(ShrunkLearner):
     """
 
     _rules: ClassVar = {**LOCAL_RULES, "lam": ABOVE_ZERO, "tol": TOLERANCE}
+    _rough_tol: ClassVar[float] = 0.05  # F is within 1e-3 of its optimum then
 
     def __init__(
         self,

@@ -87,7 +87,9 @@ class _Space:
 
     def _set(self, moved: Any, squares: Array) -> None:
         dtype = np.float32 if self.single else np.float64
-        self.columns = (moved / self.scale if self.scale != 1 else moved).astype(dtype, copy=False)
+        rows = (moved / self.scale if self.scale != 1 else moved).astype(dtype, copy=False)
+        # A product with few queries takes two thirds of the time where these lie row by row.
+        self.turned = rows.T if sp.issparse(rows) else np.ascontiguousarray(rows.T)
         self.squares: Array = (squares / self.scale**2).astype(dtype)
 
     def doubled(self) -> None:
@@ -112,8 +114,8 @@ class _Space:
         far = (np.sqrt(_squares(few)) + self.peak) / self.scale
         if self.single and not far.max(initial=0.0) < FAR:
             self.doubled()
-        dtype = self.columns.dtype
-        scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.columns.T)
+        dtype = self.turned.dtype
+        scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.turned)
         scores += self.squares
         # Twice the rounding of a score, and that of the distance it stands for.
         room: Array = 2.02 * np.finfo(dtype).eps * (few.shape[1] + 8) * far**2
@@ -148,7 +150,8 @@ def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tu
     shares = [float(w) * (part.scale / top) ** 2 for part, w in zip(parts, weights, strict=True)]
     scores, room = (shares[0] * one for one in found[0])
     for share, (more, wider) in zip(shares[1:], found[1:], strict=True):
-        scores, room = scores + share * more, room + share * wider
+        scores += share * more
+        room += share * wider
     return scores, room
 
 

@@ -453,6 +453,9 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
+        # The domain of g* is convex: where the least shift leaves it, every other one does.
+        if not np.isfinite(self.loss.conjugate(w + self._least_shift(w) * self._along_all)):
+            return
         shift = None if self._image_root is None else self._pencil_shift(w)
         if shift is not None:
             yield self._dual_point(w + shift * self._along_all)
@@ -490,8 +493,11 @@ class Composite(Objective):
                 return None
         G = image + C
         lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
-        # Rounding can leave the shifted matrix a little below the cone.
-        return max(0.0, -float(lowest)) * (1 + 1e-12) + 1e-14 * largest(w)
+        return max(0.0, -float(lowest)) * (1 + 1e-12) + self._least_shift(w)
+
+    def _least_shift(self, w: Array) -> float:
+        """Rounding can leave the shifted matrix a little below the cone."""
+        return 1e-14 * largest(w)
 
     @cached_property
     def _image_root(self) -> tuple[Array, Array] | None:

@@ -77,7 +77,8 @@ def lmnn_of_triplets(
 
 def lmnn_of_keys(X: Any, near: Any, keys: Any, lam: float, pull: float) -> Problem:
     """`lmnn` with triplets by their keys (see `anchored_margins`), and pull·tr M; at any place."""
-    return _lmnn(Congruence(anchored_margins(near, keys), X), lam, pull)
+    margins = anchored_margins(near, keys, columns=int(X.shape[1]))
+    return _lmnn(Congruence(margins, X), lam, pull)
 
 
 def _lmnn(margins: Congruence, lam: float, C: Any) -> Problem:

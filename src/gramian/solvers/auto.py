@@ -25,6 +25,7 @@ from gramian.solvers.growing import PAIRS, growing, with_falling
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.lowest_eigenpairs import EXACT_ORDER
 from gramian.solvers.projected_gradient import projected_gradient
+from gramian.solvers.square import square, suits
 from gramian.solvers.staircase import staircase
 from gramian.solvers.sweeping import sweeping
 
@@ -64,11 +65,11 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     the staircase where that is not enough. Graphs are unfolded in whitened coordinates, small ones
     and hard ones along the path of their dual, and large matrices completed by alternating sweeps
     where the loss is squared, by L-BFGS with a doubling number of columns elsewhere. Squares of a
-    small M, and of a larger one in a basis, are written out for an interior-point method.
-    Everything else climbs the staircase. Under a rank limit the split's answer is cut to that rank
-    and refined there, and a start that is given, or the leading eigenvectors of −∇F(0) where the
-    order is large, is filled up to it; otherwise it is BILGO. With a fixed trace the staircase's
-    answer is cut.
+    small M, and of a larger one in a basis, are written out for an interior-point method. Losses of
+    very many terms over a small M go on from their start by a square factor. Everything else climbs
+    the staircase. Under a rank limit the split's answer is cut to that rank and refined there, and
+    a start that is given, or the leading eigenvectors of −∇F(0) where the order is large, is filled
+    up to it; otherwise it is BILGO. With a fixed trace the staircase's answer is cut.
     """
     limited = settings.rank is not None and settings.rank < problem.order
     if limited and problem.domain.bounded:
@@ -90,6 +91,8 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return _project_and_climb(problem, factor, settings)
     if _is_written_out(problem, factor, settings):
         return _write_out(problem, factor, settings)
+    if suits(problem, factor):
+        return square(problem, factor, settings)
     return staircase(problem, factor, settings)
 
 

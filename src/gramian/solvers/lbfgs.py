@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.backends.arrays import as_double, contiguous, host, largest, namespace, norm, size
+from gramian.backends.arrays import (
+    as_double,
+    beside,
+    contiguous,
+    host,
+    largest,
+    namespace,
+    norm,
+    size,
+)
 from gramian.certificate import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
@@ -57,21 +66,23 @@ def descend(
     tol: float = 0.0,
     domain: Domain = CONE,
     memory: int = MEMORY,
-    watch: Callable[[Any], None] | None = None,
+    watch: Callable[[Any], object] | None = None,
     going: Going | None = None,
+    scales: Array | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
     Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
     L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
-    iterate. What is `going` goes on with the pairs of the last descent, and keeps those of this.
-    Where the run sweeps in float32, its steps come first, and those in float64 when they
+    iterate, and ends the descent by saying True. With `scales` s the steps are those of Y,
+    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of
+    this. Where the run sweeps in float32, its steps come first, and those in float64 when they
     have no digits left; from then on there are no others.
     """
     if factor.shape[1] == 0:
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
-    rules["going"] = going or Going()
+    rules |= {"going": going or Going(), "scales": scales}
     rough = objective.single() if settings.sweeps.single else None
     if rough is not None:
         single = namespace(factor).astype(factor, namespace(factor).float32)
@@ -92,15 +103,18 @@ def _descended(
     tol: float,
     domain: Domain,
     memory: int,
-    watch: Callable[[Any], None] | None,
+    watch: Callable[[Any], object] | None,
     going: Going,
+    scales: Array | None,
 ) -> tuple[Array, int, bool]:
-    """Where L-BFGS comes to, after how many steps, and whether the gradient is small enough."""
-    xp, steps, framed = namespace(factor), 0, clock.on_frame()
+    """Where L-BFGS comes to, after how many steps, and whether that was near enough."""
+    xp, steps, framed, seen = namespace(factor), 0, clock.on_frame(), False
     first: float | None = None
+    widths = None if scales is None else xp.astype(beside(factor, scales), factor.dtype)
 
     def placed(x: Array) -> Array:
-        return domain.rescale(xp.reshape(x, factor.shape))
+        L = xp.reshape(x, factor.shape)
+        return domain.rescale(L if widths is None else L * widths)
 
     def evaluate(x: Array) -> Point:
         nonlocal first
@@ -109,20 +123,20 @@ def _descended(
         slope = objective.gradient_factor(image)
         if domain.bounded:
             slope = (norm(L) / norm(x)) * domain.tangent(slope, L)
+        slope = slope if widths is None else slope * widths
         first = largest(slope) if first is None else first
         return Point(x, objective.value(image), xp.reshape(slope, (-1,)), image)
 
     def after(point: Point) -> bool:
-        nonlocal steps
+        nonlocal steps, seen
         steps += 1
         settings.hint.latest = objective, placed(point.x)
         if framed is not None:
             framed(lambda: host(places_of(point.image)))
-        if watch is not None:
-            watch(point.image)
-        return settings.expired()
+        seen = watch is not None and watch(point.image) is True
+        return seen or settings.expired()
 
-    start = xp.reshape(factor, (-1,))
+    start = xp.reshape(factor if widths is None else factor / widths, (-1,))
     found = quasi_newton(
         evaluate,
         start,
@@ -132,7 +146,7 @@ def _descended(
         after=after,
         pairs=going.at(start, memory),
     )
-    met = first is not None and largest(found.gradient) <= tol * first
+    met = seen or (first is not None and largest(found.gradient) <= tol * first)
     return contiguous(placed(found.x)), steps, met
 
 
