@@ -6,6 +6,9 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
 
 - σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
   same for a problem in any units, and rows whose violation has a unit of its own are in that;
+- the steps are those of K in L = DK, D_ii² = M_ii beside their mean, and ‖A_i‖ is in the metric
+  halfway, ‖D^½A_iD^½‖. Where M_ii differ much, as in stable sets, that takes a tenth of the steps;
+  all the way, multipliers of rows that M hardly sees run away, and the bound with them;
 - a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
 - where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
   every round;
@@ -50,11 +53,16 @@ STEPS, MORE, MOST = 100, 50, 2000
 
 ROUNDS = 400
 
+SHORT = 1e-2
+"""The part of the mean of M_ii that none is taken to be below."""
+
 STRICTER, STRICTEST = 0.2, 1e-9
 """What the gradient allowed is multiplied by where the dual lags, and where that ends."""
 
 LARGE, FEW = 1000, 30
 """Orders above which so many columns, or half of those asked for, are enough to begin with."""
+
+CROWDED = 6
 
 DEAD = 1e-10
 """The part of the largest eigenvalue of LᵀL below which a column carries nothing."""
@@ -79,17 +87,19 @@ def augmented_lagrangian(
     null = None if model.face is None else model.face[0]
     if null is not None:
         L = L - null @ (null.T @ L)
-    unit = model.left / model.right / model.scales**2
     least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
     for round in range(ROUNDS):
+        lengths = _lengths(model, L) if round else np.ones((model.order, 1))
+        norms, right = model.sizes_in(np.sqrt(lengths))
+        unit = model.left / right / (norms * model.scales / model.norms) ** 2
         objective = model.augmented(y, sigma * unit, guide.margin)
         white = centred_whitening(objective)
-        start = L if white is None else white.coordinates(L)
+        start = L / lengths if white is None else white.coordinates(L)
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
         steps = min(STEPS + MORE * round, MOST)
         found = descend_exactly(
             objective if white is None else white.objective,
-            start,
+            L if white is None else start,
             iterations=steps,
             # ⟨gradient, factor⟩ beside ‖C‖ tr M, in whatever coordinates.
             tol=goal
@@ -99,10 +109,11 @@ def augmented_lagrangian(
             expired=settings.expired,
             memory=memory,
             null=null,
+            units=lengths if white is None else 1.0,
         )
         L = found.image.factor if white is None else white.factor(found.image.factor)
         off = bounds.off(bounds.map.bilinear(L, L))
-        violation = float(np.linalg.norm(off / model.norms)) / model.right
+        violation = float(np.linalg.norm(off / norms)) / right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
         if violation <= settings.tol:  # what is missing is missing of the dual
             strict = max(STRICTER * strict, STRICTEST)
@@ -132,9 +143,27 @@ def first_factor(model: Model, settings: Settings) -> Array:
     return L * np.sqrt(along if along > 0 else model.right)
 
 
+def _lengths(model: Model, L: Array) -> Array:
+    """d with d_i² = M_ii beside their mean, 1 where L has to stay in a space of its own."""
+    if model.face is not None or model.rows is None:
+        return np.ones((model.order, 1))
+    squares = np.sum(L * L, axis=1, keepdims=True)
+    mean = float(np.mean(squares))
+    if not 0 < mean < np.inf:
+        return np.ones((model.order, 1))
+    squares = np.maximum(squares, SHORT * mean)
+    lengths: Array = np.sqrt(squares / np.mean(squares))
+    return lengths
+
+
 def rank_for(rows: int) -> int:
     """The least r with r(r + 1)/2 > m: then a local minimum is one, as a rule (Boumal 2016)."""
     return int((np.sqrt(8 * rows + 1) - 1) / 2) + 1
+
+
+def crowded(model: Model) -> bool:
+    """Whether factors are hardly smaller than M, √(2m) being more than a sixth of the order."""
+    return CROWDED * rank_for(model.bounds.size) > model.order
 
 
 def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
