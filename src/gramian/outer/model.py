@@ -92,8 +92,7 @@ class Model:
 
     def sizes_in(self, d: Array) -> tuple[Array, float]:
         """‖DA_kD‖ for every row, and ‖b‖ with every row scaled to 1 by it."""
-        if self.rows is None:
-            return self.norms, self.right
+        assert self.rows is not None
         i, j = np.divmod(self.rows.places, self.order)
         weights = (d[i] * d[j]).ravel() ** 2
         squares = self.rows.matrix.multiply(self.rows.matrix) @ weights

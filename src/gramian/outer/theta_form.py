@@ -8,6 +8,7 @@ problem that was given.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,9 @@ def theta_form(
     assert form is not None
     inner, own = Model.of(form.problem), Guide()
     repair = Repair(inner)
-    run = dual_newton if crowded(inner) and inner.order <= DENSE else augmented_lagrangian
+    dense = crowded(inner) and inner.order <= DENSE
+    # Of a stable set most rows are 0 or not: their lengths are far apart.
+    run = dual_newton if dense else partial(augmented_lagrangian, uneven=True)
     V = form.coordinates_of(factor) if factor.shape[1] else np.zeros((inner.order, 0))
     start = form.multipliers_of(y) if np.any(y) else np.zeros(inner.bounds.size)
     for found in run(inner, V, start, settings, own):

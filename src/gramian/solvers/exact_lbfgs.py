@@ -44,7 +44,7 @@ def descend_exactly(
     expired: Callable[[], bool] = lambda: False,
     memory: int = MEMORY,
     null: Array | None = None,
-    units: Array | float = 1.0,
+    units: Array | None = None,
 ) -> Descent:
     """A point near `factor` where the gradient of L ↦ F(LLᵀ) has a norm of at most `tol`.
 
@@ -54,12 +54,13 @@ def descend_exactly(
     """
 
     def slope_at(image: Any) -> Array:
-        slope = units * objective.gradient_factor(image)
+        slope = objective.gradient_factor(image)
+        slope = slope if units is None else units * slope
         return slope if null is None else slope - null @ (null.T @ slope)
 
     def point_at(image: Any) -> Point:
         xp, slope = namespace(image.factor), slope_at(image)
-        place = image.factor / units
+        place = image.factor if units is None else image.factor / units
         return Point(xp.reshape(place, (-1,)), np.nan, xp.reshape(slope, (-1,)), image)
 
     point = point_at(objective.image(factor))
@@ -72,7 +73,8 @@ def descend_exactly(
         if not direction @ point.gradient < -SLOPE * norm(direction) * size:
             direction = -point.gradient
             pairs.clear()
-        line = objective.line(image, units * namespace(factor).reshape(direction, factor.shape))
+        along = namespace(factor).reshape(direction, factor.shape)
+        line = objective.line(image, along if units is None else units * along)
         mu, value = quartic(line.restriction)
         if value == -np.inf:
             return Descent(image, size, step, True)
