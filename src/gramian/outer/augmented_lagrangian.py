@@ -7,6 +7,10 @@ and then y ← y − σ(𝒜(LLᵀ) − s), s the nearest values within the boun
 - σ_i = σ γ/(β‖A_i‖²) with γ the size of C and β that of the right-hand side, so that σ = 1 is the
   same for a problem in any units, and rows whose violation has a unit of its own are in that;
 - a round ends where the gradient is a hundredth of the violation, both relative, or after a while;
+- where rounds end for their steps, M being one block, the steps become those of K in L = DK with
+  D_ii² = M_ii beside their mean, and ‖A_i‖ that in the metric halfway, ‖D^½A_iD^½‖. Where M_ii
+  differ by orders of magnitude that takes a tenth of the steps; all the way, multipliers of rows
+  that M hardly sees run away, and the bound with them;
 - where the violation is within the tolerance and the gap is not, that gradient becomes a fifth with
   every round;
 - the multipliers are taken after every round. Where the violation has not fallen to a quarter of
@@ -50,11 +54,17 @@ STEPS, MORE, MOST = 100, 50, 2000
 
 ROUNDS = 400
 
+CUT, SHORT = 2, 1e-2
+"""Rounds running that end for their number of steps after which L is taken in units of its rows,
+and the part of the mean of M_ii that none is taken to be below there."""
+
 STRICTER, STRICTEST = 0.2, 1e-9
 """What the gradient allowed is multiplied by where the dual lags, and where that ends."""
 
 LARGE, FEW = 1000, 30
 """Orders above which so many columns, or half of those asked for, are enough to begin with."""
+
+CROWDED = 6
 
 DEAD = 1e-10
 """The part of the largest eigenvalue of LᵀL below which a column carries nothing."""
@@ -73,18 +83,27 @@ def augmented_lagrangian(
     *,
     penalty: float = FIRST,
     memory: int = MEMORY,
+    uneven: bool = False,
 ) -> Iterator[Candidate]:
-    """Rounds of L-BFGS with an exact search, each with the multipliers of the last."""
+    """Rounds of L-BFGS with an exact search, each with the multipliers of the last.
+
+    With `uneven` the M_ii are taken to differ by orders of magnitude from the first round on.
+    """
     bounds, L = model.bounds, factor if factor.shape[1] else first_factor(model, settings)
     null = None if model.face is None else model.face[0]
     if null is not None:
         L = L - null @ (null.T @ L)
-    unit = model.left / model.right / model.scales**2
-    least, stuck, sigma, strict = np.inf, 0, penalty, 1.0
+    least, stuck, sigma, strict, cut = np.inf, 0, penalty, 1.0, 0
+    lengths: Array | None = None
     for round in range(ROUNDS):
+        norms, right = model.norms, model.right
+        if lengths is not None:
+            norms, right = model.sizes_in(np.sqrt(lengths))
+        unit = model.left / right / (norms * model.scales / model.norms) ** 2
         objective = model.augmented(y, sigma * unit, guide.margin)
         white = centred_whitening(objective)
         start = L if white is None else white.coordinates(L)
+        place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
         steps = min(STEPS + MORE * round, MOST)
         found = descend_exactly(
@@ -95,18 +114,21 @@ def augmented_lagrangian(
             tol=goal
             * model.left
             * float(np.sum(L * L))
-            / max(float(np.linalg.norm(start)), 1e-300),
+            / max(float(np.linalg.norm(place)), 1e-300),
             expired=settings.expired,
             memory=memory,
             null=null,
+            units=lengths,
         )
         L = found.image.factor if white is None else white.factor(found.image.factor)
         off = bounds.off(bounds.map.bilinear(L, L))
-        violation = float(np.linalg.norm(off / model.norms)) / model.right
+        violation = float(np.linalg.norm(off / norms)) / right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
         if violation <= settings.tol:  # what is missing is missing of the dual
             strict = max(STRICTER * strict, STRICTEST)
         falls = violation <= FALLS * least
+        cut = cut + 1 if found.steps == steps else 0
+        uneven = uneven or cut >= CUT
         slow = not (violation <= ENOUGH * least or (falls and found.steps == steps))
         stuck = stuck + 1 if not falls and violation > settings.tol else 0
         least = min(least, violation)
@@ -117,6 +139,7 @@ def augmented_lagrangian(
         if slow:
             sigma = min(GROWTH * sigma, LARGEST)
         L = _columns(model, L, settings, guide)
+        lengths = _lengths(model, L) if uneven and white is None else None
 
 
 def first_factor(model: Model, settings: Settings) -> Array:
@@ -132,9 +155,26 @@ def first_factor(model: Model, settings: Settings) -> Array:
     return L * np.sqrt(along if along > 0 else model.right)
 
 
+def _lengths(model: Model, L: Array) -> Array | None:
+    """d with d_i² = M_ii beside their mean, None where L has a space or blocks of its own."""
+    if model.face is not None or model.rows is None or len(model.blocks) > 1:
+        return None
+    squares = np.sum(L * L, axis=1, keepdims=True)
+    mean = float(np.mean(squares))
+    if not 0 < mean < np.inf:
+        return None
+    lengths: Array = np.sqrt(np.maximum(squares / mean, SHORT))
+    return lengths / np.sqrt(np.mean(lengths**2))
+
+
 def rank_for(rows: int) -> int:
     """The least r with r(r + 1)/2 > m: then a local minimum is one, as a rule (Boumal 2016)."""
     return int((np.sqrt(8 * rows + 1) - 1) / 2) + 1
+
+
+def crowded(model: Model) -> bool:
+    """Whether factors are hardly smaller than M, √(2m) being more than a sixth of the order."""
+    return CROWDED * rank_for(model.bounds.size) > model.order
 
 
 def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:

@@ -24,7 +24,11 @@ QUICK = 1000
 """Entries up to which it takes less than a second."""
 
 ACCURACY = 1e-9
-"""What it is asked for first; a hundredth of that then."""
+"""What it is asked for first; a hundredth of that in the end."""
+
+SHARES, SHORT = (0.4, 0.1), 1e-6
+"""The parts of the gap allowed that margins take where M_ii = 1, and that of the largest M_ii which
+none is taken to be below there."""
 
 MARGIN = 1e-8
 """The least that the slack is to be above 0, relative to C: more than its own accuracy."""
@@ -45,13 +49,24 @@ def refusal(model: Model) -> str | None:
 def clarabel(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The solution, first as it is, then with the margin that a dual point needs."""
-    form = ConicForm(model)
-    for margin, accuracy in ((0.0, ACCURACY), (MARGIN, ACCURACY), (None, 1e-2 * ACCURACY)):
-        epsilon = max(guide.margin, MARGIN * model.left) if margin is None else margin * model.left
+    """The solution, first as it is, then with the margin that a dual point needs.
+
+    A margin εI costs ε tr M of the value. In coordinates where M_ii = 1, S ⪰ εD⁻² with d_i² = M_ii
+    costs εn, which a share of the gap allowed pays for.
+    """
+    plain, small, L = ConicForm(model), MARGIN * model.left, factor
+    for wish in ("nothing", "small", *SHARES, "asked"):
+        form, margin, accuracy = plain, small, ACCURACY
+        if isinstance(wish, float):
+            form = ConicForm(model, _lengths(L))
+            margin = wish * settings.tol * abs(model.problem.value(L)) / model.order
+        elif wish == "nothing":
+            margin = 0.0
+        elif wish == "asked":
+            margin, accuracy = max(guide.margin, small), 1e-2 * ACCURACY
         # A call that is over in a moment needs no process of its own.
         left = np.inf if form.q.size <= QUICK else clock.left()
-        found = call("clarabel", form.data(epsilon, accuracy), left)
+        found = call("clarabel", form.data(margin, accuracy), left)
         if found is None:
             return
         multipliers = form.multipliers(np.asarray(found.z, dtype=float))
@@ -65,31 +80,45 @@ def clarabel(
         )
 
 
+def _lengths(L: Array) -> Array:
+    squares = np.sum(L * L, axis=1)
+    largest = float(np.max(squares, initial=0.0))
+    if not 0 < largest < np.inf:
+        return np.ones(squares.size)
+    lengths: Array = np.sqrt(np.maximum(squares, SHORT * largest))
+    return lengths
+
+
 def _entries(sizes: list[int]) -> int:
     return sum(size * (size + 1) // 2 for size in sizes)
 
 
 class ConicForm:
-    """min qᵀx over x = svec of every block, each in its cone, and the rows in their bounds."""
+    """min qᵀx over x = svec of every block, each in its cone, and the rows in their bounds.
 
-    def __init__(self, model: Model) -> None:
+    In the coordinates N of M = DND.
+    """
+
+    def __init__(self, model: Model, d: Array | None = None) -> None:
         assert model.rows is not None
+        d = np.ones(model.order) if d is None else d
         self.model, n = model, model.order
-        places, scales, self.cones = [], [], []
+        places, roots, self.cones = [], [], []
         for rows in model.blocks:
             j, i = np.tril_indices(len(rows))
             places.append(rows[i].astype(np.int64) * n + rows[j])
-            scales.append(np.where(i == j, 1.0, np.sqrt(2.0)))
+            roots.append(np.where(i == j, 1.0, np.sqrt(2.0)))
             alone = len(rows) == 1
             self.cones.append(("nonnegative", 1) if alone else ("semidefinite", len(rows)))
-        self.place, self.scale = np.concatenate(places), np.concatenate(scales)
+        self.place, root = np.concatenate(places), np.concatenate(roots)
+        stretch = d[self.place // n] * d[self.place % n]
+        self.weight, scale = stretch / root, stretch * root
         self.eye = np.where(self.place % (n + 1) == 0, 1.0, 0.0)
-        unit = sp.diags_array(self.scale)
         # Rows in their own units: the accuracy of a conic solver is one for all of them.
         self.unit = model.bounds.unit
         scaled = sp.diags_array(1.0 / self.unit) @ model.rows.whole()
-        self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ unit)
-        self.q = model.linear.dense().ravel()[self.place] * self.scale
+        self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ sp.diags_array(scale))
+        self.q = model.linear.dense().ravel()[self.place] * scale
         lower, upper = model.bounds.lower, model.bounds.upper
         self.equal = np.flatnonzero(lower == upper)
         free = lower != upper
@@ -132,7 +161,7 @@ class ConicForm:
         """A factor of M, block by block."""
         n = self.model.order
         flat = np.zeros(n * n)
-        flat[self.place] = x / self.scale
+        flat[self.place] = x * self.weight
         columns, M = [], flat.reshape(n, n)
         for rows in self.model.blocks:
             part = M[np.ix_(rows, rows)]

@@ -23,6 +23,7 @@ from gramian.objectives.parts import Parts, adjoint_parts, parts_of
 from gramian.objectives.total import together
 from gramian.outer.corner import Corner, corner_of
 from gramian.problem import Problem
+from gramian.reductions.theta_border import ThetaBorder, theta_border
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
@@ -88,6 +89,16 @@ class Model:
         """‖b‖ with every row of 𝒜 scaled to 1: what the sizes of M are of."""
         nearest = np.clip(0.0, self.bounds.lower, self.bounds.upper) / self.norms
         return float(np.linalg.norm(nearest)) or 1.0
+
+    def sizes_in(self, d: Array) -> tuple[Array, float]:
+        """‖DA_kD‖ for every row, and ‖b‖ with every row scaled to 1 by it."""
+        assert self.rows is not None
+        i, j = np.divmod(self.rows.places, self.order)
+        weights = (d[i] * d[j]).ravel() ** 2
+        squares = self.rows.matrix.multiply(self.rows.matrix) @ weights
+        norms = np.where(squares > 0, np.sqrt(squares), 1.0)
+        nearest = np.clip(0.0, self.bounds.lower, self.bounds.upper) / norms
+        return norms, float(np.linalg.norm(nearest)) or 1.0
 
     @cached_property
     def left(self) -> float:
@@ -193,6 +204,13 @@ class Model:
     def corner(self) -> Corner | None:
         """The corner of M that the constraints give, where that is all they do."""
         return corner_of(self.objective, self.bounds)
+
+    @cached_property
+    def bordered(self) -> ThetaBorder | None:
+        """The form with a trace, where the problem is a theta number with a border."""
+        if self.linear is None or self.rows is None:
+            return None
+        return theta_border(self.linear, self.rows, self.bounds)
 
     @cached_property
     def single(self) -> Indices:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gramian.maps import PairDistances
-from gramian.outer import anchored_newton, conic, unfolding_path, unit_diagonal
-from gramian.outer.augmented_lagrangian import augmented_lagrangian, rank_for
+from gramian.outer import anchored_newton, conic, theta_form, unfolding_path, unit_diagonal
+from gramian.outer.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.outer.dual_newton import dual_newton
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate
@@ -20,9 +20,6 @@ SPLITTING_ORDER = 2000
 
 SMALL = 200
 """Orders up to which compiling a sweep takes longer than the problem does."""
-
-CROWDED = 6
-"""Where √(2m) is more than a sixth of the order, factors are hardly smaller than M."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +86,12 @@ METHODS = {
             "the central path of the dual of an unfolding with exact edges",
             unfolding_path.refusal,
         ),
+        Method(
+            "theta-form",
+            theta_form.theta_form,
+            "theta numbers with a border, in their form with a trace",
+            theta_form.refusal,
+        ),
         Method("splitting", splitting, "the boundary point method", _dense_and_linear),
     )
 }
@@ -105,10 +108,10 @@ def choose(model: Model, settings: Settings) -> list[Method]:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
     chosen += ["clarabel"] if conic.refusal(model) is None else []
-    crowded = CROWDED * rank_for(model.bounds.size) > model.order
+    chosen += ["theta-form"] if theta_form.refusal(model) is None else []
     # Distances along a graph need its coordinates, which the dense method does not have.
-    crowded = crowded and not all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
-    if crowded and _dense_and_linear(model) is None:
+    distances = all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
+    if crowded(model) and not distances and _dense_and_linear(model) is None:
         # Of several blocks a decomposition of the whole is more than those of each.
         chosen += ["dual-newton", "splitting"] if len(model.blocks) == 1 else ["splitting"]
     return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]

@@ -44,20 +44,24 @@ def descend_exactly(
     expired: Callable[[], bool] = lambda: False,
     memory: int = MEMORY,
     null: Array | None = None,
+    units: Array | None = None,
 ) -> Descent:
     """A point near `factor` where the gradient of L ↦ F(LLᵀ) has a norm of at most `tol`.
 
     For a quadratic F each search is the least of a quartic, from two products. With `null`, whose
-    columns are orthonormal, L stays orthogonal to them as it is.
+    columns are orthonormal, L stays orthogonal to them as it is. With a column of `units` d, one a
+    row, the steps and the gradient are those of K in L = DK.
     """
 
     def slope_at(image: Any) -> Array:
         slope = objective.gradient_factor(image)
+        slope = slope if units is None else units * slope
         return slope if null is None else slope - null @ (null.T @ slope)
 
     def point_at(image: Any) -> Point:
         xp, slope = namespace(image.factor), slope_at(image)
-        return Point(xp.reshape(image.factor, (-1,)), np.nan, xp.reshape(slope, (-1,)), image)
+        place = image.factor if units is None else image.factor / units
+        return Point(xp.reshape(place, (-1,)), np.nan, xp.reshape(slope, (-1,)), image)
 
     point = point_at(objective.image(factor))
     pairs = Pairs(point.gradient, memory)
@@ -69,7 +73,8 @@ def descend_exactly(
         if not direction @ point.gradient < -SLOPE * norm(direction) * size:
             direction = -point.gradient
             pairs.clear()
-        line = objective.line(image, namespace(factor).reshape(direction, factor.shape))
+        along = namespace(factor).reshape(direction, factor.shape)
+        line = objective.line(image, along if units is None else units * along)
         mu, value = quartic(line.restriction)
         if value == -np.inf:
             return Descent(image, size, step, True)
