@@ -20,6 +20,9 @@ Array = NDArray[np.floating]
 SHRINK = 1e-11
 """The part of the diagonal given up for rounding: what is measured has to stay below it."""
 
+ALIKE = 8.0
+"""How many times the errors of a factor those of another one of the same form may be."""
+
 TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 """Nodes of the first trial factorisation, how many times more the next one has, and the seconds
 that none of them is to take."""
@@ -144,7 +147,7 @@ class SparseForm:
         # The rounding of the entries themselves, that of S − tP above all.
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
-        lost = np.maximum(SHRINK, 2 * self._seen)
+        lost = np.maximum(SHRINK, ALIKE * self._seen)
         for _ in range(2):
             factor = self._factorised(scaled - sp.diags_array(lost + made))
             if factor is None:

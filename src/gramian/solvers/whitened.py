@@ -113,7 +113,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
         image = lean(objective, Y, settings.tol)
         value = objective.value(image)
         fall, last = last - value, value
-        dear = bounds.seconds_of_one > DEAR * STEP * STEPS * size(Y)
+        dear = bounds.seconds_at(image) > DEAR * STEP * STEPS * size(Y)
         if dear and fall > SETTLED * settings.tol * abs(value) and not settings.expired():
             yield Step(image.factor, value)
             continue
