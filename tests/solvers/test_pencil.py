@@ -1,5 +1,7 @@
 """The lowest eigenpairs of a pencil, and their proof."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -36,3 +38,6 @@ def test_the_lowest_eigenpairs_are_found_and_proved(fronted, last, monkeypatch):
     np.testing.assert_allclose(np.linalg.norm(inside, axis=1), 1.0, atol=1e-3)
     bottom = bottoms.proved(form, found, 1e-9)
     assert bottom.proved and 1.05 * true[0] <= bottom.value <= true[0]
+    missed = replace(found, value=0.5 * true[0], shift=100 * true[0])
+    bottom = bottoms.proved(form, missed, 1e-9)
+    assert bottom.proved and 6 * true[0] <= bottom.value <= true[0]

@@ -8,6 +8,7 @@ proves λ_min ≥ t, and its solves lead to the eigenvalues next above t.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count, takewhile
 from typing import Any
 
 import numpy as np
@@ -69,10 +70,19 @@ class Bottoms:
             shift *= FARTHER
         else:
             return None
-        nearer = max(BELOW * -found.value, least)
-        if in_blocks(form) and FAR * nearer < shift:
-            found = self._next_above(form, nearer) or found
+        if in_blocks(form):
+            found = self._nearer(form, found, least)
         self.last = max(-found.value, least)
+        return found
+
+    def _nearer(self, form: Any, found: Lowest, least: float) -> Lowest:
+        """The same by a factor that is not far below λ_min: from afar few blocks may miss it."""
+        shift = max(BELOW * -found.value, least)
+        while FAR * shift < -found.shift:
+            again = self._next_above(form, shift)
+            if again is not None:
+                return again
+            shift *= FARTHER
         return found
 
     def _next_above(self, form: Any, shift: float) -> Lowest | None:
@@ -88,7 +98,9 @@ class Bottoms:
     def proved(self, form: Any, found: Lowest, least: float) -> Bottom:
         """A bound that a factorisation proves, a little below what was found if it can be."""
         sharp = (1 + CLOSE) * max(-found.value, 0.0) + least
-        for shift in (sharp, max(-found.shift, sharp), FARTHER * max(-found.shift, sharp)):
+        sure = max(-found.shift, sharp)
+        between = takewhile(lambda shift: shift < sure, (sharp * FARTHER**k for k in count()))
+        for shift in (*between, sure, FARTHER * sure):
             if form.above(-shift).definite:
                 return Bottom(-shift, form.how)
         return Bottom(-np.inf, form.how)
