@@ -28,8 +28,9 @@ WIDTH, BLOCKS = 8, 20
 """Vectors of a block where the factor is one by fronts, which is read once for all of them, and the
 blocks. 20,000 digits: 1.2 s for these and 3.0 s for a hundred single ones, which find less."""
 
-FAR = 20.0
-"""How many times as far down as λ_min a factor may be whose solves are to find it."""
+FIRST_BLOCKS, FAR = 1e-3, 20.0
+"""Where the first factorisation is tried then, in units of w: a blind one is quicker than blocks
+from afar; and how many times as far down as λ_min a factor may be whose solves are to find it."""
 
 FIRST, BELOW, FARTHER, TRIALS = 0.05, 1.5, 6.0, 12
 """Where the first factorisation is tried, in units of w; how far below the last λ_min the others
@@ -62,7 +63,8 @@ class Bottoms:
 
         `size` is that of w, and `least` the −λ_min that does not show in the gap.
         """
-        shift = max(BELOW * self.last, least) if self.last > 0 else FIRST * size
+        first = (FIRST_BLOCKS if in_blocks(form) else FIRST) * size
+        shift = max(BELOW * self.last, least) if self.last > 0 else first
         for _ in range(TRIALS):
             found = self._next_above(form, shift)
             if found is not None:
