@@ -37,7 +37,7 @@ NOTES = (
     "A fresh process with two threads for each n. Seconds are those of the whole `fit`; memory is "
     "the peak of the process, the samples in single precision included.",
     "Parts: the graph with the edges that join it; the coarse solve by 20 waves, which only more "
-    "than 20,000 points have; the refinement, which is the full problem and ends at the limit of "
+    "than 5,000 points have; the refinement, which is the full problem and ends at the limit of "
     "the solve or a certified relative gap of 1e-3; and the rest, which is the waves, λ₂ or both, "
     "and the search that `transform` needs.",
     "The certified gap is relative to the larger of |F| and the bound: near 1 the bound "

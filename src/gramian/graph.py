@@ -190,8 +190,8 @@ def smoothest(
     D − W, with the eigenvalue 0.
 
     By shift-and-invert Lanczos, which takes one sparse factorisation; where that fills in (samples
-    of many dimensions) and beyond 20,000 points, by LOBPCG with a part of the edges for its
-    preconditioner, to a residual of 10⁻⁴ of the mean degree or what a hundred steps give.
+    of many dimensions) by LOBPCG with a part of the edges for its preconditioner, to a residual of
+    10⁻⁴ of the mean degree or what a hundred steps give.
     """
     L = sp.csc_array(laplacian)
     n = L.shape[0]
@@ -206,8 +206,8 @@ def smoothest(
     clock.check()
     rng = generator(random_state)
     filled, root = _fill(L)
-    if root is not None and filled and not constant and _sums_to_zero(L):
-        return _preconditioned(L, m, root, rng)
+    if root is not None and not constant and _sums_to_zero(L):
+        return (_preconditioned if filled else _inverted)(L, m, root, rng)
     start = rng.standard_normal(n)
     shift = -SHIFT * float(L.diagonal().mean())
     try:
@@ -248,11 +248,10 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
 
 def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
     """Whether the factor of a Laplacian fills in, and P̃⁺ of `_partial_root` where it was tried."""
-    many = L.shape[0] > FACTORED
     if L.shape[0] <= min(TRIED, FACTORED) or connected_components(L, directed=False)[0] > 1:
-        return many, None
+        return L.shape[0] > FACTORED, None
     root, whole = _partial_root(L)
-    return many or not whole, root
+    return not whole, root
 
 
 def _sums_to_zero(L: sp.csc_array) -> bool:
@@ -263,6 +262,16 @@ def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
     root, _ = _partial_root(laplacian)
     return np.column_stack([cg(laplacian, b, M=root, rtol=1e-6, maxiter=1000)[0] for b in B.T])
+
+
+def _inverted(
+    L: sp.csc_array, m: int, root: LinearOperator, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The smoothest eigenvectors by Lanczos with P⁺, which leaves the constant vector out."""
+    start = rng.standard_normal(L.shape[0])
+    values, vectors = eigsh(root, m, which="LA", v0=start, tol=1e-6)
+    order = np.argsort(-values)
+    return 1.0 / values[order], np.ascontiguousarray(vectors[:, order])
 
 
 def _preconditioned(

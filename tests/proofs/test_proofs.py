@@ -168,6 +168,26 @@ def test_a_pencil_is_measured_by_its_unit():
     assert not form.above(true + 1e-6).definite
 
 
+@pytest.mark.parametrize("weights", [None, [0.5], [-0.2, 1.0]])
+def test_a_pencil_of_many_points_is_proved_by_fronts(weights, monkeypatch):
+    monkeypatch.setattr("gramian.proofs.sparse.FRONTED", 50)
+    rng = np.random.default_rng(1)
+    S, P = sparse_symmetric(rng, 300, 0.01), sp.diags_array(rng.uniform(0.1, 5.0, 300))
+    U = None if weights is None else 0.3 * rng.standard_normal((300, len(weights)))
+    dense = S.toarray() if U is None else S.toarray() + (U * weights) @ U.T
+    root = np.sqrt(P.diagonal())
+    true = np.linalg.eigvalsh(dense / np.outer(root, root))[0]
+    form = SparseForm(S, U, None if weights is None else np.array(weights), unit=P)
+    assert form.plan is not None and 0 < form.seconds < 1
+    for _ in range(2):  # the second time the errors of the first are known
+        assert form.above(true - 1e-6).definite
+        assert not form.above(true + 1e-6).definite
+    b, found = rng.standard_normal((300, 2)), form.tried(true - 1.0)
+    shifted = dense - (true - 1.0) * P.toarray()
+    np.testing.assert_allclose(shifted @ found.solve(b), b, atol=1e-8)
+    np.testing.assert_allclose(found.solve(b[:, 0]), found.solve(b)[:, 0], atol=1e-10)
+
+
 @pytest.mark.parametrize("spread", [1.0, 1e8])
 def test_an_estimate_says_how_likely_it_is_wrong(spread):
     rng = np.random.default_rng(0)

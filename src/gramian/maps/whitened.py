@@ -23,6 +23,7 @@ from gramian.backends.arrays import (
     norm,
     precision,
 )
+from gramian.backends.fronts import Elimination, Fronts, elimination
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -36,6 +37,13 @@ WHOLE = 2000
 """Points whose graph may fill in altogether."""
 
 
+FRONTED = 4000
+"""Points from which on a root is made by fronts (`backends.fronts`)."""
+
+FRONT_FILL = 64_000_000
+"""Numbers of such a root that are worth their time."""
+
+
 class GroundedRoot(Placed):
     """R (n × (n − 1)) with RᵀPR = I for the Laplacian P of a connected graph, and first row 0.
 
@@ -44,25 +52,9 @@ class GroundedRoot(Placed):
     with the first of them at 0, all of them up to a shift.
     """
 
-    def __init__(self, laplacian: Any) -> None:
-        grounded = sp.csc_array(laplacian)[1:, 1:]
-        try:
-            lu = splu(
-                grounded,
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
-            pivots = lu.U.diagonal()
-            definite = np.array_equal(lu.perm_r, lu.perm_c) and bool(np.all(pivots > 0))
-        except RuntimeError:  # exactly singular
-            definite = False
-        if not definite:
-            raise ValueError("the graph is not connected: its Laplacian has no such root")
-        self.C = sp.csc_array(lu.L @ sp.diags_array(np.sqrt(pivots)))
-        self.C.sort_indices()
-        self.by_rows = self.C.tocsr()
-        self.rows = lu.perm_r
+    def __init__(self, laplacian: Any, plan: Elimination | None = None) -> None:
+        grounded = sp.csr_array(laplacian)[1:, 1:]
+        self.triangle = _triangle(grounded, plan)
         self.n = laplacian.shape[0]
         self.order = self.n - 1
         self._last: tuple[Floats, Floats] | None = None
@@ -72,7 +64,7 @@ class GroundedRoot(Placed):
         xp, last = namespace(Y), self._last
         if last is None or last[0].shape != Y.shape or not bool(xp.all(last[0] == Y)):
             L = self._zeros(Y)
-            L[1:] = backend(Y).triangular_solve(self.C, Y, transposed=True)[self.rows]
+            L[1:] = self.triangle.backward(Y)
             self._last = last = (xp.asarray(Y, copy=True), L)
         return last[1]
 
@@ -82,9 +74,7 @@ class GroundedRoot(Placed):
 
     def transposed(self, V: Floats) -> Floats:
         """RᵀV."""
-        B = namespace(V).empty_like(V[1:])
-        B[self.rows] = V[1:]
-        return backend(V).triangular_solve(self.by_rows, B)
+        return self.triangle.forward(V[1:])
 
     def congruence(self, *matrices: Any) -> Callable[[Floats], Floats]:
         """v ↦ Rᵀ(Σ matrices)Rv for a vector v."""
@@ -98,10 +88,62 @@ class GroundedRoot(Placed):
 
     def coordinates(self, L: Floats) -> Floats:
         """Y with RY = L less its first row."""
-        Z = namespace(L).empty_like(L[1:])
-        Z[self.rows] = L[1:] - L[0]
-        coordinates: Floats = self.C.T @ Z
-        return coordinates
+        return self.triangle.transposed_times(L[1:] - L[0])
+
+
+def _triangle(grounded: sp.csr_array, plan: Elimination | None) -> _Triangle | Fronts:
+    """C of a Laplacian without its first row and column."""
+    found = _Triangle.of(grounded) if plan is None else Fronts(plan, grounded)
+    if found is None or (isinstance(found, Fronts) and (not found.usable or found.negative)):
+        raise ValueError("the graph is not connected: its Laplacian has no such root")
+    return found
+
+
+class _Triangle:
+    """C by columns and by rows, and the places of its rows."""
+
+    def __init__(self, C: sp.csc_array, rows: NDArray[Any]) -> None:
+        self.C, self.by_rows, self.rows = C, C.tocsr(), rows
+
+    @classmethod
+    def of(cls, grounded: sp.csr_array) -> _Triangle | None:
+        """By SuperLU, None where the matrix is not positive definite."""
+        try:
+            lu = splu(
+                sp.csc_array(grounded),
+                permc_spec="MMD_AT_PLUS_A",
+                diag_pivot_thresh=0.0,
+                options={"SymmetricMode": True},
+            )
+        except RuntimeError:  # exactly singular
+            return None
+        pivots = lu.U.diagonal()
+        if not (np.array_equal(lu.perm_r, lu.perm_c) and bool(np.all(pivots > 0))):
+            return None
+        C = sp.csc_array(lu.L @ sp.diags_array(np.sqrt(pivots)))
+        C.sort_indices()
+        return cls(C, lu.perm_r)
+
+    @property
+    def entries(self) -> int:
+        return int(self.C.nnz)
+
+    def backward(self, Y: Floats) -> Floats:
+        """PᵀC⁻ᵀY."""
+        return backend(Y).triangular_solve(self.C, Y, transposed=True)[self.rows]
+
+    def forward(self, V: Floats) -> Floats:
+        """C⁻¹PV."""
+        B = namespace(V).empty_like(V)
+        B[self.rows] = V
+        return backend(V).triangular_solve(self.by_rows, B)
+
+    def transposed_times(self, L: Floats) -> Floats:
+        """CᵀPL."""
+        Z = namespace(L).empty_like(L)
+        Z[self.rows] = L
+        product: Floats = self.C.T @ Z
+        return product
 
 
 class DenseRoot(Placed):
@@ -161,6 +203,9 @@ def sparse_root(
     kept = np.ones(p) * np.asarray(weights, dtype=float)
     if n <= WHOLE:
         return GroundedRoot(distances.adjoint_sparse(kept)), kept
+    whole = _whole_root(distances, kept) if n > FRONTED else None
+    if whole is not None:
+        return whole, kept
     tree = _tree(distances)
     others = np.random.default_rng(0).permutation(np.flatnonzero(~tree))
     more = n // 4
@@ -171,11 +216,21 @@ def sparse_root(
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)
         root = GroundedRoot(distances.adjoint_sparse(kept))
-        if more >= others.size or GROWTH * root.C.nnz > FILL:
+        if more >= others.size or GROWTH * root.triangle.entries > FILL:
             return root, kept
         if LONGER * (time.perf_counter() - started) > SHARE * clock.left():
             return root, kept
         more *= 2
+
+
+def _whole_root(distances: PairDistances, weights: Floats) -> GroundedRoot | None:
+    """The root of the Laplacian of all edges by fronts, None where it would fill in."""
+    clock.check()
+    laplacian = distances.adjoint_sparse(weights)
+    plan = elimination(sp.csr_array(laplacian)[1:, 1:])
+    if plan.entries > FRONT_FILL or plan.seconds > SHARE * clock.left():
+        return None
+    return GroundedRoot(laplacian, plan)
 
 
 def _tree(distances: PairDistances) -> NDArray[np.bool_]:

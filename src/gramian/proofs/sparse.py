@@ -12,12 +12,16 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian import clock
+from gramian.backends.fronts import Elimination, Fronts, elimination
 from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
 
 SHRINK = 1e-11
 """The part of the diagonal given up for rounding: what is measured has to stay below it."""
+
+ALIKE = 8.0
+"""How many times the errors of a factor those of another one of the same form may be."""
 
 TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
 """Nodes of the first trial factorisation, how many times more the next one has, and the seconds
@@ -39,6 +43,10 @@ machine decides as an idle one does."""
 
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
+
+
+FRONTED = 4000
+"""Orders of a pencil from which on its factor is made by fronts (`backends.fronts`)."""
 
 
 def _seconds_of(factor: Any) -> float:
@@ -71,6 +79,8 @@ class SparseForm:
         live = np.zeros(0, dtype=bool) if weights is None else np.asarray(weights) != 0
         self.U = np.zeros((self.order, 0)) if U is None else np.asarray(U, dtype=float)[:, live]
         self.weights = np.zeros(0) if weights is None else np.asarray(weights, dtype=float)[live]
+        self._seen = np.zeros(self.order + self.weights.size)
+        """The errors of a factor that was made of it: those of the next will be alike."""
 
     @cached_property
     def fills(self) -> bool:
@@ -81,6 +91,8 @@ class SparseForm:
     @cached_property
     def seconds(self) -> float:
         """Told by parts of the graph around its busiest node, each twice as large as the last."""
+        if self.plan is not None:
+            return self.plan.seconds
         pattern = abs(self.S) + abs(self.unit)
         degree = np.diff(sp.csr_array(pattern).indptr)
         near = breadth_first_order(
@@ -98,6 +110,14 @@ class SparseForm:
         if taken == 0:  # too few nodes for a trial
             return self.order**3 / DENSE_RATE if self.fills else 0.1
         return taken * growth ** np.log2(GROWTH * self.order / size)
+
+    @cached_property
+    def plan(self) -> Elimination | None:
+        """The fronts of a pencil of many points."""
+        if self.plain or self.order < FRONTED:
+            return None
+        pattern = self._bordered(abs(self.S) + abs(self.unit), 1.0)
+        return elimination(pattern, self.weights.size)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
         """By the Rayleigh quotient of the pencil; a vector only where P = I."""
@@ -127,25 +147,36 @@ class SparseForm:
         # The rounding of the entries themselves, that of S − tP above all.
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
-        lost = np.full(made.size, SHRINK)
+        lost = np.maximum(SHRINK, ALIKE * self._seen)
         for _ in range(2):
-            lu = _factorised(scaled - sp.diags_array(lost + made))
-            if lu is None:
+            factor = self._factorised(scaled - sp.diags_array(lost + made))
+            if factor is None:
                 return Factor(False)
-            error = _error(lu)
+            error = factor.error()
             if np.all(error <= lost):
                 break
             lost = 4 * error
         else:
             return Factor(False)
-        return self._solved(lu, power)
+        return self._solved(factor, power)
 
     def tried(self, t: float) -> Factor:
         """The same without its errors: what is found is most likely so, and no proof."""
         clock.check()
         scaled, power = self._scaled(t)
-        lu = _factorised(scaled)
-        return Factor(False) if lu is None else self._solved(lu, power)
+        factor = self._factorised(scaled)
+        return Factor(False) if factor is None else self._solved(factor, power)
+
+    def _factorised(self, A: Any) -> _Pivots | _Fronted | None:
+        """A factor of the bordered matrix, None where there is none."""
+        if self.plan is None:
+            return _factorised(A)
+        fronts = Fronts(self.plan, A)
+        if not fronts.usable:
+            return None
+        found = _Fronted(fronts)
+        self._seen = found.error()
+        return found
 
     def _scaled(self, t: float) -> tuple[Any, Array]:
         """The bordered G − tP with rows and columns scaled by powers of 2, and these."""
@@ -156,17 +187,18 @@ class SparseForm:
         scale = sp.diags_array(power)
         return sp.csc_array(scale @ bordered @ scale), power
 
-    def _solved(self, lu: Any, power: Array) -> Factor:
+    def _solved(self, factor: _Pivots | _Fronted, power: Array) -> Factor:
         """What the signs of the pivots say, and the solves."""
-        if np.sum(lu.U.diagonal() <= 0) > np.sum(self.weights > 0):
+        if factor.below > np.sum(self.weights > 0):
             return Factor(False)
         n = self.order
 
         def solve(b: Array) -> Array:
-            padded = np.zeros(power.size)
-            padded[:n] = b
-            found: Array = (power * lu.solve(power * padded))[:n]
-            return found
+            columns = b[:, None] if b.ndim == 1 else b
+            padded = np.zeros((power.size, columns.shape[1]))
+            padded[:n] = columns
+            found: Array = (power[:, None] * factor.solve(power[:, None] * padded))[:n]
+            return found.reshape(b.shape)
 
         return Factor(True, solve)
 
@@ -187,25 +219,50 @@ _SYMMETRIC: dict[str, Any] = {
 }
 
 
-def _factorised(A: Any) -> Any:
+def _factorised(A: Any) -> _Pivots | None:
     """LU with one permutation for rows and columns, None where there is none."""
     try:
         lu = splu(sp.csc_array(A), **_SYMMETRIC)
     except (RuntimeError, MemoryError):  # exactly singular, or too large
         return None
     usable = np.array_equal(lu.perm_r, lu.perm_c) and np.all(np.isfinite(lu.U.diagonal()))
-    return lu if usable else None
+    return _Pivots(lu) if usable else None
 
 
-def _error(lu: Any) -> Array:
-    """The row sums of |A − LDLᵀ| at most, in the order of A."""
-    L, U = sp.csr_array(lu.L), sp.csr_array(lu.U)
-    lopsided = np.asarray(abs(U - sp.diags_array(U.diagonal()) @ L.T).sum(axis=1)).ravel()
-    whole = np.asarray(abs(U).sum(axis=1)).ravel()
-    terms = 2 * (np.diff(L.indptr) + 4) * UNIT
-    sizes = abs(L)
-    error = sizes @ lopsided + terms * (sizes @ whole)
-    return np.where(np.isfinite(error), error, np.inf)[lu.perm_r]
+class _Pivots:
+    """LU of a symmetric matrix by SuperLU, read as LDLᵀ."""
+
+    def __init__(self, lu: Any) -> None:
+        self.lu, self.solve = lu, lu.solve
+        self.below = int(np.sum(lu.U.diagonal() <= 0))
+        """Pivots that are not above 0."""
+
+    def error(self) -> Array:
+        """The row sums of |A − LDLᵀ| at most, in the order of A."""
+        L, U = sp.csr_array(self.lu.L), sp.csr_array(self.lu.U)
+        lopsided = np.asarray(abs(U - sp.diags_array(U.diagonal()) @ L.T).sum(axis=1)).ravel()
+        whole = np.asarray(abs(U).sum(axis=1)).ravel()
+        terms = 2 * (np.diff(L.indptr) + 4) * UNIT
+        sizes = abs(L)
+        error = sizes @ lopsided + terms * (sizes @ whole)
+        return np.where(np.isfinite(error), error, np.inf)[self.lu.perm_r]
+
+
+class _Fronted:
+    """C diag(σ) Cᵀ by fronts."""
+
+    def __init__(self, fronts: Fronts) -> None:
+        self.fronts, self.below, self.solve = fronts, fronts.negative, fronts.solve
+
+    def error(self) -> Array:
+        """The row sums of |A − C diag(σ) Cᵀ| at most: γ|C||C|ᵀ1.
+
+        A term of a sum is rounded once by itself, and at each addition after it: those of its row,
+        each of which ends a block, is added to a front, and by it to the one above, once at most.
+        """
+        terms = 4 * (self.fronts.plan.terms + 4) * UNIT
+        error = terms * self.fronts.sizes()
+        return np.where(np.isfinite(error), error, np.inf)
 
 
 def gershgorin(matrix: Any) -> float:

@@ -9,8 +9,8 @@ Of the descent of 3,000 digits (six neighbours) the triangular solves take 44 %,
 - A root whose small entries are dropped (2 % of the diagonal: a fifth of the entries), or one of
   fewer edges (a tree and n/2 others): two to three times the steps.
 - A start from principal components of the samples, or from the unfolding by 30 waves: ahead for 200
-  steps, level after 600.
-- The end of the root, which is nearly full, as a dense block: no quicker.
+  steps, level after 600. Beyond 5,000 points, where few hundred steps are all there are, it pays.
+- The end of the root, which is nearly full, as a dense block: no quicker up to 10,000 points.
 - Searching the span of the lowest eigenvectors and of the factor for the next point, all at once:
   without a term that keeps to the last point the bound goes up to a thousand times its size.
 """
@@ -52,10 +52,9 @@ FALLING = 0.01
 """The part of the tolerance by which F falls in a round that is worth another one. 1,500 rows of
 w1a, 1e-4: three rounds without a better gap, F down by some 0.3 in each, then 1.0e-3 → 1.7e-4."""
 
-SETTLED = 2.0
-"""A round in which F falls by more than so many tolerances is not the last: no certificate is made
-after it, where one takes longer than the round. 20,000 digits: 12 s a factor, six of a certificate,
-beside 25 s."""
+DEAR, SETTLED = 0.1, 10.0
+"""No certificate after a round in which F falls by more than so many tolerances, where one takes
+more than this part of the round: that was not the last. 60,000 digits: 40 s beside 80 s."""
 
 SPARED = 0.02
 """The part of the tolerance that fewer columns may cost."""
@@ -114,7 +113,7 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
         image = lean(objective, Y, settings.tol)
         value = objective.value(image)
         fall, last = last - value, value
-        dear = bounds.seconds_of_one > STEP * STEPS * size(Y)
+        dear = bounds.seconds_at(image) > DEAR * STEP * STEPS * size(Y)
         if dear and fall > SETTLED * settings.tol * abs(value) and not settings.expired():
             yield Step(image.factor, value)
             continue
