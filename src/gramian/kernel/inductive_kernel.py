@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._samples import ready, refuse_masked
+from gramian.backends.dense import eigh
 from gramian.certificate import certify
 from gramian.fitting import principal, settle, solve
 from gramian.kernel._links import UNKNOWN, known_labels
@@ -260,7 +261,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         seen = np.full(labels.size, UNKNOWN)
         seen[kept] = np.unique(labels[kept], return_inverse=True)[1]
         scatter = scores(Phi, seen)
-        values, vectors = np.linalg.eigh(self._weight(scatter) * scatter)
+        values, vectors = eigh(self._weight(scatter) * scatter)
         factor = vectors * np.sqrt(np.maximum(-0.5 * (self.tau + values), 0.0))
         rows, classes = np.concatenate([kept, held]), labels[np.concatenate([kept, held])]
         return np.array(
@@ -282,7 +283,7 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 def blended(factor: Array, Phi: Array, share: float) -> Array:
     """A factor of (1 − α)LLᵀ + αcI, its columns orthogonal and falling."""
     size = float(np.sum((Phi @ factor) ** 2)) / max(float(np.sum(Phi * Phi)), 1e-300)
-    values, vectors = np.linalg.eigh((1 - share) * factor @ factor.T)
+    values, vectors = eigh((1 - share) * factor @ factor.T)
     found = vectors * np.sqrt(np.maximum(values, 0.0) + share * (size or 1.0))
     return np.ascontiguousarray(found[:, ::-1])
 

@@ -23,7 +23,7 @@ from gramian.backends.arrays import (
     norm,
     precision,
 )
-from gramian.backends.fronts import Elimination, Fronts, elimination
+from gramian.backends.fronts import FRONTED, Elimination, Fronts, elimination
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -36,9 +36,6 @@ LONGER, SHARE = 4, 0.5
 WHOLE = 2000
 """Points whose graph may fill in altogether."""
 
-
-FRONTED = 4000
-"""Points from which on a root is made by fronts (`backends.fronts`)."""
 
 FRONT_FILL = 64_000_000
 """Numbers of such a root that are worth their time."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from gramian import plotting
 from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
+from gramian.backends.dense import eigh
 from gramian.constraints import plainly
 from gramian.fitting import settle, sweeps_for
 from gramian.metric._class_weight import weights_of_classes
@@ -330,7 +331,7 @@ def _refuse_continuous(y: NDArray[Any]) -> None:
 def principal_columns(factor: Array, scatter_factor: Array) -> Array:
     """L turned so that LᵀGL is diagonal and falls, given L and GL; LLᵀ stays the same."""
     scatter = factor.T @ scatter_factor
-    _, vectors = np.linalg.eigh(0.5 * (scatter + scatter.T))
+    _, vectors = eigh(0.5 * (scatter + scatter.T))
     turned: Array = factor @ vectors[:, ::-1]
     return turned
 

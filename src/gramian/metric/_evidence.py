@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.neighbours import search_mixtures
 from gramian.outer.path import NEIGHBOURS, misplaced, outvoted
 
@@ -66,7 +67,7 @@ def sample_keys(samples: Array) -> Array:
     arithmetic is.
     """
     centred = samples - samples.mean(axis=0)
-    along = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    along = eigh(centred.T @ centred)[1][:, -1]
     key = np.einsum("ij,ij->i", centred, centred) + np.sqrt(2.0) * (centred @ along) ** 2
     return np.round(key / max(float(key.max()), np.finfo(float).tiny), 9)
 

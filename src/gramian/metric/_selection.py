@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import mapped, splits
 from gramian.objectives.matrices import Dense
@@ -111,7 +112,7 @@ def weigh(
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
         out, w = samples[count:], times[split.held]
-        g, V = np.linalg.eigh(data.gram.dense() - out.T @ (w[:, None] * out))
+        g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out))
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         model = _Fold(np.maximum(g, 0.0), sums, regularizer, rank, n_components)
         folds.append((model, samples @ V, classes[rows], count))
@@ -199,7 +200,7 @@ def _factor(M: Array, rank: int | None) -> Array:
     if rank is None:
         with suppress(np.linalg.LinAlgError):
             return np.linalg.cholesky(M)
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = eigh(M)
     return (vectors * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, :rank]
 
 

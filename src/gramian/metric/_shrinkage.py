@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from gramian.backends.dense import eigh
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
@@ -59,7 +60,7 @@ def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
         return factor
     scale = _scale(factor, plain, gram)
     parts = (1 - share) * factor @ factor.T + share * scale * plain @ plain.T
-    values, vectors = np.linalg.eigh(0.5 * (parts + parts.T))
+    values, vectors = eigh(0.5 * (parts + parts.T))
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 

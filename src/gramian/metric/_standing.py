@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.metric._impostors import Found, Impostors
 
 Array = NDArray[np.floating]
@@ -77,7 +78,7 @@ class Standing:
             before = self.factors[number] @ self.factors[number].T
             room = ROUNDED * 4 * largest * float(np.trace(M) + np.trace(before))
             for share in SHARES:
-                values, vectors = np.linalg.eigh(M - share * before)
+                values, vectors = eigh(M - share * before)
                 fallen = vectors * np.sqrt(np.maximum(-values, 0.0))
                 lost = np.linalg.norm(centred @ fallen, axis=1)
                 bound = share * self.radius - (lost + lost.max()) ** 2 - room

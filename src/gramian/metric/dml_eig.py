@@ -11,6 +11,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from gramian.backends.dense import eigh
 from gramian.constraints import (
     as_pairs,
     check_class_sizes,
@@ -244,7 +245,7 @@ def principal_whitening(samples: Array, white: ScatterWhitening) -> ScatterWhite
     kernel, changes nothing after this.
     """
     Z = samples @ white.matrix
-    _, axes = np.linalg.eigh(Z.T @ Z)
+    _, axes = eigh(Z.T @ Z)
     signs = row_signs((Z @ axes).T)
     return ScatterWhitening(white.matrix @ (axes * signs))
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.dense import eigh
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
@@ -210,7 +211,7 @@ class LinearSeparation(MetricLearner):
 
     def _candidates(self, scatter: Array, X: Array) -> Candidates:
         """P₊(I − ½λL_S) for every λ, from one eigenbasis."""
-        values, vectors = np.linalg.eigh(scatter)
+        values, vectors = eigh(scatter)
         unit = 2.0 / max(float(np.abs(values).max()), np.finfo(float).tiny)
         found = [
             vectors * np.sqrt(np.maximum(1.0 - 0.5 * step * unit * values, 0.0)) for step in STEPS

@@ -25,6 +25,7 @@ from gramian.backends.arrays import (
     namespace,
     relocated,
 )
+from gramian.backends.dense import eigh
 from gramian.losses import Loss
 from gramian.losses.base import Separable, error_of, least_squares_of, recession_of
 from gramian.maps import (
@@ -504,7 +505,7 @@ class Composite(Objective):
         """R with RᵀPR = I on the range of P = 𝒜*(s) ⪰ 0, and a basis of its null space."""
         if self.order > PENCIL_ORDER:
             return None
-        values, vectors = np.linalg.eigh(host(self.map.adjoint_matrix(self._along_all)))
+        values, vectors = eigh(host(self.map.adjoint_matrix(self._along_all)))
         live = values > 1e-10 * values[-1]
         if not np.any(live) or values[0] < -1e-10 * values[-1]:
             return None

@@ -25,6 +25,7 @@ from gramian.backends.arrays import (
     row_squares,
     side_by_side,
 )
+from gramian.backends.dense import eigh
 from gramian.maps.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
@@ -194,7 +195,7 @@ class GramQuadratic(Objective):
             known = at_home(self).flat()
             return None if known is None else self.place.put(known)
         both = self.A.dense() / (a or 1.0) + self.B.dense() / (b or 1.0)
-        sizes, vectors = np.linalg.eigh(both)
+        sizes, vectors = eigh(both)
         return contiguous(vectors[:, sizes <= FLAT * self.order])
 
     def rounding(self, image: GramImage) -> float:
@@ -459,9 +460,9 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
         return Eigenbasis(np.eye(order), np.full(order, A.scale), np.full(order, B.scale))
     clock.check(2 * eigen_seconds(order))
     if _is_multiple_of_identity(B):
-        a, V = np.linalg.eigh(A.dense())
+        a, V = eigh(A.dense())
         return Eigenbasis(V, lowered(a), np.full(order, B.scale))
-    b, V = np.linalg.eigh(B.dense())
+    b, V = eigh(B.dense())
     if _is_multiple_of_identity(A):
         return Eigenbasis(V, np.full(order, A.scale), lowered(b))
     # Within an eigenspace of B any basis will do for B: the sum with A picks the one A needs.
@@ -469,13 +470,13 @@ def _common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     if not A_dense.any():
         return Eigenbasis(V, np.zeros(order), lowered(b))
     if not B_dense.any():
-        a, V = np.linalg.eigh(A_dense)
+        a, V = eigh(A_dense)
         return Eigenbasis(V, lowered(a), np.zeros(order))
     size = norm(A_dense) * norm(B_dense)
     if norm(A_dense @ B_dense - B_dense @ A_dense) > 1e-12 * size:
         return None
     mix = A_dense / norm(A_dense) + np.sqrt(0.5) * B_dense / norm(B_dense)
-    _, V = np.linalg.eigh(mix)
+    _, V = eigh(mix)
     rotated_A, rotated_B = V.T @ A_dense @ V, V.T @ B_dense @ V
     a, b = np.diag(rotated_A).copy(), np.diag(rotated_B).copy()
     off = norm(rotated_A - np.diag(a)) * norm(B_dense)
@@ -501,7 +502,7 @@ def _expansion(L: Array, KL: Array, D: Array, KD: Array) -> Array:
 
 def _positive_part(S: Array) -> Array:
     """P₊(S), nudged up by its rounding error so that it is PSD in truth."""
-    values, vectors = np.linalg.eigh(S)
+    values, vectors = eigh(S)
     lift = values.size * np.finfo(float).eps * np.max(np.abs(values), initial=0.0)
     return (vectors * (np.maximum(values, 0.0) + lift)) @ vectors.T
 

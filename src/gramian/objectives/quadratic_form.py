@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.backends.dense import eigh
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances
 from gramian.maps.svec import smat as smat
@@ -195,5 +196,5 @@ def _multiple(order: int, scale: float) -> sp.csr_array:
 
 def _root(A: SymmetricMatrix) -> Array:
     """A^½ of a PSD matrix."""
-    values, vectors = np.linalg.eigh(A.dense())
+    values, vectors = eigh(A.dense())
     return (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T

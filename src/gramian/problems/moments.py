@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gramian._samples import column_sums, near_origin
 from gramian.backends.arrays import Place, host, place
+from gramian.backends.dense import eigh
 from gramian.backends.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
@@ -39,7 +40,7 @@ class Moments:
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues and eigenvectors of XᵀX, found once for every λ."""
-        values, vectors = np.linalg.eigh(self.gram.dense())
+        values, vectors = eigh(self.gram.dense())
         return np.maximum(values, 0.0), vectors
 
 

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian import clock
-from gramian.backends.fronts import Elimination, Fronts, elimination
+from gramian.backends.fronts import FRONTED, Elimination, Fronts, elimination
 from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
 
 Array = NDArray[np.floating]
@@ -43,10 +43,6 @@ machine decides as an idle one does."""
 
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
-
-
-FRONTED = 4000
-"""Orders of a pencil from which on its factor is made by fronts (`backends.fronts`)."""
 
 
 def _seconds_of(factor: Any) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.certificate import Certificate
 from gramian.objectives.quadratic_form import QuadraticForm, smat, triangle
 from gramian.reductions.base import carried
@@ -50,7 +51,7 @@ class ConicScaling:
         G = smat(2 * (form.B.T @ (form.B @ s - form.t)) + form.c, order)
         if trace is not None:  # slopes along the slice ⟨D², M̂⟩ = τ/α
             G = G - np.diag(self.d**2) * (np.sum(G * M) / np.sum(self.d**2 * np.diag(M)))
-        values, vectors = np.linalg.eigh(M)
+        values, vectors = eigh(M)
         slopes = np.sum(vectors * (G @ vectors), axis=0)
         kept = values > np.maximum(slopes, 0.0)
         found: Array = vectors[:, kept] * np.sqrt(values[kept])

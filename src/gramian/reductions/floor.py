@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.certificate import Certificate
 from gramian.reductions.base import carried
 
@@ -54,7 +55,7 @@ def with_floor(factor: Array, floor: float) -> Array:
     if floor == 0:
         return np.ascontiguousarray(factor)
     order = factor.shape[0]
-    values, vectors = np.linalg.eigh(factor @ factor.T)
+    values, vectors = eigh(factor @ factor.T)
     mean = float(np.sum(factor * factor)) / order
     return vectors * np.sqrt((1 - floor) * np.maximum(values, 0.0) + floor * mean)
 
@@ -63,7 +64,7 @@ def without_floor(factor: Array | None, floor: float) -> Array | None:
     """A factor of the S of trace 1 that the floor would make M of, None where there is none."""
     if factor is None:
         return None
-    values, vectors = np.linalg.eigh(factor @ factor.T)
+    values, vectors = eigh(factor @ factor.T)
     values = np.maximum(values - floor * float(np.mean(values)), 0.0)
     kept = values > (BLURRED if floor > 0 else SMALL) * values[-1]
     if not kept.any():

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian._samples import column_sums, near_origin
+from gramian.backends.dense import eigh
 from gramian.memory import check_memory
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.reductions.base import Substitution
@@ -98,7 +99,7 @@ def kernel_span(
     if center:
         K = K - K.mean(axis=0)
         K = K - K.mean(axis=1, keepdims=True)
-    values, U = np.linalg.eigh(0.5 * (K + K.T))
+    values, U = eigh(0.5 * (K + K.T))
     kept = values > values[-1] * K.shape[0] * eps
     if not kept.any():
         return None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner
+from gramian.backends.dense import eigh
 from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
@@ -188,7 +189,7 @@ def compress(factor: Array, rank: int) -> Array:
 
 def columns_by_size(factor: Array) -> tuple[Array, Array]:
     """The eigenvalues of LᵀL, the largest first, and the rotation that they belong to."""
-    values, vectors = np.linalg.eigh(host(factor.T @ factor))
+    values, vectors = eigh(host(factor.T @ factor))
     return values[::-1], vectors[:, ::-1]
 
 

@@ -18,6 +18,7 @@ from gramian.backends.arrays import (
     namespace,
     side_by_side,
 )
+from gramian.backends.dense import eigh
 from gramian.domains import Domain
 from gramian.objectives import Objective
 from gramian.objectives.quadratic_form import smat, svec, triangle
@@ -124,7 +125,7 @@ class ConeSearch:
         i, j, _ = triangle(order)
         S, bend = smat(there, order), np.diag(H)[i == j]
         weight = np.maximum(bend, 1e-16 * max(float(np.max(bend)), 1e-300)) ** 0.25
-        values, vectors = np.linalg.eigh(S * np.outer(weight, weight))
+        values, vectors = eigh(S * np.outer(weight, weight))
         B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
         best = restriction.value(there)
         won = restriction.value(here) - best
@@ -150,7 +151,7 @@ def _widest(objective: Objective) -> int:
 
 def _chief(D: Array, L: Array, count: int) -> Array:
     """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
-    values, turn = np.linalg.eigh(host(L.T @ L))
+    values, turn = eigh(host(L.T @ L))
     moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
     basis = namespace(L).linalg.qr(L)[0]
     moves = moves - basis @ (basis.T @ moves)
@@ -175,7 +176,7 @@ def _orthonormal(blocks: list[Array]) -> Array:
 
 def _orthonormal_there(columns: Array) -> Array:
     """The same on a device, by the eigenvectors of the small Gram matrix, and once more by QR."""
-    values, turn = np.linalg.eigh(host(columns.T @ columns))
+    values, turn = eigh(host(columns.T @ columns))
     live = values > 1e-13 * values[-1]
     turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
     found: Array = namespace(columns).linalg.qr(turned)[0]

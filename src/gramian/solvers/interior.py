@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import contiguous
+from gramian.backends.dense import eigh
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
@@ -95,7 +96,7 @@ def _evened(whitening: GraphWhitening, M: Array) -> Array:
 
 def _better(objective: Objective, M: Array, image: Any, spare: float) -> Array:
     """The factor at hand, or one of M where F is less, of as few columns as F allows."""
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = eigh(M)
     best: Array = image.factor
     least = objective.value(image)
     for cut in reversed(CUTS):

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from gramian.backends.arrays import host, namespace, norm
+from gramian.backends.dense import eigh
+from gramian.backends.threads import blas_threads_for
 from gramian.eigen import ritz_pairs
 from gramian.proofs import LowRank, SparseForm, Split, lost_by
 from gramian.solvers.newton import Below
@@ -61,7 +63,8 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     order = G.shape[0]
     last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
     if xp is np:
-        values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+        with blas_threads_for(G.size):
+            values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
         rounding = float(8 * np.finfo(float).eps) * norm(G)
     else:
         values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
@@ -116,7 +119,7 @@ def factored_ground(
     found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
     V = np.linalg.qr(found.vectors)[0]
     image = form.S @ V
-    values, turn = np.linalg.eigh(V.T @ image)
+    values, turn = eigh(V.T @ image)
     V, image = V @ turn, image @ turn
     residual = norm(image[:, 0] - values[0] * V[:, 0])
     hope, bound = float(values[0]), float(values[0]) - residual

@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, host, inner, namespace, recorded
+from gramian.backends.dense import eigh
 from gramian.domains import Domain
 from gramian.objectives import Objective
 from gramian.search import quartic
@@ -91,7 +92,7 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
     if P is None:
         return None
     values, basis = namespace(P).linalg.eigh(P)
-    small, turn = np.linalg.eigh(host(L.T @ P @ L))
+    small, turn = eigh(host(L.T @ P @ L))
     ends = beside(L, 1.0 / np.maximum(small, FLAT * small[-1]))
     weights, turn = ends / values[:, None], beside(L, turn)
     return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import backend, beside, contiguous, eye, host
+from gramian.backends.dense import eigh
 from gramian.proofs import Bottom, DenseForm, Factor
 from gramian.proofs.base import Solve, place_of_matrix
 
@@ -150,7 +151,7 @@ def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> t
         v = solve(images[k])
         small[: k + 1, k] = host(images[: k + 1] @ v)
     whole = np.triu(small) + np.triu(small, 1).T
-    values, turn = np.linalg.eigh(whole)
+    values, turn = eigh(whole)
     chosen = np.argsort(-values)[: min(COUNT, steps)]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous((beside(basis, turn[:, chosen].T) @ basis).T)
@@ -177,7 +178,7 @@ def blocks_above(
         basis[start:stop] = V.T
         V = solve(form.unit @ V)
         small[:stop, start:stop] = basis[:stop] @ (form.unit @ V)
-    values, turn = np.linalg.eigh(np.triu(small) + np.triu(small, 1).T)
+    values, turn = eigh(np.triu(small) + np.triu(small, 1).T)
     chosen = np.argsort(-values)[:COUNT]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous(basis.T @ turn[:, chosen])
@@ -186,6 +187,6 @@ def blocks_above(
 def _orthonormal(V: Array, unit: Any) -> Array:
     """Columns with the span of V whose inner products by P are those of I."""
     gram = V.T @ (unit @ V)
-    values, turn = np.linalg.eigh(0.5 * (gram + gram.T))
+    values, turn = eigh(0.5 * (gram + gram.T))
     found: Array = V @ (turn / np.sqrt(np.maximum(values, 1e-14 * values[-1])))
     return found

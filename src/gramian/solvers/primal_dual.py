@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import contiguous
+from gramian.backends.dense import eigh
 from gramian.certificate import Certificate, certify_image
 from gramian.objectives.base import LowerBound
 from gramian.objectives.quadratic_form import (
@@ -121,7 +122,7 @@ class Written:
 
     def inside(self, S: Array) -> Array:
         """A factor of S itself."""
-        values, vectors = np.linalg.eigh(S)
+        values, vectors = eigh(S)
         root = contiguous(vectors * np.sqrt(np.maximum(values, 0.0)))
         return self.problem.domain.rescale(root)
 
@@ -134,7 +135,7 @@ class Written:
         i, j, scale = triangle(order)
         bend = np.diag(self.P)[i == j]
         weight = np.maximum(bend, FLAT * max(float(bend.max()), 1e-300)) ** 0.25
-        values, vectors = np.linalg.eigh(S * np.outer(weight, weight))
+        values, vectors = eigh(S * np.outer(weight, weight))
         L = vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None]
         squares = scale[:, None] * L[i] * L[j]
         slopes = squares.T @ (self.P @ svec(S) + self.q)

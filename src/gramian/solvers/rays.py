@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.backends.dense import eigh
 from gramian.domains import Spectrahedron
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
@@ -57,7 +58,7 @@ def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iter
     if flat is not None:
         if flat.shape[1]:  # otherwise every direction is curved
             small = flat.T @ (zero @ flat)
-            yield flat @ np.linalg.eigh(0.5 * (small + small.T))[1][:, :1]
+            yield flat @ eigh(0.5 * (small + small.T))[1][:, :1]
         return
     if not np.all(np.isfinite(factor)):
         factor = factor[:, :0]

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import contiguous, host, size
+from gramian.backends.dense import eigh
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
 from gramian.objectives.quadratic_form import svec
@@ -73,7 +74,7 @@ def spare_along(L: Array, V: Array, unsure: float) -> Array:
         return np.zeros((V.shape[1],) * 2)
     inner = np.linalg.solve(gram + epsilon * np.eye(len(gram)), cross.T)
     schur = (np.eye(V.shape[1]) - cross @ inner) / epsilon
-    values, turn = np.linalg.eigh(0.5 * (schur + schur.T))
+    values, turn = eigh(0.5 * (schur + schur.T))
     kept = 1.0 / np.maximum(values, 1e-300) - epsilon
     kept = np.where(values > 1e-14 * values[-1], np.maximum(kept, 0.0), 0.0)
     spare: Array = (turn * kept) @ turn.T

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner
+from gramian.backends.dense import eigh
 from gramian.certificate import certify_image, relative
 from gramian.objectives import Composite
 from gramian.problem import Problem
@@ -82,7 +83,7 @@ def _certified(problem: Problem, image: Any) -> Step:
 def filled(factor: Array) -> tuple[Array, Array]:
     """A square root of M + εI with orthogonal columns, and their lengths."""
     M = host(factor @ factor.T)
-    values, vectors = np.linalg.eigh(M)
+    values, vectors = eigh(M)
     sizes = np.sqrt(np.maximum(values, 0.0) + FLOOR * max(float(np.mean(values)), 1e-300))
     return contiguous(beside(factor, vectors * sizes)), sizes
 
