@@ -26,6 +26,7 @@ from gramian.backends.arrays import (
     relocated,
 )
 from gramian.backends.dense import eigh
+from gramian.backends.threads import blas_threads_for
 from gramian.losses import Loss
 from gramian.losses.base import Separable, error_of, least_squares_of, recession_of
 from gramian.maps import (
@@ -493,7 +494,8 @@ class Composite(Objective):
             if np.linalg.norm(part @ null) > 1e-12 * np.linalg.norm(part):
                 return None
         G = image + C
-        lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
+        with blas_threads_for(G.size):
+            lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
         return max(0.0, -float(lowest)) * (1 + 1e-12) + self._least_shift(w)
 
     def _least_shift(self, w: Array) -> float:

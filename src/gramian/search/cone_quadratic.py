@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from gramian.backends.threads import blas_threads_for
 from gramian.maps.svec import smat, svec, triangle, with_square
 
 Array = NDArray[np.floating]
@@ -117,7 +118,8 @@ def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator
             return
         try:
             with np.errstate(all="ignore"):
-                step = _step(H, slope, state, within)
+                with blas_threads_for(H.size):
+                    step = _step(H, slope, state, within)
         except (np.linalg.LinAlgError, ValueError):  # rounding has used up the interior
             return
         if step is None:
