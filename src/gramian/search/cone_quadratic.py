@@ -117,9 +117,8 @@ def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator
         if max(gap, 1e-2 * residual) <= ACCURACY or np.trace(state.X) > far:
             return
         try:
-            with np.errstate(all="ignore"):
-                with blas_threads_for(H.size):
-                    step = _step(H, slope, state, within)
+            with np.errstate(all="ignore"), blas_threads_for(H.size):
+                step = _step(H, slope, state, within)
         except (np.linalg.LinAlgError, ValueError):  # rounding has used up the interior
             return
         if step is None:
