@@ -173,7 +173,7 @@ def test_what_a_callback_raises_is_its_own():
         raise FloatingPointError("mine")
 
     with pytest.raises(FloatingPointError, match="mine"):
-        gm.minimize(problems.nearest(np.eye(3)), callback=fails)
+        gm.minimize(problems.nearest(np.diag([1.0, 2.0, 3.0])), "agd", callback=fails)
 
 
 @pytest.mark.parametrize(

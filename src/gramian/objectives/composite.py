@@ -455,10 +455,12 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
+        if self._image_root is None:
+            return
         # The domain of g* is convex: where the least shift leaves it, every other one does.
         if not np.isfinite(self.loss.conjugate(w + self._least_shift(w) * self._along_all)):
             return
-        shift = None if self._image_root is None else self._pencil_shift(w)
+        shift = self._pencil_shift(w)
         if shift is not None:
             yield self._dual_point(w + shift * self._along_all)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import host
+from gramian.backends.arrays import host, norm
 from gramian.eigen import ritz_pairs
 from gramian.proofs.base import Bottom, place_of_matrix
 from gramian.proofs.split import Split
@@ -29,6 +29,9 @@ SHORT = 1e-5
 
 STILL = 1e-3
 """The part of the spread that a column may be off an eigenvector by to be looked beside."""
+
+WITHIN = 1e-8
+"""The part of a start beside the columns below which it is rounding."""
 
 RARE = 1e-6
 """A probability of having missed an eigenvalue that is small enough."""
@@ -78,6 +81,8 @@ def estimated(
     for given in runs:
         look = _Look(wanted, deadline, floor, miss_by)
         first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
+        if given is not None and not norm(first) > WITHIN * norm(given):
+            continue
         found = ritz_pairs(split, 2, steps=most, v0=first, enough=look)
         lowest, rest = -float(found.values[0]), float(found.residuals[0])
         if lowest - rest < best - residual or best == np.inf:
