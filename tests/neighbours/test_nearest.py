@@ -224,8 +224,9 @@ def test_numpy_searches_until_compiling_has_become_cheaper(monkeypatch):
     assert len(asked) == 2
 
 
-def test_a_kernel_is_known_to_be_compiled():
+def test_a_kernel_is_known_to_be_compiled(tmp_path, monkeypatch):
     kernels = import_module("gramian.backends._kernels")
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
 
     @kernels.compiled
     def unused(x):
