@@ -27,7 +27,7 @@ Indices = NDArray[np.int64]
 
 FRONTED = 8000
 """Points of a graph from which on factors are made by fronts: 5,000 digits unfold in the same time
-without, and a new machine compiles the kernels for half a minute."""
+without, and a new machine compiles the kernels for some twenty seconds."""
 
 WASTE = 0.2
 """The part of a front that may be zeros, for the sake of larger fronts."""
