@@ -121,7 +121,7 @@ class Pattern:
         found.data = np.empty(0)
         return found
 
-    def small(self, w: Floats) -> Any:
+    def to_multiply(self, w: Floats) -> Any:
         """The same in the precision of w to multiply with: dense where its order is small."""
         if self.order > SMALL_ORDER:
             return self.matrix(w)
@@ -242,7 +242,7 @@ def scatter_entries(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_entries", w, V, pattern)
-    found: Floats = pattern.small((0.5 * w).astype(V.dtype)) @ V
+    found: Floats = pattern.to_multiply((0.5 * w).astype(V.dtype)) @ V
     return found
 
 
@@ -253,7 +253,7 @@ def scatter_distances(
     w, V = _as_weights(w), _as_factor(V)
     if worth_compiling(compiled, pattern.size * V.shape[1]):
         return _scatter_compiled("scatter_distances", w, V, pattern)
-    adjacency = pattern.small(w.astype(V.dtype, copy=False))
+    adjacency = pattern.to_multiply(w.astype(V.dtype, copy=False))
     degree = adjacency @ np.ones((pattern.order, 1), dtype=V.dtype)
     return degree * V - adjacency @ V
 

@@ -139,7 +139,7 @@ class ActiveSet:
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
                 tol = finest if unseen <= CLOSE else max(finest, COARSE)
-                result = self.solve(problem, init=factor, tol=tol, **self._precision(active, tol))
+                result = self.solve(problem, init=factor, tol=tol, **self._precision(active))
                 factor = result.factor
                 lower = max(lower, result.certificate.lower_bound)
                 active = active[task.unmet(problem, factor, SLACK)]
@@ -171,10 +171,9 @@ class ActiveSet:
             return (self._coarse(n) if start is None else start), WARM
         return self.task.start(start), 1.0
 
-    def _precision(self, active: Any, tol: float) -> dict[str, str]:
-        """Steps of a first round over many terms are in float32; a close one needs more digits."""
-        rough = active.shape[0] >= MANY
-        return {"dtype": "float32"} if rough else {}
+    def _precision(self, active: Any) -> dict[str, str]:
+        """Steps over many terms are in float32, then in float64 where they need more digits."""
+        return {"dtype": "float32"} if active.shape[0] >= MANY else {}
 
     def _coarse(self, count: int) -> Array:
         """A first metric from so many of the anchors, of any rank."""
@@ -185,7 +184,7 @@ class ActiveSet:
             found = task.violated(factor, few, margin=margin)
             active = task.some(task.joined(active, found.keys), factor)
             problem = task.problem(active, share=count / task.n)
-            kind = self._precision(active, ROUGH)
+            kind = self._precision(active)
             factor = self.solve(problem, init=factor, tol=ROUGH, rank=None, **kind).factor
             active = active[task.unmet(problem, factor, SLACK)]
         return factor
