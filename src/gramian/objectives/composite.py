@@ -41,6 +41,7 @@ from gramian.maps import (
 )
 from gramian.maps.svec import svec, triangle_size
 from gramian.maps.whitened import DenseRoot
+from gramian.maps.written import Written, is_small
 from gramian.objectives.base import (
     Beside,
     Blend,
@@ -143,6 +144,15 @@ class Composite(Objective):
     def _single(self) -> Composite:
         found = copy(self)
         found.map, found.C = in_single(self.map), in_single(self.C)
+        return found
+
+    @cached_property
+    def for_steps(self) -> Composite:
+        """With the map of a small M written out."""
+        if not is_small(self.map):
+            return self
+        found = copy(self)
+        found.map = Written(self.map)
         return found
 
     def image(self, L: Array) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -50,6 +50,11 @@ class Sum(Objective):
         self.sees = sum(sizes) if len(sizes) == len(self.parts) else None
         self.dense_numbers = max(part.dense_numbers for part in self.parts)
         self.constant = sum(part.constant for part in self.parts)
+
+    @cached_property
+    def for_steps(self) -> Sum:
+        """With those of its parts."""
+        return Sum([part.for_steps for part in self.parts])
 
     def image(self, L: Array) -> SumImage:
         return SumImage(L, tuple(part.image(L) for part in self.parts))

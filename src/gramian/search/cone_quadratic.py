@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from gramian.backends.threads import blas_threads_for
 from gramian.maps.svec import smat, svec, triangle, with_square
@@ -175,47 +175,49 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
         return None
     # R⁻¹XR⁻ᵀ = I and RᵀZR = diag(values), so that W⁻¹ = R⁻ᵀ diag(√values) R⁻¹ maps X to Z.
     R = root @ turn
-    inverse = turn.T @ scipy.linalg.solve_triangular(root, np.eye(order), lower=True)
-    scaling = _symmetric((inverse.T * np.sqrt(values)) @ inverse)
+    inverse = turn.T @ dtrtri(root, lower=1)[0]
+    roots = np.sqrt(values)
+    scaling = _symmetric((inverse.T * roots) @ inverse)
     factor = _factored(with_square(H, scaling))
     residual = _residual(slope, state, within)
     missing = 0.0 if within is None else within.trace - float(np.sum(within.E * X))
+    sizes = np.outer(roots, roots)
+    normal = None if within is None else svec(within.E)
 
-    def solve(right: Array) -> Array:
-        x: Array = scipy.linalg.cho_solve(factor, right, check_finite=False)
+    def solve(right: Array, refine: bool = True) -> Array:
+        x = _solved(factor, right)
+        if not refine:
+            return x
         rest = right - H @ x - svec(scaling @ smat(x, order) @ scaling)
-        return x + scipy.linalg.cho_solve(factor, rest, check_finite=False)
+        return x + _solved(factor, rest)
 
-    def direction(centre: Array) -> tuple[Array, Array, float]:
-        """dX, dZ, dy that make ∇f(X) − yE equal to `centre` to first order."""
-        right, change = centre - slope, 0.0
-        if within is not None:
-            normal = svec(within.E)
-            right = right + state.y * normal
-            lean, along = solve(right), solve(normal)
-            change = (missing - float(normal @ lean)) / float(normal @ along)
-            dx = lean + change * along
-            return smat(dx, order), smat(H @ dx - change * normal + residual, order), change
-        dx = solve(right)
-        return smat(dx, order), smat(H @ dx + residual, order), change
+    along = None if normal is None else solve(normal)
+
+    def direction(centre: Array | None) -> tuple[Array, Array, float]:
+        """dX, dZ, dy that make ∇f(X) − yE equal to `centre`, or roughly 0, to first order."""
+        right = -slope if centre is None else centre - slope
+        if normal is None or along is None:
+            dx = solve(right, refine=centre is not None)
+            return smat(dx, order), smat(H @ dx + residual, order), 0.0
+        lean = solve(right + state.y * normal, refine=centre is not None)
+        change = (missing - float(normal @ lean)) / float(normal @ along)
+        dx = lean + change * along
+        return smat(dx, order), smat(H @ dx - change * normal + residual, order), change
 
     def longest(dX: Array, dZ: Array) -> float:
         """The step to the boundary, in the coordinates where X and Z are diagonal."""
-        root_values = np.sqrt(values)
-        primal = np.linalg.eigvalsh(_symmetric(inverse @ dX @ inverse.T))[0]
-        dual = np.linalg.eigvalsh(_symmetric((R.T @ dZ @ R) / np.outer(root_values, root_values)))[
-            0
-        ]
-        return float(-1 / min(primal, dual)) if min(primal, dual) < 0 else np.inf
+        both = np.stack([inverse @ dX @ inverse.T, (R.T @ dZ @ R) / sizes])
+        lowest = float(np.linalg.eigvalsh(0.5 * (both + both.transpose(0, 2, 1)))[:, 0].min())
+        return -1 / lowest if lowest < 0 else np.inf
 
-    dX, dZ, dy = direction(np.zeros_like(slope))
+    dX, dZ, dy = direction(None)
     length = min(1.0, longest(dX, dZ))
     mean = float(np.sum(X * Z)) / order
     ahead = float(np.sum((X + length * dX) * (Z + length * dZ))) / order
     centring = min(1.0, max(ahead / mean, 0.0)) ** 3
     quarter = values**0.25
     product = _symmetric((inverse @ dX @ inverse.T @ R.T @ dZ @ R) * np.outer(quarter, 1 / quarter))
-    bent = 2 * product / np.add.outer(np.sqrt(values), np.sqrt(values))
+    bent = 2 * product / np.add.outer(roots, roots)
     correction = inverse.T @ (bent * np.outer(quarter, quarter)) @ inverse
     target = centring * mean * _symmetric(inverse.T @ inverse) - _symmetric(correction)
     dX, dZ, dy = direction(svec(target))
@@ -225,9 +227,18 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     return _State(X + length * dX, Z + length * dZ, state.y + length * dy)
 
 
-def _factored(lower: Array) -> tuple[Array, bool]:
+def _factored(lower: Array) -> Array:
     """Cholesky's factor of a matrix whose lower triangle is given, in its place."""
-    return scipy.linalg.cho_factor(lower.T, overwrite_a=True, check_finite=False)
+    factor: Array
+    factor, failed = dpotrf(lower.T, overwrite_a=1, clean=0)
+    if failed:
+        raise np.linalg.LinAlgError("rounding has used up the curvature")
+    return factor
+
+
+def _solved(factor: Array, right: Array) -> Array:
+    found: Array = dpotrs(factor, right)[0]
+    return found
 
 
 def _symmetric(A: Array) -> Array:

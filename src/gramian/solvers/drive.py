@@ -81,7 +81,8 @@ class Drive:
     def _salvage(self) -> None:
         """Take the last point of a descent that was cut off, where it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
-        if objective is self.problem.objective:
+        ours = self.problem.objective
+        if objective is ours or objective is ours.for_steps:
             value = self.problem.value(factor)
             if value < self.best.value:
                 self.best = Step(factor, value)

@@ -22,6 +22,7 @@ from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
+from gramian.solvers.first_descent import FirstDescent
 from gramian.solvers.lowest_eigenpairs import Ground
 from gramian.solvers.lro import UnboundedError
 from gramian.solvers.staircase_bounds import Array, Below
@@ -69,13 +70,14 @@ class _Climb:
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
-        self.domain, self.fresh = problem.domain, True
+        self.domain = problem.domain
         nothing = self.objective.place.zeros((problem.order, 0))
         self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
         self.search = ConeSearch(self.objective, self.domain)
         self.below = Below(problem, settings, self.search, self.size)
-        self.steps = LocalSteps(problem, settings, self.zero, self.size)
+        self.first = FirstDescent(problem, settings, self.zero, self.size)
+        self.steps = LocalSteps(problem, settings)
 
     def outgrown(self, image: Any) -> bool:
         """Whether the rank leaves no room for a search, where many columns are cheap."""
@@ -94,9 +96,8 @@ class _Climb:
 
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
         """Conjugate gradient or Newton steps while they go well, then a search beside them."""
-        if self.fresh and self.search.whole:
-            self.fresh = False
-            return self._better(self.steps.descent(image), image)
+        if self.search.whole and not self.first.ended:
+            return self._better(self.first.on(image), image)
         enough = NEAR * self.below.allowed(certificate.value)
         if self.outgrown(image):
             return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]

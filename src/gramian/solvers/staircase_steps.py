@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import norm, side_by_side
+from gramian.backends.arrays import norm
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
-from gramian.solvers.base import Settings, starting_factor
+from gramian.solvers.base import Settings
 from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, Ground
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
@@ -30,9 +30,6 @@ ANEW = 30
 QUASI_STEPS, QUASI_FALL = 150, 1e-3
 """The same for L-BFGS."""
 
-DESCENT_STEPS, FAR = 100, 1e6
-"""Steps of L-BFGS on all columns that a small problem starts with, and a fall not to be trusted."""
-
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
 """Products with the Hessian for one direction: at first, and at most."""
@@ -44,10 +41,6 @@ class LocalSteps:
 
     problem: Problem
     settings: Settings
-    zero: float
-    """F(0)."""
-    size: float
-    """The size of F: what is small beside it is rounding."""
     limit: int = PRODUCTS[0]
     products: int = 0
     well_conditioned: bool = True
@@ -66,27 +59,6 @@ class LocalSteps:
     def large(self) -> bool:
         """Whether a search costs more than it finds, unless the rest has failed."""
         return self.problem.order > DENSE_ORDER and not self.domain.bounded
-
-    def descent(self, image: Any) -> Any:
-        """L-BFGS on a factor of every column: where the order is small it often is enough."""
-        factor = starting_factor(self.problem, replace(self.settings, rank=self.problem.order))
-        if image.factor.shape[1] > 1:
-            factor = side_by_side([image.factor, 1e-2 * factor])
-        start = self.objective.image(self.domain.rescale(factor))
-        usual = max(self.size, abs(self.zero - self.objective.value(start)))
-        with np.errstate(all="ignore"):
-            factor = lbfgs.descend(
-                self.objective,
-                start.factor,
-                self.settings,
-                iterations=DESCENT_STEPS,
-                tol=0.3 * self.settings.tol,
-                domain=self.domain,
-            )
-            found = self.objective.image(factor)
-            value = self.objective.value(found)
-        # Far out F may be flat to rounding, which only looks like a minimum.
-        return found if self.zero - value < FAR * usual else image
 
     def first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
         """First-order steps while they pay, and whether they leave nothing to Newton."""
@@ -133,7 +105,7 @@ class LocalSteps:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
         first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
-            self.objective,
+            self.objective.for_steps,
             image.factor,
             self.settings,
             iterations=QUASI_STEPS,
