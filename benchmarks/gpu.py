@@ -3,7 +3,9 @@
     python -m benchmarks.gpu --data DIR [--only completion_1m mvu_10000] [--device cuda] [--cpu]
 
 Every case is fitted twice in one process: the first time loads libraries and compiles kernels, the
-second is what the work takes. Data are on the host at the start.
+second is what the work takes. Data are on the host at the start. A third fit, where it is not long,
+is watched: for what part of its time the GPU computes, how many kernels are launched, and how often
+something comes back to the host, which waits for it.
 """
 
 import argparse
@@ -24,7 +26,13 @@ TITLE = "Fits on a GPU"
 PAPER = "No table of a paper"
 
 LIMIT = 150.0
-COLUMNS = ["case", "first, s", "again, s", "bar, s", "status", "relative gap", "rank", "remark"]
+WATCHED = 20.0
+"""Seconds that a fit may take to be watched: every launch is written down."""
+
+COLUMNS = [
+    "case", "first, s", "again, s", "bar, s", "status", "relative gap", "rank", "peak, GB",
+    "GPU busy", "launches", "waits", "remark",
+]  # fmt: skip
 QUICK = ("completion_100k",)
 
 
@@ -65,6 +73,7 @@ def measured(name: str, folder: Path | None, device: Any) -> list[Any]:
     case = CASES[name]
     fit = case.make(folder)
     seconds = []
+    memory = _Memory(device)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(2):
@@ -73,11 +82,52 @@ def measured(name: str, folder: Path | None, device: Any) -> list[Any]:
             seconds.append(time.perf_counter() - started)
             if seconds[0] > LIMIT / 2:
                 break
+        watched = _watched(fit, device) if seconds[-1] < WATCHED else [None] * 3
     certificate = getattr(result, "certificate", None)
     gap = None if certificate is None else certificate.relative_gap
     rank = None if certificate is None else result.factor.shape[1]
     status = "" if certificate is None else result.status.name
-    return [name, seconds[0], seconds[-1], case.bar, status, gap, rank, remark]
+    row = [name, seconds[0], seconds[-1], case.bar, status, gap, rank]
+    return [*row, memory.peak, *watched, remark]
+
+
+class _Memory:
+    """The most that a GPU held since this was made."""
+
+    def __init__(self, device: Any) -> None:
+        import torch
+
+        self.cuda = torch.cuda if str(device).startswith("cuda") else None
+        if self.cuda is not None:
+            self.cuda.empty_cache()
+            self.cuda.reset_peak_memory_stats()
+
+    @property
+    def peak(self) -> float | None:
+        return None if self.cuda is None else self.cuda.max_memory_allocated() / 1e9
+
+
+def _watched(fit: Callable[[Any], Any], device: Any) -> list[Any]:
+    """The part of a fit that the GPU is busy, its kernels, and its copies to the host."""
+    if not str(device).startswith("cuda"):
+        return [None] * 3
+    import torch
+
+    started = time.perf_counter()
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as watch:
+        fit(device)
+        torch.cuda.synchronize()
+        seconds = time.perf_counter() - started
+    there = [
+        event
+        for event in watch.key_averages()
+        if event.device_type == torch.autograd.DeviceType.CUDA
+    ]
+    busy = sum(event.self_device_time_total for event in there) / 1e6
+    copies = [event for event in there if event.key.startswith("Mem")]
+    launches = sum(event.count for event in there) - sum(event.count for event in copies)
+    waits = sum(event.count for event in copies if "DtoH" in event.key)
+    return [f"{100 * busy / seconds:.0f} %", launches, waits]
 
 
 def _plain(part: Any) -> str:
@@ -241,13 +291,11 @@ def _top_eigen(folder: Path | None) -> Any:
 
     def fit(device: Any) -> tuple[Any, str]:
         found = top_eigen(K, 20, tol=1e-8)
-        return found, f"residual {found.residuals.max() / found.values[0]:.1e}"
+        return found, f"residual {found.residuals.max() / found.values[0]:.1e}; {beside}"
 
-    seconds = [
-        peer(lambda: torch.lobpcg(K, k=20, largest=True, tol=1e-8, niter=2000)),
-        peer(lambda: torch.linalg.eigh(K)),
-    ]
-    print("torch.lobpcg, torch.linalg.eigh:", *(f"{s:.2f} s" for s in seconds), flush=True)
+    lobpcg = peer(lambda: torch.lobpcg(K, k=20, largest=True, tol=1e-8, niter=2000))
+    full = peer(lambda: torch.linalg.eigh(K))
+    beside = f"torch.lobpcg {lobpcg:.1f} s, torch.linalg.eigh {full:.1f} s"
     return fit
 
 
