@@ -61,42 +61,42 @@ PEERS = {
 Errors = dict[str, list[float]]
 """Error % by method and split; NaN where a method failed."""
 
+Seconds = dict[str, list[float]]
+"""Those of a fit, by method and split."""
+
 
 def run(ctx: Context) -> Report:
     """Every set in a process of its own, with one thread."""
     found: dict[tuple[str, str], Errors] = {}
-    seconds: dict[str, list[float]] = {}
+    seconds: dict[tuple[str, str], Seconds] = {}
     for name in SETS:
         kwargs = {"folder": str(ctx.data_folder), "name": name, "quick": ctx.quick}
         answer = ctx.in_child("benchmarks.never_worse:measure", kwargs, CHILD_LIMIT, threads=1)
         if not answer.ok:
             raise RuntimeError(f"{name}: {answer.error}")
         for variant, (errors, spent) in answer.value.items():
-            found[name, variant] = errors
-            for method, times in spent.items():
-                seconds.setdefault(method, []).extend(times)
+            found[name, variant], seconds[name, variant] = errors, spent
             if not ctx.quick:
-                _add_peers(ctx, found[name, variant], seconds, name, variant)
-    return ctx.report([_verdicts(found), _ranks(found, seconds), _errors(found)], _notes(ctx))
+                _add_peers(ctx, errors, spent, name, variant)
+    tables = [_verdicts(found), _ranks(found, seconds), _errors(found)]
+    if not ctx.quick:
+        tables.insert(2, beside_metric_learn(found, seconds))
+    return ctx.report(tables, _notes(ctx))
 
 
-def measure(
-    folder: str, name: str, quick: bool
-) -> dict[str, tuple[Errors, dict[str, list[float]]]]:
+def measure(folder: str, name: str, quick: bool) -> dict[str, tuple[Errors, Seconds]]:
     """Errors and seconds of all but the peers on every variant of a set."""
     return {variant: _measure(folder, name, variant, quick) for variant in VARIANTS}
 
 
-def _measure(
-    folder: str, name: str, variant: str, quick: bool
-) -> tuple[Errors, dict[str, list[float]]]:
+def _measure(folder: str, name: str, variant: str, quick: bool) -> tuple[Errors, Seconds]:
     methods = {
         **OURS,
         "NCA": lambda **_: NeighborhoodComponentsAnalysis(random_state=0, max_iter=50),
         "LDA": lambda **_: LinearDiscriminantAnalysis(),
     }
     errors: Errors = {label: [] for label in ("Euclid", *methods)}
-    seconds: dict[str, list[float]] = {label: [] for label in methods}
+    seconds: Seconds = {label: [] for label in methods}
     for seed in range(splits_of(folder, name, quick)):
         X, y, X_test, y_test = split(folder, name, variant, seed, quick)
         errors["Euclid"].append(neighbour_error(X, y, X_test, y_test))
@@ -153,9 +153,7 @@ def neighbour_error(X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> f
     return 100 * (1 - float(neighbours.score(X_test, y_test)))
 
 
-def _add_peers(
-    ctx: Context, errors: Errors, seconds: dict[str, list[float]], name: str, variant: str
-) -> None:
+def _add_peers(ctx: Context, errors: Errors, seconds: Seconds, name: str, variant: str) -> None:
     for label, model in PEERS.items():
         errors[label] = []
         for seed in range(len(errors["Euclid"])):
@@ -201,7 +199,7 @@ def _verdicts(found: dict[tuple[str, str], Errors]) -> Table:
     return table
 
 
-def _ranks(found: dict[tuple[str, str], Errors], seconds: dict[str, list[float]]) -> Table:
+def _ranks(found: dict[tuple[str, str], Errors], seconds: dict[tuple[str, str], Seconds]) -> Table:
     """Mean ranks where labels mean something, and the median seconds of a fit."""
     methods = ("Euclid", *_methods(found))
     rows = [errors for (_, variant), errors in found.items() if variant != "shuffled"]
@@ -219,9 +217,28 @@ def _ranks(found: dict[tuple[str, str], Errors], seconds: dict[str, list[float]]
         ("method", "mean rank", "mean points above Euclid", "median seconds of a fit"),
     )
     for place in np.argsort(ranks):
-        times = seconds.get(methods[place])
+        times = [time for spent in seconds.values() for time in spent.get(methods[place], [])]
         table.add(methods[place], float(ranks[place]), gains[place],
                   float(np.median(times)) if times else None)  # fmt: skip
+    return table
+
+
+def beside_metric_learn(
+    found: dict[tuple[str, str], Errors], seconds: dict[tuple[str, str], Seconds]
+) -> Table:
+    """LMNN beside metric-learn's, set by set: errors, and seconds of a fit."""
+    theirs = "metric-learn LMNN"
+    table = Table(
+        f"LMNN beside metric-learn's on the standardised sets: error in % (at most {ROOM} points "
+        f"above), median seconds of a fit (at most a tenth)",
+        ("set", "LMNN", theirs, "points above", "LMNN, s", f"{theirs}, s", "times as fast"),
+    )
+    for (name, variant), errors in found.items():
+        if variant != "standardised" or not np.all(np.isfinite(errors.get(theirs, [np.nan]))):
+            continue
+        mine, other = (float(np.mean(errors[m])) for m in ("LMNN", theirs))
+        spent = [float(np.median(seconds[name, variant][m])) for m in ("LMNN", theirs)]
+        table.add(name, mine, other, mine - other, *spent, spent[1] / spent[0])
     return table
 
 
