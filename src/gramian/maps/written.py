@@ -41,4 +41,4 @@ class Written(LinearMap):
 
 def is_small(map: LinearMap) -> bool:
     """Whether one matrix is the quickest way to the values of a map."""
-    return map.place.is_host and map.size * map.order**2 <= NUMBERS
+    return map.place.is_host and 0 < map.size * map.order**2 <= NUMBERS

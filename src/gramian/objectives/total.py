@@ -54,7 +54,9 @@ class Sum(Objective):
     @cached_property
     def for_steps(self) -> Sum:
         """With those of its parts."""
-        return Sum([part.for_steps for part in self.parts])
+        parts = [part.for_steps for part in self.parts]
+        same = all(new is old for new, old in zip(parts, self.parts, strict=True))
+        return self if same else Sum(parts)
 
     def image(self, L: Array) -> SumImage:
         return SumImage(L, tuple(part.image(L) for part in self.parts))
