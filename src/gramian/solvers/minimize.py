@@ -125,7 +125,8 @@ def minimize(
     settings.sweeps.single = is_single(dtype)
     limit = iteration_limit(max_iter, chosen)
     check_proof(proof)
-    check_options(chosen, options, inspect.signature(minimize).parameters)
+    if options:
+        check_options(chosen, options, inspect.signature(minimize).parameters)
     there = place(device)
     check_accepts(chosen, problem, settings, there)
     keeper = checkpoint_for(problem, checkpoint, every)
