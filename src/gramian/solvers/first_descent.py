@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import side_by_side
+from gramian.backends.arrays import beside, contiguous, side_by_side
 from gramian.problem import Problem
-from gramian.solvers.base import Settings, starting_factor
+from gramian.proofs import LIVE
+from gramian.solvers.base import Settings, columns_by_size, starting_factor
 from gramian.solvers.lbfgs import Going, descend
 
 Array = NDArray[np.floating]
@@ -26,6 +27,9 @@ GOAL, SOON, FARTHER = 0.3, 0.2, 0.3
 """The fall of the gradient to end at, as a part of the tolerance; the first to look at where F is
 strongly convex, of its root; and from there to the next. Of 6 to 24 rows and columns, quadratics
 and sums with hinges end after 20 to 51 steps, at the last goal after 30 to 97."""
+
+IDLE = 0.1
+"""Of the tolerance: what columns may be worth that are left out."""
 
 FAR = 1e6
 """A fall of F, in units of its size, that is not to be trusted."""
@@ -71,7 +75,18 @@ class FirstDescent:
             value = objective.value(found)
         self.goal = self.goal / fall if fall > self.goal else 1.0
         # Far out F may be flat to rounding, which only looks like a minimum.
-        return found if self.zero - value < FAR * self.size else image
+        return self._live(found, value) if self.zero - value < FAR * self.size else image
+
+    def _live(self, found: Any, value: float) -> Any:
+        """Without the columns that hardly count, where F does not miss them: a certificate less."""
+        values, turn = columns_by_size(found.factor)
+        rank = int(np.sum(values > LIVE**2 * values[0]))
+        if rank in (0, values.size):
+            return found
+        kept = found.factor @ beside(found.factor, turn[:, :rank])
+        fewer = self.problem.objective.image(contiguous(self.problem.domain.rescale(kept)))
+        room = IDLE * self.settings.tol * abs(value)
+        return fewer if self.problem.objective.value(fewer) <= value + room else found
 
     def _first_fall(self) -> float:
         convex = self.problem.objective.modulus > 0

@@ -46,6 +46,11 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
     settings.enters("staircase")
     climb = _Climb(problem, settings)
     image, quiet = problem.objective.image(factor), 0
+    if climb.leaves_zero(image):
+        yield Step(image.factor, climb.zero)
+        image = climb.first.on(image)
+        if climb.falls_for_ever(image, problem.objective.value(image)):
+            return Status.UNBOUNDED
     while True:
         climb.below.lift = climb.steps.lift
         ground = climb.below.ground(image)
@@ -78,6 +83,13 @@ class _Climb:
         self.below = Below(problem, settings, self.search, self.size)
         self.first = FirstDescent(problem, settings, self.zero, self.size)
         self.steps = LocalSteps(problem, settings)
+
+    def leaves_zero(self, image: Any) -> bool:
+        """Whether a small problem starts at M = 0, and F falls from there: no bound is near."""
+        if image.factor.shape[1] or self.domain.bounded or not self.search.whole:
+            return False
+        ground = self.below.ground(image)
+        return bool(ground.values[0] < -ground.rounding)
 
     def outgrown(self, image: Any) -> bool:
         """Whether the rank leaves no room for a search, where many columns are cheap."""
