@@ -59,7 +59,7 @@ class WithThresholds:
 
         def product(d: Array) -> Array:
             bent = bend(d)
-            return bent - bend((self._sums(bent) / mass)[self.groups] / self.scale)
+            return bent - bend(self._each(self._sums(bent) / mass))
 
         return product
 
@@ -88,7 +88,12 @@ class WithThresholds:
         return self.loss.conjugate(w) + float(sums @ sums) / (2 * self.ridge)
 
     def _moved(self, z: Array, delta: Array) -> Array:
-        return z - delta[self.groups] / self.scale
+        return z - self._each(delta)
+
+    def _each(self, delta: Array) -> Array:
+        """Sδ."""
+        every: Array = backend(delta).taken(delta, self.groups) / self.scale
+        return every
 
     def _sums(self, w: Array) -> Array:
         """Sᵀw."""

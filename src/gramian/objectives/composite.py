@@ -24,6 +24,7 @@ from gramian.backends.arrays import (
     moved,
     namespace,
     relocated,
+    stored,
 )
 from gramian.backends.dense import eigh
 from gramian.backends.threads import blas_threads_for
@@ -125,6 +126,10 @@ class Composite(Objective):
         """The map, where it is of entries."""
         return self.map
 
+    @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        return self.map.apart
+
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
         if not self.place.is_host:
@@ -190,7 +195,7 @@ class Composite(Objective):
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """𝒜*(w) + C."""
-        fused: list[Any] = []
+        w, fused = stored(w), list[Any]()
 
         def product(V: Array) -> Array:
             if V.ndim == 2:
@@ -218,7 +223,7 @@ class Composite(Objective):
 
     def _form(self, w: Array) -> Any:
         """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""
-        if isinstance(self.map, BlockEntries):
+        if isinstance(self.map, BlockEntries) and not self.map.streamed:
             return composite_form(self.map, w, at_home(self.C))
         return composite_form(at_home(self.map), host(w), at_home(self.C))
 
@@ -323,7 +328,7 @@ class Composite(Objective):
         cross = self.map.bilinear(L, direction)
         square = self.map.bilinear(direction, direction)
         C_direction = self.C @ direction
-        images = namespace(L).stack([image.z, cross, square], axis=1)
+        images = namespace(image.z).stack([image.z, cross, square], axis=1)
         linear = np.array([image.linear, inner(L, C_direction), inner(direction, C_direction)])
 
         def take(mu: float) -> CompositeImage:
