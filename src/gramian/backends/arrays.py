@@ -120,7 +120,11 @@ def assembled(make: Callable[[slice], Any], parts: list[slice], like: Any) -> An
     """An array like another, of which `make` tells every part; of `Blocks` when it is asked for."""
     if isinstance(like, Blocks):
         steps = like.parts
-        return Blocks(like.length, like.step, make(NONE), lambda k: make(steps[k]), like.xp)
+
+        def block(k: int | None) -> Any:
+            return make(NONE if k is None else steps[k])
+
+        return Blocks(like.length, like.step, block, like.xp)
     if len(parts) == 1:
         return make(parts[0])
     found = namespace(like).empty_like(like)

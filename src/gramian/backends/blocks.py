@@ -14,27 +14,31 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import Any
 
 NONE = slice(0, 0)
-"""No rows: what tells the type of the others, and how many numbers each has."""
+"""No rows."""
 
 
 class Blocks:
     """An array of `length` rows in blocks of `step`, the k-th of which is `block(k)` on a device.
 
-    `sample` is an array of no rows of it. Functions of the standard are those of `namespace`,
-    which begins with that of the device's library, `xp`.
+    `block(None)` is one without rows. Functions of the standard are those of `namespace`, made of
+    those of the device's library, `xp`.
     """
 
     __array_ufunc__ = None
 
     def __init__(
-        self, length: int, step: int, sample: Any, block: Callable[[int], Any], xp: Any
+        self, length: int, step: int, block: Callable[[int | None], Any], xp: Any
     ) -> None:
-        self.length, self.step, self.sample = length, step, sample
-        self.block, self.xp = block, xp
+        self.length, self.step, self.block, self.xp = length, step, block, xp
+
+    @cached_property
+    def sample(self) -> Any:
+        """No rows, which tell what kind the others are of."""
+        return self.block(None)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -103,6 +107,7 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     setattr(Blocks, f"__r{_name}__", _by_rows(_name, reflected=True))
 for _name in ("and", "or"):
     setattr(Blocks, f"__{_name}__", _by_rows(f"{_name}_"))
+    setattr(Blocks, f"__r{_name}__", _by_rows(f"{_name}_", reflected=True))
 Blocks.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
@@ -165,12 +170,11 @@ class RowByRow:
             return self.xp.reshape(x, shape)
         each, inside = _numbers(x.shape[1:]), _numbers(shape[1:])
         length, step = x.length * each // inside, x.step * each // inside
-        sample = self.xp.reshape(x.sample, (0, *shape[1:]))
 
-        def block(k: int) -> Any:
-            return self.xp.reshape(x.block(k), (-1, *shape[1:]))
+        def block(k: int | None) -> Any:
+            return self.xp.reshape(x.block(k), (0 if k is None else -1, *shape[1:]))
 
-        return Blocks(length, step, sample, block, self.xp)
+        return Blocks(length, step, block, self.xp)
 
 
 def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
@@ -179,7 +183,6 @@ def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
     return Blocks(
         first.length,
         first.step,
-        function(*(_rows(each, first, None) for each in arguments)),
         lambda k: function(*(_rows(each, first, k) for each in arguments)),
         first.xp,
     )
@@ -200,7 +203,7 @@ def _rows(each: Any, like: Blocks, k: int | None) -> Any:
     """The rows of a block of an array as long as another; what is not is the same for all."""
     if isinstance(each, Blocks):
         return each.sample if k is None else each.block(k)
-    if getattr(each, "ndim", 0) != like.ndim or each.shape[0] != like.length:
+    if not getattr(each, "ndim", 0) or each.shape[0] != like.length or each.ndim != like.ndim:
         return each
     return each[NONE if k is None else like.parts[k]]
 

@@ -100,12 +100,14 @@ class Stored(Blocks):
 
     def __init__(self, rows: Any, step: int, device: Any) -> None:
         self.held = _pinned(torch.as_tensor(rows), device)
-        sample = torch.empty((0, *self.held.shape[1:]), dtype=self.held.dtype, device=device)
-        super().__init__(self.held.shape[0], step, sample, self._block, namespace())
+        super().__init__(self.held.shape[0], step, self._block, namespace())
+        self._none = self.held[:0].to(device)
         self._here: tuple[int, Tensor] = -1, None
         self._coming: tuple[int, Tensor, Any] = -1, None, None
 
-    def _block(self, k: int) -> Tensor:
+    def _block(self, k: int | None) -> Tensor:
+        if k is None:
+            return self._none
         if self._here[0] != k:
             self._here = -1, None  # its room is that of the block after the next
             self._here = k, self._arrived(k)

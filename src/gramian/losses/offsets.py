@@ -458,8 +458,9 @@ class _Offsets(Placed):
     @cached_property
     def _inverted(self) -> bool:
         """Whether a device has room for the inverse and for what it is made of."""
-        n = self.links.shape[1]
-        return n <= INVERTED and 8.0 * (4 * n * n + 2 * BLOCK) <= self.place.free_memory()
+        m, n = self.links.shape
+        need = 8.0 * (4 * n * n + 2 * min(BLOCK, m * n))
+        return n <= INVERTED and need <= self.place.free_memory()
 
     @cached_property
     def _inverse(self) -> Array:

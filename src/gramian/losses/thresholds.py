@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import backend, namespace
+from gramian.backends.arrays import backend, namespace, stored
 from gramian.losses.base import Loss, recession_of
 
 Array = NDArray[np.floating]
@@ -108,7 +108,7 @@ class WithThresholds:
 
         It begins with the last δ, and ends at the same one whatever that was, to rounding.
         """
-        xp = namespace(z)
+        xp, z = namespace(z), stored(z)
         delta: Any = self._seen[1] if self._seen is not None else self._sums(xp.zeros_like(z))
         slope = self._slope(z, delta)
         reach = xp.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this
