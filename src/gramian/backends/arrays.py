@@ -58,7 +58,8 @@ def host(array: Any) -> NDArray[Any]:
     if isinstance(array, np.ndarray):
         return array
     if isinstance(array, Blocks):
-        return np.concatenate([host(block) for block in array])
+        rows: NDArray[Any] = backend(array).gathered(array)
+        return rows
     if type(array).__module__.split(".")[0] == "torch":
         found: NDArray[Any] = backend(array).host(array)
         return found

@@ -30,9 +30,7 @@ class Blocks:
 
     __array_ufunc__ = None
 
-    def __init__(
-        self, length: int, step: int, block: Callable[[int | None], Any], xp: Any
-    ) -> None:
+    def __init__(self, length: int, step: int, block: Callable[[int | None], Any], xp: Any) -> None:
         self.length, self.step, self.block, self.xp = length, step, block, xp
 
     @cached_property

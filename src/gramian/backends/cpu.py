@@ -155,9 +155,7 @@ def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float6
     return np.bincount(groups, values, minlength=count).astype(float, copy=False)
 
 
-def group_sums_of(
-    groups: Indices, part: slice, values: Floats, count: int
-) -> NDArray[np.float64]:
+def group_sums_of(groups: Indices, part: slice, values: Floats, count: int) -> NDArray[np.float64]:
     """The same of a part of the groups, and the values there."""
     return group_sums(groups[part], values, count)
 

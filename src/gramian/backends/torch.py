@@ -156,6 +156,12 @@ def stored(rows: Any) -> Any:
     return Stored(held, rows.step, rows.device)
 
 
+def gathered(rows: Blocks) -> NDArray[Any]:
+    """All rows, as an array of NumPy."""
+    found: NDArray[Any] = stored(rows).held.numpy()
+    return found
+
+
 def _pinned(held: Tensor, device: Any) -> Tensor:
     """In memory that a GPU can read by itself, where the host gives so much of that."""
     try:
@@ -207,16 +213,73 @@ def _view(tensor: Tensor) -> NDArray[Any]:
 
 
 def nearest(
-    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any, *, alone: bool
+    X: Any,
+    queries: Any,
+    k: int,
+    marks: tuple[Any, Any],
+    device: Any,
+    step: int,
+    *,
+    alone: bool,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`."""
+    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`.
+
+    `step` samples are there at a time, and as many queries.
+    """
+    if max(X.shape[0], queries.shape[0]) <= step:
+        there = _dense_there(X, device)
+        asked = there if queries is X else _dense_there(queries, device)
+        told = tuple(torch.as_tensor(part).to(device) for part in marks)
+        found, squares = _searched(there, asked, k, told, alone=alone)
+        return host(found), host(squares)
+    blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
+    near = [
+        _nearest_to(queries[block], X, k, (marks[0], marks[1][block]), device, step, alone=alone)
+        for block in blocks
+    ]
+    places, distances = (np.concatenate(part) for part in zip(*near, strict=True))
+    return places, distances
+
+
+def _nearest_to(
+    queries: Any, X: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Those of some queries, among one block of samples after the other."""
+    asked, mine = _dense_there(queries, device), torch.as_tensor(marks[1]).to(device)
+    best: tuple[Tensor, Tensor] | None = None
+    for first in range(0, X.shape[0], step):
+        block = _dense_there(X[first : first + step], device)
+        theirs = torch.as_tensor(marks[0][first : first + step]).to(device)
+        own = mine
+        if alone:  # a mark is the row of X that has it
+            inside = (mine >= first) & (mine < first + block.shape[0])
+            own = torch.where(inside, mine - first, -1)
+        few = min(k, block.shape[0])
+        found, squares = _searched(block, asked, few, (theirs, own), alone=alone)
+        best = _nearer(best, (found + first, squares), k)
+    assert best is not None
+    return host(best[0]), host(best[1])
+
+
+def _nearer(
+    known: tuple[Tensor, Tensor] | None, more: tuple[Tensor, Tensor], k: int
+) -> tuple[Tensor, Tensor]:
+    """The k nearest of some and of more that come after them: of equals the first."""
+    if known is None:
+        return more
+    places, squares = (torch.cat(part, dim=1) for part in zip(known, more, strict=True))
+    squares, order = torch.sort(squares, dim=1, stable=True)
+    return places.gather(1, order)[:, :k], squares[:, :k]
+
+
+def _dense_there(rows: Any, device: Any) -> Tensor:
+    return torch.as_tensor(rows.toarray() if hasattr(rows, "nnz") else rows).to(device)
+
+
+def _searched(*given: Any, alone: bool) -> tuple[Tensor, Tensor]:
     search = importlib.import_module("gramian.backends._torch_neighbours").search
-    sides = (X,) if queries is X else (X, queries)
-    dense = [rows.toarray() if hasattr(rows, "nnz") else rows for rows in sides]
-    there = [torch.as_tensor(rows).to(device) for rows in dense]
-    told = tuple(torch.as_tensor(part).to(device) for part in marks)
-    found, squares = search(there[0], there[-1], k, told, alone=alone)
-    return host(found), host(squares)
+    found: tuple[Tensor, Tensor] = search(*given, alone=alone)
+    return found
 
 
 # --- scatters --------------------------------------------------------------------------
@@ -262,7 +325,8 @@ def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
         return sum(group_sums_of(groups, part, values[part], count) for part in groups.parts)
     if groups not in _GROUPS:
         _GROUPS[groups] = starts(groups, count), sorting(groups)
-    return _summed(*_GROUPS[groups], values)
+    begin, order = _GROUPS[groups]
+    return _summed(begin, order, values)
 
 
 def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:

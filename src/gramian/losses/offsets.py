@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -265,7 +265,7 @@ class SquaredWithOffsets(Placed):
         N has the weight of each entry at its place; on a device it is not kept as a matrix.
         """
         own, other = (self.rows, self.cols) if side == 0 else (self.cols, self.rows)
-        library, found = backend(values), 0.0
+        library, found = backend(values), cast(Array, 0.0)
         for part in self._parts():
             e = self._weighted(library.taken(values, other[part]), part)
             found = found + library.group_sums_of(own, part, e, self.shape[side])
@@ -292,8 +292,8 @@ class SquaredWithOffsets(Placed):
     def _system(self) -> _Offsets:
         if not self.place.is_host:
             home = at_home(self)
-            links, masses = _LinksThere(self), (self.place.put(mass) for mass in home._masses())
-            return _Offsets(links, home._counts, *masses, self.place)
+            by_row, by_col = (self.place.put(mass) for mass in home._masses())
+            return _Offsets(_LinksThere(self), home._counts, by_row, by_col, self.place)
         return _Offsets(self._links, self._counts, *self._masses())
 
     @property

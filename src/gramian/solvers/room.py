@@ -31,6 +31,8 @@ LEAST, MOST = 1024, 2**23
 
 Shapes = Mapping[tuple[int, ...], int]
 
+NOTHING: Shapes = {}
+
 
 def wide_rank(order: int) -> int:
     """The columns that an optimum of high rank is sought with on a device, at first."""
@@ -45,23 +47,44 @@ def place_for(problem: Problem, device: Any) -> Place:
     there, objective = place(device), problem.objective
     if there.is_host or objective.place == there:
         return objective.place
-    free, data = there.free_memory(), bytes_of(problem)
-    columns = wide_rank(problem.order) if objective.wide else COLUMNS
-    factors = 8.0 * FACTORS * columns * problem.order
-    need, shapes = COPIES * data + factors, objective.apart
+    free, need, shapes = there.free_memory(), needed(problem), objective.apart
     if need > free and shapes:
-        seen = 8.0 * SEEN * columns * sum(shape[0] for shape in shapes if len(shape) > 1)
-        beside = COPIES * (data - bytes_of(problem, shapes)) + factors + seen
+        beside = needed(problem, apart=shapes)
         if streamed := in_blocks(there, shapes, free - beside):
             return streamed
-        need = beside + LEAST * _row_bytes(shapes)
+        need = min(need, beside + LEAST * _row_bytes(shapes))
     check_memory(
         need,
-        f"{problem.name!r} has {data / 1e9:.2f} GB of data and {problem.order:,} rows",
+        f"{problem.name!r} has {bytes_of(problem) / 1e9:.2f} GB of data and {problem.order:,} rows",
         "compute on the processor (device=None), or with fewer data",
         free,
     )
     return there
+
+
+def needed(problem: Problem, *, apart: Shapes = NOTHING) -> float:
+    """Bytes that have to be free on a device, beside the blocks of what stays on the host."""
+    columns = wide_rank(problem.order) if problem.objective.wide else COLUMNS
+    seen = sum(shape[0] for shape in apart if len(shape) > 1)
+    there = bytes_of(problem) - bytes_of(problem, apart)
+    return COPIES * there + 8.0 * columns * (FACTORS * problem.order + SEEN * seen)
+
+
+def samples_place(X: Any, device: Any) -> Place:
+    """The place for samples whose products with as many columns are there too."""
+    there, one = place(device), 8.0 * prod(X.shape)
+    if there.is_host or (SEEN + 1) * one <= there.free_memory():
+        return there
+    shapes, free = {X.shape: 1}, there.free_memory()
+    streamed = in_blocks(there, shapes, free - SEEN * one)
+    if streamed is None:
+        check_memory(
+            SEEN * one + LEAST * _row_bytes(shapes),
+            f"products of {X.shape[0]:,} samples with {X.shape[1]:,} columns",
+            "compute on the processor (device=None), or project the features first",
+            free,
+        )
+    return streamed or there
 
 
 def in_blocks(there: Place, shapes: Shapes, room: float) -> Place | None:
