@@ -112,6 +112,8 @@ class Stored(Blocks):
             self._here = -1, None  # its room is that of the block after the next
             self._here = k, self._arrived(k)
             if self.device.type == "cuda" and (k + 1) * self.step < self.length:
+                # The host would run ahead, and all blocks be under way at once.
+                torch.cuda.current_stream(self.device).synchronize()
                 self._send(k + 1)
         return self._here[1]
 
@@ -150,9 +152,9 @@ def stored(rows: Any) -> Any:
     """The rows of `Blocks` as they are now, on the host, so that no one computes them again."""
     if not isinstance(rows, Blocks) or isinstance(rows, Stored):
         return rows
-    held = torch.empty(rows.shape, dtype=rows.dtype)
+    held = _pinned(torch.empty(rows.shape, dtype=rows.dtype), rows.device)
     for part, block in zip(rows.parts, rows, strict=True):
-        held[part] = block.cpu()
+        held[part].copy_(block)
     return Stored(held, rows.step, rows.device)
 
 

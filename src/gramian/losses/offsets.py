@@ -151,11 +151,11 @@ class SquaredWithOffsets(Placed):
 
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)
-        squares = 0.0
+        squares: Any = 0.0
         for part in self._parts():
             left = self._left(z, part, b, c)
-            squares += float(left @ self._weighted(left, part))
-        return 0.5 * squares + 0.5 * self.ridge * float(b @ b + c @ c)
+            squares = squares + left @ self._weighted(left, part)
+        return float(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
 
     def gradient(self, z: Array) -> Array:
         b, c = self.offsets(z)

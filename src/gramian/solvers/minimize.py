@@ -95,7 +95,8 @@ def minimize(
         tries a proof only where the estimate is not sharp enough.
     device : None, "cpu", "cuda", "cuda:1" or the like
         Where to compute: on the processor unless told. The problem is copied there at the start,
-        and the result comes back as arrays of NumPy (needs `gramian[gpu]`).
+        and the result comes back as arrays of NumPy (needs `gramian[gpu]`). Ratings and samples
+        that have no room there stay on the host and come in blocks, which the route tells.
     dtype : None, "float64" or "float32"
         The precision of first-order steps, whose passes over data and factor are half as long in
         float32. Certificates are in float64 always, at the float64 copy of the factor, and a run
