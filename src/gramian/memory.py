@@ -24,3 +24,17 @@ def memory() -> float:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
         return math.inf
+
+
+def device_limit() -> float:
+    """Bytes of a device that GRAMIAN_DEVICE_MEMORY leaves to this process, unlimited unless set."""
+    told = os.environ.get("GRAMIAN_DEVICE_MEMORY")
+    if told is None:
+        return math.inf
+    try:
+        limit = float(told)
+    except ValueError:
+        limit = math.nan
+    if not limit > 0:
+        raise ValueError(f"GRAMIAN_DEVICE_MEMORY must be a number of bytes, got {told!r}")
+    return limit

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable, Container, Mapping
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.backends.blocks import NONE, Blocks
 
 _NUMPY = (np.ndarray, np.generic)
 
@@ -31,6 +33,9 @@ PART = 2**18
 def namespace(*arrays: Any) -> Any:
     """The functions of the standard for these arrays: NumPy's own, or those of their library."""
     for array in arrays:
+        if isinstance(array, Blocks):
+            return array.namespace
+    for array in arrays:
         if not isinstance(array, _NUMPY):
             return _compatibility().array_namespace(*arrays)
     return np
@@ -40,6 +45,8 @@ def backend(array: Any) -> Any:
     """What the standard lacks, for the library of this array."""
     if isinstance(array, _NUMPY):
         return cpu
+    if isinstance(array, Blocks):
+        return backend(array.sample)
     library = type(array).__module__.split(".")[0]
     if library != "torch":
         raise TypeError(f"arrays of NumPy and tensors of torch can be computed with, not {library}")
@@ -50,6 +57,9 @@ def host(array: Any) -> NDArray[Any]:
     """The array as one of NumPy, copied where it lives elsewhere."""
     if isinstance(array, np.ndarray):
         return array
+    if isinstance(array, Blocks):
+        rows: NDArray[Any] = backend(array).gathered(array)
+        return rows
     if type(array).__module__.split(".")[0] == "torch":
         found: NDArray[Any] = backend(array).host(array)
         return found
@@ -107,6 +117,28 @@ def columns_at(array: Any, places: NDArray[np.integer]) -> Any:
     return namespace(array).take(array, place_of(array).put(places), axis=1)
 
 
+def assembled(make: Callable[[slice], Any], parts: list[slice], like: Any) -> Any:
+    """An array like another, of which `make` tells every part; of `Blocks` when it is asked for."""
+    if isinstance(like, Blocks):
+        steps = like.parts
+
+        def block(k: int | None) -> Any:
+            return make(NONE if k is None else steps[k])
+
+        return Blocks(like.length, like.step, block, like.xp)
+    if len(parts) == 1:
+        return make(parts[0])
+    found = namespace(like).empty_like(like)
+    for part in parts:
+        found[part] = make(part)
+    return found
+
+
+def stored(array: Any) -> Any:
+    """The array, computed once where it is one of `Blocks` that is made when it is asked for."""
+    return backend(array).stored(array) if isinstance(array, Blocks) else array
+
+
 def along(weights: Any, values: Any) -> Any:
     """One weight for each value, or for each row of values."""
     return weights if values.ndim == 1 else weights[:, None]
@@ -148,7 +180,7 @@ def recorded(function: Any, place: Place) -> Any:
 
     On a device its steps are recorded after some calls and from then on started all at once.
     """
-    if place.is_host:
+    if place.is_host or place.apart:  # what is copied from the host cannot be recorded
         return function
     return importlib.import_module("gramian.backends.torch").Recorded(function)
 
@@ -184,17 +216,22 @@ class Place:
 
     xp: Any = np
     device: Any = None
+    apart: Mapping[tuple[int, ...], int] = field(default_factory=dict, compare=False)
+    """Shapes of arrays whose rows stay on the host, and how many of them come here at once."""
 
     @property
     def is_host(self) -> bool:
         return self.xp is np
 
     def put(self, array: Any) -> Any:
-        """The array there, in its own precision."""
+        """The array there, in its own precision, or in `Blocks` where its rows stay on the host."""
         if self.is_host:
             return host(array)
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             array = array.copy()
+        if array.shape in self.apart:
+            library = importlib.import_module("gramian.backends.torch")
+            return library.Stored(array, self.apart[array.shape], self.device)
         return self.xp.asarray(array, device=self.device)
 
     def sparse(self, matrix: Any) -> Any:
@@ -234,6 +271,8 @@ def place_of(array: Any) -> Place:
     """Where an array lives."""
     if isinstance(array, np.ndarray):
         return HOST
+    if isinstance(array, Blocks):
+        return Place(array.xp, array.device, {array.shape: array.step})
     return Place(namespace(array), array.device)
 
 
@@ -294,8 +333,11 @@ def _is_found(thing: Any, name: str) -> bool:
     return isinstance(getattr(type(thing), name, None), cached_property)
 
 
-def bytes_of(thing: Any) -> float:
-    """Bytes of the arrays that a thing of this library is made of, each counted once."""
+def bytes_of(thing: Any, shapes: Container[tuple[int, ...]] | None = None) -> float:
+    """Bytes of the arrays that a thing of this library is made of, each counted once.
+
+    With `shapes` those of arrays of such a shape only.
+    """
     seen: dict[int, float] = {}
 
     def count(part: Any) -> None:
@@ -303,9 +345,9 @@ def bytes_of(thing: Any) -> float:
             return
         seen[id(part)] = 0.0
         if isinstance(part, np.ndarray):
-            seen[id(part)] = float(part.nbytes)
+            seen[id(part)] = float(part.nbytes) * (shapes is None or part.shape in shapes)
         elif sparse.issparse(part):
-            seen[id(part)] = 12.0 * part.nnz
+            seen[id(part)] = 12.0 * part.nnz * (shapes is None)
         elif isinstance(part, tuple | list):
             for inside in part:
                 count(inside)
@@ -334,6 +376,8 @@ class _Move:
     def _of(self, thing: Any) -> Any:
         if isinstance(thing, Place):
             return self.there
+        if isinstance(thing, Blocks):
+            return host(thing) if self.there.is_host else thing
         if isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
             return self.there.put(thing)
         if sparse.issparse(thing) or hasattr(thing, "to_scipy"):
@@ -374,7 +418,7 @@ class _Single:
         return self.known[id(thing)]
 
     def _of(self, thing: Any) -> Any:
-        if isinstance(thing, np.ndarray) or hasattr(thing, "detach"):
+        if isinstance(thing, np.ndarray | Blocks) or hasattr(thing, "detach"):
             xp = namespace(thing)
             return xp.astype(thing, xp.float32) if thing.dtype == xp.float64 else thing
         if sparse.issparse(thing):

@@ -155,6 +155,11 @@ def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float6
     return np.bincount(groups, values, minlength=count).astype(float, copy=False)
 
 
+def group_sums_of(groups: Indices, part: slice, values: Floats, count: int) -> NDArray[np.float64]:
+    """The same of a part of the groups, and the values there."""
+    return group_sums(groups[part], values, count)
+
+
 def gram(matrix: Any) -> NDArray[np.float64]:
     """BᵀB of a sparse B, dense; by blocks of rows, each with no more entries than the answer has.
 
@@ -259,12 +264,12 @@ def scatter_distances(
 
 
 def taken(values: Floats, places: Indices) -> Floats:
-    """The values at some places, in any order, by as many threads as pay."""
-    found = np.empty(places.size, dtype=values.dtype)
+    """The values, or the rows, at some places, in any order, by as many threads as pay."""
+    found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 
     def take(start: int, stop: int) -> None:
         part = slice(start, stop)
-        np.take(values, places[part], out=found[part], mode="clip")  # which needs no second room
+        np.take(values, places[part], 0, found[part], "clip")  # which needs no second room
 
     in_parts(take, places.size, MISS * places.size)
     return found

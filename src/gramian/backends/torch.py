@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,8 @@ except ModuleNotFoundError:
     ) from None
 
 from gramian.backends import cpu
-from gramian.memory import memory
+from gramian.backends.blocks import Blocks, mapped
+from gramian.memory import device_limit, memory
 
 Tensor = Any
 
@@ -87,6 +88,96 @@ def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
     return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
 
 
+# --- rows that stay on the host ----------------------------------------------------------
+
+
+class Stored(Blocks):
+    """Rows that lie on the host and are copied to a device block by block, as they are asked for.
+
+    Of a GPU the host's memory is pinned, and while one block is computed with the next one is on
+    its way by a stream of its own: two of them are there at most.
+    """
+
+    def __init__(self, rows: Any, step: int, device: Any) -> None:
+        self.held = _pinned(torch.as_tensor(rows), device)
+        super().__init__(self.held.shape[0], step, self._block, namespace())
+        self._none = self.held[:0].to(device)
+        self._here: tuple[int, Tensor] = -1, None
+        self._coming: tuple[int, Tensor, Any] = -1, None, None
+
+    def _block(self, k: int | None) -> Tensor:
+        if k is None:
+            return self._none
+        if self._here[0] != k:
+            self._here = -1, None  # its room is that of the block after the next
+            self._here = k, self._arrived(k)
+            if self.device.type == "cuda" and (k + 1) * self.step < self.length:
+                # The host would run ahead, and all blocks be under way at once.
+                torch.cuda.current_stream(self.device).synchronize()
+                self._send(k + 1)
+        return self._here[1]
+
+    def _arrived(self, k: int) -> Tensor:
+        if self._coming[0] != k:
+            return sent(self.held[self.parts[k]], self.device)
+        _, rows, ready = self._coming
+        self._coming = -1, None, None
+        now = torch.cuda.current_stream(self.device)
+        now.wait_event(ready)
+        rows.record_stream(now)
+        return rows
+
+    def _send(self, k: int) -> None:
+        aside = _aside(self.device)
+        with torch.cuda.stream(aside):
+            rows = sent(self.held[self.parts[k]], self.device)
+            self._coming = k, rows, aside.record_event()
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        return bool((self.held[1:] >= self.held[:-1]).all())
+
+    @cached_property
+    def order(self) -> Stored:
+        """Which row of its block each would be, were the rows of each block sorted; kept too."""
+        return stored(mapped(lambda keys: torch.argsort(keys, stable=True).int(), self))
+
+
+def sent(rows: Tensor, device: Any) -> Tensor:
+    """A block of the host, on a device: whatever is streamed goes this way."""
+    return rows.to(device, non_blocking=True)
+
+
+def stored(rows: Any) -> Any:
+    """The rows of `Blocks` as they are now, on the host, so that no one computes them again."""
+    if not isinstance(rows, Blocks) or isinstance(rows, Stored):
+        return rows
+    held = _pinned(torch.empty(rows.shape, dtype=rows.dtype), rows.device)
+    for part, block in zip(rows.parts, rows, strict=True):
+        held[part].copy_(block)
+    return Stored(held, rows.step, rows.device)
+
+
+def gathered(rows: Blocks) -> NDArray[Any]:
+    """All rows, as an array of NumPy."""
+    found: NDArray[Any] = stored(rows).held.numpy()
+    return found
+
+
+def _pinned(held: Tensor, device: Any) -> Tensor:
+    """In memory that a GPU can read by itself, where the host gives so much of that."""
+    try:
+        return held.pin_memory() if device.type == "cuda" else held
+    except RuntimeError:
+        return held
+
+
+@cache
+def _aside(device: Any) -> Any:
+    """The stream of copies to a GPU."""
+    return torch.cuda.Stream(device)
+
+
 # --- gathers ---------------------------------------------------------------------------
 
 
@@ -98,6 +189,8 @@ def gather_entries(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
 
 def gather_products(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
     """u_i·v_j for every pair of a row of U and a row of V, summed in float64."""
+    if isinstance(rows, Blocks):
+        return mapped(lambda i, j: gather_products(U, V, i, j), rows, cols)
     if U.is_cuda:
         return _compiled().gather(U, V, rows, cols, distances=False)
     return _lent(cpu.gather_products, U, V, rows, cols)
@@ -122,16 +215,73 @@ def _view(tensor: Tensor) -> NDArray[Any]:
 
 
 def nearest(
-    X: Any, queries: Any, k: int, marks: tuple[Any, Any], device: Any, *, alone: bool
+    X: Any,
+    queries: Any,
+    k: int,
+    marks: tuple[Any, Any],
+    device: Any,
+    step: int,
+    *,
+    alone: bool,
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`."""
+    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`.
+
+    `step` samples are there at a time, and as many queries.
+    """
+    if max(X.shape[0], queries.shape[0]) <= step:
+        there = _dense_there(X, device)
+        asked = there if queries is X else _dense_there(queries, device)
+        told = tuple(torch.as_tensor(part).to(device) for part in marks)
+        found, squares = _searched(there, asked, k, told, alone=alone)
+        return host(found), host(squares)
+    blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
+    near = [
+        _nearest_to(queries[block], X, k, (marks[0], marks[1][block]), device, step, alone=alone)
+        for block in blocks
+    ]
+    places, distances = (np.concatenate(part) for part in zip(*near, strict=True))
+    return places, distances
+
+
+def _nearest_to(
+    queries: Any, X: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Those of some queries, among one block of samples after the other."""
+    asked, mine = _dense_there(queries, device), torch.as_tensor(marks[1]).to(device)
+    best: tuple[Tensor, Tensor] | None = None
+    for first in range(0, X.shape[0], step):
+        block = _dense_there(X[first : first + step], device)
+        theirs = torch.as_tensor(marks[0][first : first + step]).to(device)
+        own = mine
+        if alone:  # a mark is the row of X that has it
+            inside = (mine >= first) & (mine < first + block.shape[0])
+            own = torch.where(inside, mine - first, -1)
+        few = min(k, block.shape[0])
+        found, squares = _searched(block, asked, few, (theirs, own), alone=alone)
+        best = _nearer(best, (found + first, squares), k)
+    assert best is not None
+    return host(best[0]), host(best[1])
+
+
+def _nearer(
+    known: tuple[Tensor, Tensor] | None, more: tuple[Tensor, Tensor], k: int
+) -> tuple[Tensor, Tensor]:
+    """The k nearest of some and of more that come after them: of equals the first."""
+    if known is None:
+        return more
+    places, squares = (torch.cat(part, dim=1) for part in zip(known, more, strict=True))
+    squares, order = torch.sort(squares, dim=1, stable=True)
+    return places.gather(1, order)[:, :k], squares[:, :k]
+
+
+def _dense_there(rows: Any, device: Any) -> Tensor:
+    return torch.as_tensor(rows.toarray() if hasattr(rows, "nnz") else rows).to(device)
+
+
+def _searched(*given: Any, alone: bool) -> tuple[Tensor, Tensor]:
     search = importlib.import_module("gramian.backends._torch_neighbours").search
-    sides = (X,) if queries is X else (X, queries)
-    dense = [rows.toarray() if hasattr(rows, "nnz") else rows for rows in sides]
-    there = [torch.as_tensor(rows).to(device) for rows in dense]
-    told = tuple(torch.as_tensor(part).to(device) for part in marks)
-    found, squares = search(there[0], there[-1], k, told, alone=alone)
-    return host(found), host(squares)
+    found: tuple[Tensor, Tensor] = search(*given, alone=alone)
+    return found
 
 
 # --- scatters --------------------------------------------------------------------------
@@ -173,19 +323,62 @@ _GROUPS = WeakTensorKeyDictionary()
 
 def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
     """The sums of the values, or of the rows, of each group 0..count, in one fixed order."""
+    if isinstance(groups, Blocks):
+        return sum(group_sums_of(groups, part, values[part], count) for part in groups.parts)
     if groups not in _GROUPS:
-        order = torch.argsort(groups, stable=True).int()
-        ones = torch.ones(order.shape[0], dtype=torch.float64, device=groups.device)
-        _GROUPS[groups] = starts(groups, count), order, ones
-    begin, order, ones = _GROUPS[groups]
-    if values.ndim == 2:
-        return csr_product(begin, order, ones, values)
-    return csr_product(begin, order, ones, values[:, None])[:, 0]
+        _GROUPS[groups] = starts(groups, count), sorting(groups)
+    begin, order = _GROUPS[groups]
+    return _summed(begin, order, values)
+
+
+def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:
+    """The same of a part of the groups, and the values there."""
+    if not isinstance(groups, Stored):
+        # What is sorted once is known by its tensor, and a slice of all of it is another one.
+        return group_sums(groups if part == slice(None) else groups[part], values, count)
+    order = None if groups.is_sorted else groups.order[part]
+    return _summed(starts(groups[part], count), order, values)
+
+
+def sorting(keys: Tensor) -> Tensor | None:
+    """The places of the keys in their order, None where they are in order already."""
+    if bool((keys[1:] >= keys[:-1]).all()):
+        return None
+    return torch.argsort(keys, stable=True).int()
+
+
+def _summed(begin: Tensor, order: Tensor | None, values: Tensor) -> Tensor:
+    """The sums of values that lie in this order one group after the other."""
+    if values.ndim == 1:
+        return segment_sums(begin, values if order is None else taken(values, order))
+    ones = torch.ones(values.shape[0], dtype=torch.float32, device=values.device)
+    if order is None:
+        order = torch.arange(values.shape[0], dtype=torch.int32, device=values.device)
+    return csr_product(begin, order, ones, values)
 
 
 def taken(values: Tensor, places: Tensor) -> Tensor:
     """The values at some places."""
-    return values[places]
+    if isinstance(places, Blocks):
+        return mapped(lambda rows: taken(values, rows), places)
+    return values.index_select(0, places)
+
+
+def block_products(
+    w: Blocks, rows: Stored, cols: Stored, P: Tensor, Q: Tensor
+) -> tuple[Tensor, Tensor]:
+    """G Q and Gᵀ P for the sparse G of entries w at sorted rows and any columns, a block at once.
+
+    A row that goes on in the next block is summed in two parts, always the same.
+    """
+    GQ, GP = torch.zeros_like(P), torch.zeros_like(Q)
+    for part in rows.parts:
+        i, j, order, values = rows[part], cols[part], cols.order[part], w[part]
+        first, last = (int(rows.held[k]) for k in (part.start, part.stop - 1))
+        some = slice(first, last + 1)
+        GQ[some] += csr_product(starts(i - first, last + 1 - first), j, values, Q)
+        GP += csr_product(starts(j, Q.shape[0]), taken(i, order), taken(values, order), P)
+    return GQ, GP
 
 
 def segment_sums(indptr: Tensor, values: Tensor) -> Tensor:
@@ -217,7 +410,7 @@ def turned(
     """The transposed pattern: its row starts, its columns, and which entry each of them is."""
     each = torch.arange(shape[0], device=indices.device, dtype=torch.int32)
     rows = torch.repeat_interleave(each, torch.diff(indptr))
-    order = torch.argsort(indices, stable=True)
+    order = torch.argsort(indices, stable=True).int()
     return starts(indices, shape[1]), rows[order], order
 
 
@@ -393,8 +586,12 @@ def room() -> Iterator[None]:
 
 
 def free_memory(device: Any) -> float:
-    """Bytes that are free on a device."""
-    return float(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else memory()
+    """Bytes that are free on a device, within what this process may take of it."""
+    if device.type != "cuda":
+        return min(memory(), device_limit())
+    mine = torch.cuda.memory_allocated(device)
+    idle = torch.cuda.memory_reserved(device) - mine  # of tensors that are no more
+    return float(min(torch.cuda.mem_get_info(device)[0] + idle, device_limit() - mine))
 
 
 def csr(data: Tensor, indices: Tensor, indptr: Tensor, shape: tuple[int, int]) -> Csr:

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from gramian._random import generator
-from gramian.backends.arrays import host, moved, place
+from gramian.backends.arrays import host, moved
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
@@ -24,6 +24,7 @@ from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
+from gramian.solvers.room import place_for
 from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
@@ -162,8 +163,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         rng = generator(self.random_state)
         held = rng.random(ratings.values.size) < HELD_OUT
         train, test = ratings.part(~held), ratings.part(held)
-        there = place(self.device)
-        problem = moved(self._problem(train, self._guess(train)), there)
+        problem = self._problem(train, self._guess(train))
+        problem = moved(problem, place_for(problem, self.device))
         rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
         found: dict[float, Array] = {}
         last: Array | None = None

@@ -20,6 +20,7 @@ from gramian.completion._update import Updating
 from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
+from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
 
@@ -260,7 +261,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(np.sqrt(square / test.values.size))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        there = place(self.device)
+        there = place_for(problem, self.device)
         objective: Any = moved(problem.objective, there)
         factor = there.put(L)
         found = objective.loss.offsets(objective.entries.bilinear(factor, factor))

@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import Placed, along, at_home, backend, moved, namespace
+from gramian.backends.arrays import (
+    HOST,
+    Place,
+    Placed,
+    along,
+    assembled,
+    at_home,
+    backend,
+    namespace,
+)
+from gramian.backends.blocks import Blocks
 from gramian.losses.base import LeastSquares
 
 Array = NDArray[np.floating]
@@ -25,9 +35,9 @@ second where conjugate gradients have cost more than that by then: 0.1 GB."""
 PRODUCT = 20.0
 """What an entry of a sparse product costs, in multiplications of dense ones."""
 
-INVERTED, BLOCK = 20_000, 16_384
-"""Up to so many of the shorter side the inverse of the system is kept on a device, and the rows of
-which it is made at once."""
+INVERTED, BLOCK = 20_000, 2**26
+"""Up to so many of the shorter side the inverse of the system is kept on a device, and the numbers
+of the dense blocks of rows that it is made of."""
 
 CHUNK, FEW = 2**16, 2**18
 """Entries of a block of sums, and how many may have an array of their scales."""
@@ -122,7 +132,9 @@ class SquaredWithOffsets(Placed):
         return scale
 
     def _parts(self) -> list[slice]:
-        """Blocks of entries that stay in the cache; one of all on a device."""
+        """Blocks of entries that stay in the cache; on a device all, or those that come there."""
+        if isinstance(self.given, Blocks):
+            return self.given.parts
         if not self.place.is_host:
             return [EVERY]
         return [slice(k, k + CHUNK) for k in range(0, self.given.size, CHUNK)]
@@ -139,30 +151,30 @@ class SquaredWithOffsets(Placed):
 
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)
-        squares = 0.0
+        squares: Any = 0.0
         for part in self._parts():
             left = self._left(z, part, b, c)
-            squares += float(left @ self._weighted(left, part))
-        return 0.5 * squares + 0.5 * self.ridge * float(b @ b + c @ c)
+            squares = squares + left @ self._weighted(left, part)
+        return float(0.5 * squares + 0.5 * self.ridge * (b @ b + c @ c))
 
     def gradient(self, z: Array) -> Array:
         b, c = self.offsets(z)
-        slope = namespace(z).empty_like(z)
-        for part in self._parts():
+
+        def slope(part: slice) -> Array:
             left = self._weighted(self._left(z, part, b, c), part)
-            slope[part] = -self._scale(part) * left
-        return slope
+            return -self._scale(part) * left
+
+        found: Array = assembled(slope, self._parts(), z)
+        return found
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
         """d ↦ sHsd, H what is left of a vector beside its best offsets."""
-        scale = self.scale
-        return lambda d: self._bend(d, scale)
+        return self._bend
 
     def curvature(self, z: Array, directions: Array) -> Array:
-        scale = self.scale
         if not self.place.is_host:
-            return directions.T @ self._bend(directions, scale)
-        bent = [self._bend(directions[:, k], scale) for k in range(directions.shape[1])]
+            return directions.T @ self._bend(directions)
+        bent = [self._bend(directions[:, k]) for k in range(directions.shape[1])]
         return directions.T @ namespace(z).stack(bent, axis=1)
 
     def smoothed(self, mu: float) -> None:
@@ -216,14 +228,21 @@ class SquaredWithOffsets(Placed):
             left -= c[self.cols[part]]
         return left
 
-    def _bend(self, d: Array, scale: Array) -> Array:
-        scale = along(scale, d)
-        e = scale * d
-        b, c = self._system.solve(*self._sums(lambda part: self._weighted(e[part], part)))
-        e -= b[self.rows]
-        e -= c[self.cols]
-        e *= scale
-        return self._weighted(e, EVERY)
+    def _bend(self, d: Array) -> Array:
+        def scaled(part: slice) -> Array:
+            return along(self._scale(part), d) * d[part]
+
+        b, c = self._system.solve(*self._sums(lambda part: self._weighted(scaled(part), part)))
+
+        def bent(part: slice) -> Array:
+            e = scaled(part)
+            e -= b[self.rows[part]]
+            e -= c[self.cols[part]]
+            e *= along(self._scale(part), d)
+            return self._weighted(e, part)
+
+        found: Array = assembled(bent, self._parts(), d)
+        return found
 
     def _weighted(self, e: Array, part: slice) -> Array:
         """ωe for a part of the entries, e itself without weights."""
@@ -235,10 +254,22 @@ class SquaredWithOffsets(Placed):
         by_col: Any = 0.0
         for part in self._parts():
             e = told(part)
-            sums = backend(e).group_sums
-            by_row = by_row + sums(self.rows[part], e, self.shape[0])
-            by_col = by_col + sums(self.cols[part], e, self.shape[1])
+            sums = backend(e).group_sums_of
+            by_row = by_row + sums(self.rows, part, e, self.shape[0])
+            by_col = by_col + sums(self.cols, part, e, self.shape[1])
         return by_row, by_col
+
+    def linked(self, side: int, values: Array) -> Array:
+        """N c for numbers of the columns (side 0), Nᵀ b for numbers of the rows (side 1).
+
+        N has the weight of each entry at its place; on a device it is not kept as a matrix.
+        """
+        own, other = (self.rows, self.cols) if side == 0 else (self.cols, self.rows)
+        library, found = backend(values), cast(Array, 0.0)
+        for part in self._parts():
+            e = self._weighted(library.taken(values, other[part]), part)
+            found = found + library.group_sums_of(own, part, e, self.shape[side])
+        return found
 
     def _sums_left(
         self, z: Array, b: Array | None = None, c: Array | None = None
@@ -261,7 +292,8 @@ class SquaredWithOffsets(Placed):
     def _system(self) -> _Offsets:
         if not self.place.is_host:
             home = at_home(self)
-            return moved(_Offsets(home._links.whole(), home._counts, *home._masses()), self.place)
+            by_row, by_col = (self.place.put(mass) for mass in home._masses())
+            return _Offsets(_LinksThere(self), home._counts, by_row, by_col, self.place)
         return _Offsets(self._links, self._counts, *self._masses())
 
     @property
@@ -337,16 +369,48 @@ class _TurnedLinks:
         return sum(block.T @ f[rows] for rows, block in self.T.blocks)
 
 
+class _LinksThere:
+    """N on a device, or Nᵀ on the other `side`, by sums over the entries there."""
+
+    def __init__(self, loss: SquaredWithOffsets, side: int = 0) -> None:
+        self.loss, self.side = loss, side
+        self.shape = loss.shape if side == 0 else loss.shape[::-1]
+        self.nnz = int(loss.rows.shape[0])
+
+    @property
+    def T(self) -> _LinksThere:
+        return _LinksThere(self.loss, 1 - self.side)
+
+    def __matmul__(self, values: Array) -> Array:
+        return self.loss.linked(self.side, values)
+
+    def gram(self, weights: Array) -> Array:
+        """NᵀDN for a diagonal D, dense, from dense blocks of rows."""
+        place, n = self.loss.place, self.shape[1]
+        links = at_home(self.loss)._links.whole()
+        links = links if self.side == 0 else links.T.tocsr()
+        found, step = place.zeros((n, n)), max(1, BLOCK // n)
+        for first in range(0, self.shape[0], step):
+            block = place.sparse(links[first : first + step]).toarray()
+            found += (block * weights[first : first + step, None]).T @ block
+        return found
+
+
 class _Offsets(Placed):
     """(D_r, N; Nᵀ, D_c)(b, c) = (f, g) with N the links of rows and columns."""
 
     def __init__(
-        self, links: Any, counts: tuple[Array, Array], row_mass: Array, col_mass: Array
+        self,
+        links: Any,
+        counts: tuple[Array, Array],
+        row_mass: Array,
+        col_mass: Array,
+        place: Place = HOST,
     ) -> None:
+        self.place = place
         self.turned = links.shape[0] < links.shape[1]
         if self.turned:
             links, row_mass, col_mass = links.T, col_mass, row_mass
-            links = sparse.csr_array(links) if sparse.issparse(links) else links
         self.links, self.row_mass, self.col_mass = links, row_mass, col_mass
         n, longest = links.shape[1], counts[self.turned]
         self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
@@ -380,8 +444,7 @@ class _Offsets(Placed):
 
     def _shorter(self, right: Array) -> Array:
         if not self.place.is_host:
-            inverted = self.links.shape[1] <= INVERTED
-            if inverted:
+            if self._inverted:
                 return self._inverse @ right
             if right.ndim == 2:
                 columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
@@ -393,17 +456,21 @@ class _Offsets(Placed):
         return self._by_steps(right)
 
     @cached_property
+    def _inverted(self) -> bool:
+        """Whether a device has room for the inverse and for what it is made of."""
+        m, n = self.links.shape
+        need = 8.0 * (4 * n * n + 2 * min(BLOCK, m * n))
+        return n <= INVERTED and need <= self.place.free_memory()
+
+    @cached_property
     def _inverse(self) -> Array:
         """(D_c − NᵀD_r⁻¹N)⁻¹ on a device, where one product with it takes less than any solution.
 
         Its rounding ρ costs ‖ρ‖²/2κ at most, which `error` tells.
         """
-        xp, links, n = namespace(self.col_mass), self.links, self.links.shape[1]
-        schur = xp.zeros((n, n), dtype=xp.float64, device=self.col_mass.device)
-        for first in range(0, links.shape[0], BLOCK):
-            block = links.rows(first, first + BLOCK).toarray()
-            schur -= (block / self.row_mass[first : first + BLOCK, None]).T @ block
-        every = xp.arange(n, device=self.col_mass.device)
+        xp = namespace(self.col_mass)
+        schur = -self.links.gram(1.0 / self.row_mass)
+        every = xp.arange(schur.shape[0], device=self.col_mass.device)
         schur[every, every] += self.col_mass
         return xp.linalg.inv(schur)
 

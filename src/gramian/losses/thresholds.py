@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import backend, namespace
+from gramian.backends.arrays import backend, namespace, stored
 from gramian.losses.base import Loss, recession_of
 
 Array = NDArray[np.floating]
@@ -59,7 +59,7 @@ class WithThresholds:
 
         def product(d: Array) -> Array:
             bent = bend(d)
-            return bent - bend((self._sums(bent) / mass)[self.groups] / self.scale)
+            return bent - bend(self._each(self._sums(bent) / mass))
 
         return product
 
@@ -88,7 +88,12 @@ class WithThresholds:
         return self.loss.conjugate(w) + float(sums @ sums) / (2 * self.ridge)
 
     def _moved(self, z: Array, delta: Array) -> Array:
-        return z - delta[self.groups] / self.scale
+        return z - self._each(delta)
+
+    def _each(self, delta: Array) -> Array:
+        """Sδ."""
+        every: Array = backend(delta).taken(delta, self.groups) / self.scale
+        return every
 
     def _sums(self, w: Array) -> Array:
         """Sᵀw."""
@@ -103,7 +108,7 @@ class WithThresholds:
 
         It begins with the last δ, and ends at the same one whatever that was, to rounding.
         """
-        xp = namespace(z)
+        xp, z = namespace(z), stored(z)
         delta: Any = self._seen[1] if self._seen is not None else self._sums(xp.zeros_like(z))
         slope = self._slope(z, delta)
         reach = xp.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this

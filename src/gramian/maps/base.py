@@ -31,6 +31,12 @@ class LinearMap(Placed, ABC):
     dense_numbers: int = 0
     """Those of the dense matrix that it multiplies factors by, where there is one."""
 
+    @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        """Shapes of arrays whose rows may stay on the host where a device has no room for them,
+        and how many rows of each come together."""
+        return {}
+
     @abstractmethod
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         """𝒜(½ (U Vᵀ + V Uᵀ)) for factors of shape (n, r); cheaper when `V is U`."""

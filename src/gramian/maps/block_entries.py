@@ -21,6 +21,7 @@ from gramian.backends.arrays import (
     namespace,
     precision,
 )
+from gramian.backends.blocks import Blocks
 from gramian.maps.base import (
     ROUNDINGS,
     Floats,
@@ -54,8 +55,13 @@ class BlockEntries(LinearMap):
 
     def matrix(self, w: Floats) -> sparse.csr_array:
         """G, sharing the index arrays of the map."""
+        w = self._summed(w)
         found: sparse.csr_array = backend(w).csr(w, self.cols, self._starts, self.shape)
         return found
+
+    def _summed(self, w: Floats) -> Floats:
+        """The weight of each entry."""
+        return w
 
     def bilinear(self, U: Floats, V: Floats) -> NDArray[np.float64]:
         check_factors(self.order, U, V)
@@ -68,7 +74,8 @@ class BlockEntries(LinearMap):
     def columns(self, W: Floats) -> NDArray[np.float64]:
         check_factors(self.order, W)
         a, b, scale = triangle(W.shape[1])
-        left, right = W[self.rows], W[self.shape[0] + self.cols]
+        take, m = backend(W).taken, self.shape[0]
+        left, right = take(W[:m], self.rows), take(W[m:], self.cols)
         products = columns_at(left, a) * columns_at(right, b)
         products += columns_at(left, b) * columns_at(right, a)
         return products * beside(W, 0.5 * scale)
@@ -77,6 +84,9 @@ class BlockEntries(LinearMap):
         check_weights(self.size, w)
         check_factors(self.order, V)
         m = self.shape[0]
+        if self.streamed:
+            G = self._summed(w), self.rows, self.cols
+            return 0.5 * namespace(V).concat(backend(V).block_products(*G, V[:m], V[m:]), axis=0)
         product, out = backend(V).sparse_product, namespace(V).empty_like(V)
         out[:m] = product(self.matrix(w), contiguous(V[m:]))
         out[m:] = product(self._turned(w), contiguous(V[:m]))
@@ -105,6 +115,17 @@ class BlockEntries(LinearMap):
         """`error` is a multiple of |z|."""
         return ROUNDINGS * precision(z) * absolute_inner(w, z)
 
+    @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        """What there is one of for each entry, and for each that the loss sees."""
+        entries = self.rows.shape[0]
+        return {} if entries in self.shape else {(entries,): 1, (self.size,): self.size // entries}
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the entries are on the host, and come to a device in blocks."""
+        return isinstance(self.rows, Blocks)
+
     def by_row(self) -> tuple[Any, Any, Any]:
         """Where the entries of each row start, their columns, and which entry each is."""
         return self._starts, self.cols, slice(None)
@@ -126,6 +147,6 @@ class BlockEntries(LinearMap):
 
     def _turned(self, w: Floats) -> sparse.csr_array:
         (starts, indices, entry), library = self._pattern, backend(w)
-        values = library.taken(w, entry)
+        values = library.taken(self._summed(w), entry)
         found: sparse.csr_array = library.csr(values, indices, starts, self.shape[::-1])
         return found

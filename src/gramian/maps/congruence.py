@@ -18,13 +18,19 @@ from gramian.backends.arrays import (
     host,
     largest,
     norm,
+    place_of,
     precision,
+    side_by_side,
     size,
 )
+from gramian.backends.blocks import Blocks, whole
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, row_norms
 
 WIDEST, ORTHONORMAL = 2000, 1e-11
 """Columns whose inner products are worth a look, and what they may differ from 0 and 1."""
+
+STREAMED = 64
+"""Columns of Xᵀ ℬ*(w) X that are found by one pass over an X that stays on the host."""
 
 DOUBLE = np.finfo(np.float64).eps
 
@@ -40,8 +46,8 @@ class Congruence(LinearMap):
         X = _as_data(X) if base.place.is_host else X
         if X.shape[0] != base.order:
             raise ValueError(f"X has {X.shape[0]} rows, but the map is over {base.order} points")
-        self.base, self.place = base, base.place
-        self.X = X
+        self.base, self.X = base, X
+        self.place = place_of(X) if isinstance(X, Blocks) else base.place
         self.order = X.shape[1]
         self.size = base.size
         self.dense_numbers = 0 if sparse.issparse(X) else size(X)
@@ -86,8 +92,19 @@ class Congruence(LinearMap):
         product: Floats = (Y.T @ self.X).T if isinstance(self.X, np.ndarray) else self.X.T @ Y
         return product
 
+    @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        """X, where it is dense and is not square."""
+        n, d = self.X.shape
+        return {} if n == d or not self.dense_numbers else {(n, d): 1}
+
     def adjoint_matrix(self, w: Floats) -> Floats:
-        """Xᵀ ℬ*(w) X, without a product of X with the identity."""
+        """Xᵀ ℬ*(w) X, without a product of X with the identity where X is at hand."""
+        if isinstance(self.X, Blocks):
+            columns = eye(self.order, self.place)
+            steps = range(0, self.order, STREAMED)
+            found = [self.adjoint(w, columns[:, k : k + STREAMED]) for k in steps]
+            return side_by_side(found)
         X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
         product: Floats = self.X.T @ self.base.adjoint(w, X)
         product = as_double(product)
@@ -127,7 +144,7 @@ class Congruence(LinearMap):
     def _row_sizes(self) -> NDArray[np.float64]:
         """‖x_i‖ of every row."""
         if not hasattr(self.X, "nnz"):
-            return as_double(row_norms(self.X))
+            return whole(as_double(row_norms(self.X)))
         X = at_home(self).X
         sizes = np.sqrt(np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float)))
         return self.place.put(sizes)

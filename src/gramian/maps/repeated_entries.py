@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from gramian.backends.arrays import namespace
 from gramian.maps.base import Floats
@@ -36,12 +35,6 @@ class RepeatedEntries(BlockEntries):
 
     def of_matrix(self, M: Floats) -> NDArray[Any]:
         return self._repeated(super().of_matrix(M))
-
-    def matrix(self, w: Floats) -> sparse.csr_array:
-        return super().matrix(self._summed(w))
-
-    def _turned(self, w: Floats) -> sparse.csr_array:
-        return super()._turned(self._summed(w))
 
     def _repeated(self, z: Floats) -> Floats:
         xp, count = namespace(z), z.shape[0]

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.arrays import place
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
@@ -18,6 +17,7 @@ from gramian.outer.active_set import ActiveSet
 from gramian.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.reductions.span import dense_span
+from gramian.solvers.room import samples_place
 
 Array = NDArray[np.floating]
 
@@ -146,7 +146,7 @@ class LMNN(ShrunkLearner):
         self.ridge_ = ridge_for(self.ridge, samples)
         rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
         quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
-        there, mapped = place(self.device), samples @ quick
+        there, mapped = samples_place(samples, self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
         Z = white.samples(samples)

@@ -24,6 +24,10 @@ PLAIN_WORK, COMPILING = 1e10, 8e10
 about a second, as loading numba and its kernels does. The second is what numpy does in the time
 that compiling them takes, once on a machine: up to there a process does not."""
 
+SEARCHED, FEWEST = 8, 1024
+"""What a search on a device has there of each sample (itself, a query, both about their mean, for
+a product), and the samples that it must have room for."""
+
 FULL, SMALL = 0.3, 20_000_000
 """Share of entries above which CSR is searched as a dense array; with few samples, as many as
 these in all are."""
@@ -92,16 +96,16 @@ def nearest(
 def _on_device(
     X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place, *, alone: bool
 ) -> tuple[Indices, Array]:
-    """By brute force there, sparse rows as dense ones."""
-    need = 8.0 * (X.shape[0] + (0 if queries is X else queries.shape[0])) * X.shape[1]
+    """By brute force there, sparse rows as dense ones, as many at a time as it has room for."""
+    each, free = 8.0 * SEARCHED * (X.shape[1] + 1), there.free_memory()
     check_memory(
-        4 * need,
+        min(X.shape[0], FEWEST) * each,
         f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",
         "search on the processor (device=None), or project the features first",
-        there.free_memory(),
+        free,
     )
     found: tuple[Indices, Array] = import_module("gramian.backends.torch").nearest(
-        X, queries, k, marks, there.device, alone=alone
+        X, queries, k, marks, there.device, int(min(free / each, 2**31)), alone=alone
     )
     return found
 

@@ -190,6 +190,12 @@ class Objective(Placed, ABC):
     """Whether its optimum is of high rank as a rule, though the order is far higher."""
 
     @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        """Shapes of its arrays whose rows may stay on the host where a device has no room for them,
+        and how many rows of each come together; none unless a subclass knows better."""
+        return {}
+
+    @property
     def modulus(self) -> float:
         """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
         return 0.0

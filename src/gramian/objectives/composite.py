@@ -24,7 +24,9 @@ from gramian.backends.arrays import (
     moved,
     namespace,
     relocated,
+    stored,
 )
+from gramian.backends.blocks import Blocks
 from gramian.backends.dense import eigh
 from gramian.backends.threads import blas_threads_for
 from gramian.losses import Loss
@@ -126,6 +128,10 @@ class Composite(Objective):
         """The map, where it is of entries."""
         return self.map
 
+    @property
+    def apart(self) -> dict[tuple[int, ...], int]:
+        return self.map.apart
+
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
         if not self.place.is_host:
@@ -177,16 +183,16 @@ class Composite(Objective):
     def toward(self, image: CompositeImage, other: CompositeImage, share: float) -> CompositeImage:
         """(1 − share) M + share N."""
         none = other.factor[:, :0]
-        z = image.z + share * (other.z - image.z)
+        z = stored(image.z + share * (other.z - image.z))
         return CompositeImage(none, z, image.linear + share * (other.linear - image.linear), none)
 
     def beside(self, image: CompositeImage, V: Array) -> Beside:
         """g(z + Zs) + ⟨C, VSVᵀ⟩ with the columns Z = 𝒜(V·Vᵀ) of the map."""
-        Z, z, linear = self.map.columns(V), image.z, svec(host(V.T @ (self.C @ V)))
+        Z, z, linear = stored(self.map.columns(V)), image.z, svec(host(V.T @ (self.C @ V)))
 
         def taken(S: Array) -> CompositeImage:
             s = svec(S)
-            moved = z + Z @ beside(Z, s)
+            moved = stored(z + Z @ beside(Z, s))
             return CompositeImage(V[:, :0], moved, image.linear + float(linear @ s), V[:, :0])
 
         slope = host(Z.T @ self.loss.gradient(z)) + linear
@@ -200,7 +206,7 @@ class Composite(Objective):
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """𝒜*(w) + C."""
-        fused: list[Any] = []
+        w, fused = stored(w), list[Any]()
 
         def product(V: Array) -> Array:
             if V.ndim == 2:
@@ -228,7 +234,7 @@ class Composite(Objective):
 
     def _form(self, w: Array) -> Any:
         """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""
-        if isinstance(self.map, BlockEntries):
+        if isinstance(self.map, BlockEntries) and not self.map.streamed:
             return composite_form(self.map, w, at_home(self.C))
         return composite_form(at_home(self.map), host(w), at_home(self.C))
 
@@ -305,7 +311,7 @@ class Composite(Objective):
 
     def subspace(self, W: Array) -> CompositeRestriction:
         return CompositeRestriction(
-            self.loss, self.map.columns(W), svec(host(W.T @ (self.C @ W))), self.constant
+            self.loss, stored(self.map.columns(W)), svec(host(W.T @ (self.C @ W))), self.constant
         )
 
     def subspace_cost(self, columns: int) -> int:
@@ -317,14 +323,15 @@ class Composite(Objective):
         def take(alpha: float, beta: float) -> CompositeImage:
             kept = [(float(np.sqrt(s)), i) for s, i in ((alpha, image), (beta, other)) if s > 0]
             empty = [image.factor[:, :0]]
+            L = xp.concat([root * i.factor for root, i in kept] or empty, axis=1)
             return CompositeImage(
-                xp.concat([root * i.factor for root, i in kept] or empty, axis=1),
-                alpha * image.z + beta * other.z,
+                L,
+                self._image_of(L, alpha * image.z + beta * other.z),
                 alpha * image.linear + beta * other.linear,
                 xp.concat([root * i.CL for root, i in kept] or empty, axis=1),
             )
 
-        images = xp.stack([image.z, other.z], axis=1)
+        images = stored(xp.stack([image.z, other.z], axis=1))
         linear = np.array([image.linear, other.linear])
         return Blend(CompositeRestriction(self.loss, images, linear, self.constant), take)
 
@@ -333,19 +340,24 @@ class Composite(Objective):
         cross = self.map.bilinear(L, direction)
         square = self.map.bilinear(direction, direction)
         C_direction = self.C @ direction
-        images = namespace(L).stack([image.z, cross, square], axis=1)
+        images = stored(namespace(image.z).stack([image.z, cross, square], axis=1))
         linear = np.array([image.linear, inner(L, C_direction), inner(direction, C_direction)])
 
         def take(mu: float) -> CompositeImage:
             theta = np.array([1.0, 2 * mu, mu * mu])
+            moved = L + mu * direction
             return CompositeImage(
-                L + mu * direction,
-                images @ beside(images, theta),
+                moved,
+                self._image_of(moved, images @ beside(images, theta)),
                 float(linear @ theta),
                 image.CL + mu * C_direction,
             )
 
         return Line(CompositeRestriction(self.loss, images, linear, self.constant), take)
+
+    def _image_of(self, L: Array, combined: Any) -> Array:
+        """𝒜(LLᵀ), which is `combined` of other images: of `Blocks` no chain of them is made."""
+        return self.map.of_factor(L) if isinstance(combined, Blocks) else combined
 
     def value_dense(self, M: Array) -> float:
         return self.loss.value(self.map.of_matrix(M)) + inner(M, self.C.dense()) + self.constant

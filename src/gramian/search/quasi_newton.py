@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
 
-from gramian.backends.arrays import beside, host, largest, precision, zeros
+from gramian.backends.arrays import beside, host, largest, numbers, precision, zeros
 
 Array = NDArray[np.floating]
 
@@ -69,7 +69,7 @@ class Pairs:
     def add(self, old: Point, new: Point) -> None:
         """Take a step along, the oldest one dropped; not one that is flat to rounding."""
         step, change = new.x - old.x, new.gradient - old.gradient
-        curve, bend = float(step @ change), float(change @ change)
+        curve, bend = numbers(step @ change, change @ change)
         if not curve > precision(change) * bend:
             self.products = host(self.block @ new.gradient)
             return

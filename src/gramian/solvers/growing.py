@@ -19,6 +19,7 @@ from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, compress, starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.repair import repaired
+from gramian.solvers.room import wide_rank
 from gramian.solvers.staircase import staircase
 
 Array = NDArray[np.floating]
@@ -28,8 +29,8 @@ RANK, SPARE = 12, 2
 """Columns at the start, and beyond those that carry something: more than the optimum has, so that
 there is always one free to turn to where ∇F still falls."""
 
-WIDE_RANK, WIDE_STEPS = 192, (40, 160)
-"""Columns at the start and steps on a device, where a pass with few columns costs as much."""
+WIDE_STEPS = 40, 160
+"""Steps on a device, where a pass with few columns costs as much."""
 
 NOISE = 1e-3
 """The size of the columns to spare beside the others."""
@@ -152,7 +153,7 @@ def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> A
 
 def _with_spare(problem: Problem, Y: Array, settings: Settings, full: bool) -> Array:
     """Y and some new columns, small beside it."""
-    least = RANK if problem.objective.place.is_host else min(WIDE_RANK, problem.order // 8 + RANK)
+    least = RANK if problem.objective.place.is_host else wide_rank(problem.order)
     if Y.shape[1] == 0:
         return starting_factor(problem, replace(settings, rank=min(least, problem.order)))
     spare = max(SPARE, least - Y.shape[1], Y.shape[1] if full else 0)

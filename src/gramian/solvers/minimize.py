@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
-from gramian.backends.arrays import Place, as_double, bytes_of, host, inner, largest, moved, place
+from gramian.backends.arrays import as_double, host, inner, largest, moved, place
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
-from gramian.memory import check_memory
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
 from gramian.result import Result
@@ -31,12 +30,12 @@ from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.solvers.drive import Drive
 from gramian.solvers.prover import Prover
 from gramian.solvers.registry import check_accepts, find
+from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
 
-COPIES, FACTORS = 6, 320
-"""What has to be free on a device before a run begins: of the data (both orders of a pattern,
-images, dual vectors), and columns as long as a factor has rows (twenty factors of sixteen)."""
+STREAMED = "data in blocks"
+"""What the route of a run begins with whose data stay on the host."""
 
 
 def minimize(
@@ -96,7 +95,8 @@ def minimize(
         tries a proof only where the estimate is not sharp enough.
     device : None, "cpu", "cuda", "cuda:1" or the like
         Where to compute: on the processor unless told. The problem is copied there at the start,
-        and the result comes back as arrays of NumPy (needs `gramian[gpu]`).
+        and the result comes back as arrays of NumPy (needs `gramian[gpu]`). Ratings and samples
+        that have no room there stay on the host and come in blocks, which the route tells.
     dtype : None, "float64" or "float32"
         The precision of first-order steps, whose passes over data and factor are half as long in
         float32. Certificates are in float64 always, at the float64 copy of the factor, and a run
@@ -127,10 +127,11 @@ def minimize(
     check_proof(proof)
     if options:
         check_options(chosen, options, inspect.signature(minimize).parameters)
-    there = place(device)
-    check_accepts(chosen, problem, settings, there)
+    check_accepts(chosen, problem, settings, place(device))
     keeper = checkpoint_for(problem, checkpoint, every)
-    _check_room(problem, there)
+    there = place_for(problem, device)
+    if there.apart:
+        settings.enters(STREAMED)
     with there.room():
         problem = moved(problem, there)
         factor = _start(problem, init, settings)
@@ -164,22 +165,6 @@ def minimize(
         seconds=time.perf_counter() - started,
         dual=None if best.dual is None else host(best.dual),
         ray=drive.ray,
-    )
-
-
-def _check_room(problem: Problem, there: Place) -> None:
-    """Refuse a problem that a device has no memory for: its data, what is made of them, a factor.
-
-    Data are kept in both orders, beside images and dual vectors as long as they are.
-    """
-    if there.is_host:
-        return
-    data, row = bytes_of(problem), 8.0 * problem.order
-    check_memory(
-        COPIES * data + FACTORS * row,
-        f"{problem.name!r} has {data / 1e9:.2f} GB of data and {problem.order:,} rows",
-        "compute on the processor (device=None), or with fewer data",
-        there.free_memory(),
     )
 
 

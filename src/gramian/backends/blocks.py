@@ -1,0 +1,214 @@
+"""Arrays of more rows than a device has room for, of which it has one block at a time.
+
+What is computed of such arrays row by row is again one: nothing happens before a block of it is
+asked for, and then only what lies on the host crosses the bus. Sums over all rows go from block to
+block, always in the same order. So the loss of a hundred million ratings and its gradient are a
+pass over them each, whatever they are made of, and nothing of their length is ever on the device.
+
+    z = mapped(gather, rows, cols)         nothing yet
+    w = 2.0 * (z - targets)                nothing yet
+    float(namespace(w).sum(w * w))         one pass
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial, reduce
+from typing import Any
+
+NONE = slice(0, 0)
+"""No rows."""
+
+
+class Blocks:
+    """An array of `length` rows in blocks of `step`, the k-th of which is `block(k)` on a device.
+
+    `block(None)` is one without rows. Functions of the standard are those of `namespace`, made of
+    those of the device's library, `xp`.
+    """
+
+    __array_ufunc__ = None
+
+    def __init__(self, length: int, step: int, block: Callable[[int | None], Any], xp: Any) -> None:
+        self.length, self.step, self.block, self.xp = length, step, block, xp
+
+    @cached_property
+    def sample(self) -> Any:
+        """No rows, which tell what kind the others are of."""
+        return self.block(None)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.length, *self.sample.shape[1:])
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        return self.sample.dtype
+
+    @property
+    def device(self) -> Any:
+        return self.sample.device
+
+    @property
+    def namespace(self) -> RowByRow:
+        return RowByRow(self.xp)
+
+    @property
+    def parts(self) -> list[slice]:
+        """The rows of each block."""
+        starts = range(0, self.length, self.step)
+        return [slice(first, min(first + self.step, self.length)) for first in starts]
+
+    @property
+    def T(self) -> Turned:
+        return Turned(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        """One block after the other."""
+        return (self.block(k) for k in range(len(self.parts)))
+
+    def __getitem__(self, key: Any) -> Any:
+        """One of its blocks by its slice, or all rows with other axes behind them."""
+        if not isinstance(key, slice):
+            return mapped(lambda rows: rows[key], self)
+        return self.sample if key == NONE else self.block(key.start // self.step)
+
+    def __matmul__(self, other: Any) -> Any:
+        """A number of two vectors; of a matrix and a small one all rows, on the device."""
+        if self.ndim == 1:
+            return self.T @ other
+        product = mapped(operator.matmul, self, other)
+        return product if other.ndim == 1 else whole(product)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self @ other
+
+
+def _by_rows(name: str, *, reflected: bool = False) -> Any:
+    function = getattr(operator, name)
+
+    def method(self: Blocks, *others: Any) -> Blocks:
+        return mapped(function, *((*others, self) if reflected else (self, *others)))
+
+    return method
+
+
+for _name in ("neg", "abs", "invert", "lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Blocks, f"__{_name}__", _by_rows(_name))
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    setattr(Blocks, f"__{_name}__", _by_rows(_name))
+    setattr(Blocks, f"__r{_name}__", _by_rows(_name, reflected=True))
+for _name in ("and", "or"):
+    setattr(Blocks, f"__{_name}__", _by_rows(f"{_name}_"))
+    setattr(Blocks, f"__r{_name}__", _by_rows(f"{_name}_", reflected=True))
+Blocks.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+
+class Turned:
+    """Aᵀ, to multiply with what has a row for each row of A."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.T = blocks
+
+    def __matmul__(self, other: Any) -> Any:
+        A = self.T
+        found = (_transposed(a) @ other[part] for a, part in zip(A, A.parts, strict=True))
+        return reduce(operator.add, found)
+
+
+class RowByRow:
+    """The functions of the standard: of `Blocks` row by row, or of all rows where they sum."""
+
+    def __init__(self, xp: Any) -> None:
+        self.xp = xp
+
+    def __getattr__(self, name: str) -> Any:
+        plain = getattr(self.xp, name)
+        if name == "linalg":
+            return RowByRow(plain)
+        return partial(_row_by_row, plain) if callable(plain) else plain
+
+    def sum(self, x: Any, *, axis: int | None = None, **named: Any) -> Any:
+        return self._over_rows("sum", operator.add, x, axis, **named)
+
+    def max(self, x: Any, *, axis: int | None = None) -> Any:
+        return self._over_rows("max", self.xp.maximum, x, axis)
+
+    def any(self, x: Any, *, axis: int | None = None) -> Any:
+        return self._over_rows("any", operator.or_, x, axis)
+
+    def all(self, x: Any, *, axis: int | None = None) -> Any:
+        return self._over_rows("all", operator.and_, x, axis)
+
+    def _over_rows(self, name: str, join: Any, x: Any, axis: int | None, **named: Any) -> Any:
+        plain = partial(getattr(self.xp, name), axis=axis, **named)
+        if not isinstance(x, Blocks):
+            return plain(x)
+        return mapped(plain, x) if axis else reduce(join, map(plain, x))
+
+    def stack(self, arrays: Any, *, axis: int) -> Any:
+        return _row_by_row(lambda *rows: self.xp.stack(rows, axis=axis), *arrays)
+
+    def concat(self, arrays: Any, *, axis: int) -> Any:
+        return _row_by_row(lambda *rows: self.xp.concat(rows, axis=axis), *arrays)
+
+    def broadcast_to(self, x: Any, shape: tuple[int, ...]) -> Any:
+        if not isinstance(x, Blocks):
+            return self.xp.broadcast_to(x, shape)
+        return mapped(lambda rows: self.xp.broadcast_to(rows, (rows.shape[0], *shape[1:])), x)
+
+    def reshape(self, x: Any, shape: tuple[int, ...]) -> Any:
+        """Rows joined or split, as many numbers of them in a block as before."""
+        if not isinstance(x, Blocks):
+            return self.xp.reshape(x, shape)
+        each, inside = _numbers(x.shape[1:]), _numbers(shape[1:])
+        length, step = x.length * each // inside, x.step * each // inside
+
+        def block(k: int | None) -> Any:
+            return self.xp.reshape(x.block(k), (0 if k is None else -1, *shape[1:]))
+
+        return Blocks(length, step, block, self.xp)
+
+
+def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:
+    """A function of rows, of arrays of which some are `Blocks`; others may have all rows too."""
+    first = next(each for each in arguments if isinstance(each, Blocks))
+    return Blocks(
+        first.length,
+        first.step,
+        lambda k: function(*(_rows(each, first, k) for each in arguments)),
+        first.xp,
+    )
+
+
+def whole(array: Any) -> Any:
+    """All rows, on the device."""
+    return array.xp.concat(list(array), axis=0) if isinstance(array, Blocks) else array
+
+
+def _row_by_row(plain: Any, *arguments: Any, **named: Any) -> Any:
+    if not any(isinstance(each, Blocks) for each in arguments):
+        return plain(*arguments, **named)
+    return mapped(partial(plain, **named), *arguments)
+
+
+def _rows(each: Any, like: Blocks, k: int | None) -> Any:
+    """The rows of a block of an array as long as another; what is not is the same for all."""
+    if isinstance(each, Blocks):
+        return each.sample if k is None else each.block(k)
+    if not getattr(each, "ndim", 0) or each.shape[0] != like.length or each.ndim != like.ndim:
+        return each
+    return each[NONE if k is None else like.parts[k]]
+
+
+def _transposed(rows: Any) -> Any:
+    return rows if rows.ndim == 1 else rows.T
+
+
+def _numbers(shape: tuple[int, ...]) -> int:
+    return reduce(operator.mul, shape, 1)
