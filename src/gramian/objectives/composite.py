@@ -85,7 +85,7 @@ ROUNDED_IMAGE = 1e-13
 FLATTENING, LSQR = 6, 400
 """Newton steps towards a ray without curvature, and the products of each."""
 
-LEAST_DIAGONAL = 0.2
+LEAST_DIAGONAL = 0.8
 """The part of the mean of |∇F_ii| that a preconditioner raises the diagonal of ∇F to."""
 
 SMALL = 10
