@@ -232,7 +232,7 @@ def test_steps_that_crawl_end_by_a_repaired_dual_vector(monkeypatch):
     assert result.status is gm.Status.CONVERGED and result.certificate.proved
     assert result.dual is not None
     monkeypatch.setattr(staircase_bounds, "NEAR", 0.0)
-    rounds = 2 * len(result.history)
+    rounds = 3 * len(result.history) // 2
     plain = gm.minimize(problem, "staircase", tol=1e-4, max_iter=rounds)
     assert plain.dual is None and len(plain.history) > rounds  # it was still at it
     bound = result.certificate.lower_bound

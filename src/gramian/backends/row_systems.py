@@ -10,10 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.backends.arrays import backend, eye, namespace, place_of
 from gramian.backends.cpu import Floats, Pattern, worth_compiling
 from gramian.backends.threads import in_parts
 
 Array = NDArray[np.floating]
+
+LARGEST = 2**28
+"""Numbers of all systems together that are kept on a device."""
 
 
 def row_systems(
@@ -65,8 +69,29 @@ def _met(pattern: Pattern, weights: Array) -> Any:
 
 def _plain(met: Any, base: Array, V: Array) -> Callable[[Floats], Floats]:
     """The same by dense matrices of all rows at once."""
+    return _inverted(met @ _products(V), base, V)
+
+
+def dense_row_systems(
+    pattern: Any, weights: Any, own: Any, base: Any, V: Any
+) -> Callable[[Any], Any] | None:
+    """The same where V lives, `own` telling the diagonal entries; None where it would be large."""
     n, rank = V.shape
-    M = (met @ (V[:, :, None] * V[:, None, :]).reshape(n, -1)).reshape(n, rank, rank)
-    M += base[:, None, None] * np.eye(rank, dtype=V.dtype)
-    inverse = np.linalg.inv(M).astype(V.dtype, copy=False)
-    return lambda R: np.einsum("nab,nb->na", inverse, R)
+    if n * rank**2 > LARGEST:
+        return None
+    counted = namespace(V).where(own, 2.0 * weights, weights)
+    return _inverted(2.0 * backend(V).scatter_entries(counted, _products(V), pattern), base, V)
+
+
+def _products(V: Any) -> Any:
+    """v_i v_iᵀ of every row, as a row."""
+    return namespace(V).reshape(V[:, :, None] * V[:, None, :], (V.shape[0], -1))
+
+
+def _inverted(M: Any, base: Any, V: Any) -> Callable[[Any], Any]:
+    """Products with the inverse of each b_i I + M_i."""
+    n, rank = V.shape
+    xp = namespace(V)
+    raised = xp.reshape(M, (n, rank, rank)) + base[:, None, None] * eye(rank, place_of(V))
+    inverse = xp.astype(xp.linalg.inv(raised), V.dtype)
+    return lambda R: (inverse @ R[:, :, None])[:, :, 0]

@@ -124,7 +124,7 @@ class _Drift:
         self.precision, self.most = precision, math.sqrt(np.finfo(float).eps)
         self.before, self.last = np.zeros(0), np.ones(1)
         self.again = False
-        """Whether the vector before was made orthogonal, for two of them bring what was lost back."""
+        """Whether the next vector is to be made orthogonal too: what was lost is in two of them."""
 
     def is_due(self, alphas: list[float], betas: list[float], beta: float, level: float) -> bool:
         """Whether the next vector, of length `beta`, has to be made orthogonal to all."""

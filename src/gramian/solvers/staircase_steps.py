@@ -209,7 +209,7 @@ class _Preconditioner:
 
     def __call__(self, image: Any, gradient: Array) -> Array:
         L = image.factor
-        if self.near is None or norm(L - self.factor) > MOVED * norm(L):
+        if self.factor is None or norm(L - self.factor) > MOVED * norm(L):
             self.near, self.factor = self.objective.preconditioner(image), L
-        found: Array = self.near(gradient)
+        found: Array = gradient if self.near is None else self.near(gradient)
         return found
