@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gramian.backends.arrays import backend, eye, namespace, place_of
-from gramian.backends.cpu import Floats, Pattern, worth_compiling
+from gramian.backends.cpu import Floats, Pattern, csr, worth_compiling
 from gramian.backends.threads import in_parts
 
 Array = NDArray[np.floating]
@@ -35,13 +35,14 @@ def row_systems(
     """
     V = np.ascontiguousarray(V)
     met = _met(pattern, np.asarray(weights, dtype=np.float64))
-    if not worth_compiling(compiled, pattern.size * V.shape[1]):
-        return _plain(met, base, V)
-    kernels = importlib.import_module("gramian.backends._row_kernels")
     n, rank = V.shape
     orders = np.minimum(np.diff(met.indptr).astype(np.int64), rank)
     places = np.concatenate([[0], np.cumsum(orders)])
     W = np.empty((places[-1], rank), dtype=V.dtype)
+    if not worth_compiling(compiled, pattern.size * rank):
+        _decompose(met, base, V, places, W)
+        return _plain(met, base, places, W)
+    kernels = importlib.import_module("gramian.backends._row_kernels")
     system = (met.indptr, met.indices, met.data, base, V, places, W)
     in_parts(kernels.decompose_rows, n, int(np.sum(orders**2)) * rank, *system)
 
@@ -67,9 +68,35 @@ def _met(pattern: Pattern, weights: Array) -> Any:
     return met
 
 
-def _plain(met: Any, base: Array, V: Array) -> Callable[[Floats], Floats]:
-    """The same by dense matrices of all rows at once."""
-    return _inverted(met @ _products(V), base, V)
+def _decompose(met: Any, base: Array, V: Array, places: Any, W: Array) -> None:
+    """The rows W without compiled code: those of all rows that meet equally many others at once."""
+    counts, rank = np.diff(met.indptr), V.shape[1]
+    for count in np.unique(counts[counts > 0]):
+        rows = np.flatnonzero(counts == count)
+        halves = met.indptr[rows][:, None] + np.arange(count)
+        b = base[rows][:, None, None]
+        U = np.sqrt(met.data[halves])[:, :, None] * V[met.indices[halves]]
+        few = count <= rank
+        A = U @ U.mT if few else U.mT @ U
+        A = A + b * np.eye(A.shape[1])
+        right = U / np.sqrt(b) if few else np.broadcast_to(np.eye(rank), A.shape)
+        order = np.arange(min(count, rank))
+        W[places[rows][:, None] + order] = np.linalg.solve(np.linalg.cholesky(A), right)
+
+
+def _plain(met: Any, base: Array, places: Any, W: Array) -> Callable[[Floats], Floats]:
+    """Products with the inverses by NumPy."""
+    n, counts = places.size - 1, np.diff(met.indptr)
+    few, rows = counts <= W.shape[1], np.repeat(np.arange(places.size - 1), np.diff(places))
+    own, sign = np.where(few, 1.0 / base, 0.0)[:, None], np.where(few, -1.0, 1.0)[rows]
+
+    def solve(R: Floats) -> Floats:
+        along = sign * np.einsum("ac,ac->a", W, R[rows])
+        beside = csr(along, np.arange(rows.size, dtype=np.int32), places, (n, rows.size)) @ W
+        found: Floats = (own * R + beside).astype(W.dtype, copy=False)
+        return found
+
+    return solve
 
 
 def dense_row_systems(
@@ -79,19 +106,14 @@ def dense_row_systems(
     n, rank = V.shape
     if n * rank**2 > LARGEST:
         return None
-    counted = namespace(V).where(own, 2.0 * weights, weights)
-    return _inverted(2.0 * backend(V).scatter_entries(counted, _products(V), pattern), base, V)
+    xp = namespace(V)
+    counted = xp.where(own, 2.0 * weights, weights)
+    M = 2.0 * backend(V).scatter_entries(counted, _products(V), pattern)
+    M = xp.reshape(M, (n, rank, rank)) + base[:, None, None] * eye(rank, place_of(V))
+    inverse = xp.astype(xp.linalg.inv(M), V.dtype)
+    return lambda R: (inverse @ R[:, :, None])[:, :, 0]
 
 
 def _products(V: Any) -> Any:
     """v_i v_iᵀ of every row, as a row."""
     return namespace(V).reshape(V[:, :, None] * V[:, None, :], (V.shape[0], -1))
-
-
-def _inverted(M: Any, base: Any, V: Any) -> Callable[[Any], Any]:
-    """Products with the inverse of each b_i I + M_i."""
-    n, rank = V.shape
-    xp = namespace(V)
-    raised = xp.reshape(M, (n, rank, rank)) + base[:, None, None] * eye(rank, place_of(V))
-    inverse = xp.astype(xp.linalg.inv(raised), V.dtype)
-    return lambda R: (inverse @ R[:, :, None])[:, :, 0]
