@@ -10,12 +10,6 @@ from gramian.backends._kernels import compiled
 
 
 @compiled
-def _weight(row: Any, other: Any, told: Any) -> Any:
-    """What a half-edge counts: both halves of a diagonal entry are in one row, and count twice."""
-    return 2.0 * told if row == other else told
-
-
-@compiled
 def _decompose(A: Any) -> None:
     """A ← its lower Cholesky factor, in place; the pivots are positive by construction."""
     order = A.shape[0]
@@ -29,17 +23,14 @@ def _decompose(A: Any) -> None:
 
 
 @compiled
-def _solve(A: Any, x: Any) -> None:
-    """x ← (AAᵀ)⁻¹x for a lower triangular A."""
-    order = A.shape[0]
-    for i in range(order):
-        for k in range(i):
-            x[i] -= A[i, k] * x[k]
-        x[i] /= A[i, i]
-    for i in range(order - 1, -1, -1):
-        for k in range(i + 1, order):
-            x[i] -= A[k, i] * x[k]
-        x[i] /= A[i, i]
+def _substitute(A: Any, W: Any) -> None:
+    """W ← A⁻¹W for a lower triangular A."""
+    for a in range(A.shape[0]):
+        for k in range(a):
+            for c in range(W.shape[1]):
+                W[a, c] -= A[a, k] * W[k, c]
+        for c in range(W.shape[1]):
+            W[a, c] /= A[a, a]
 
 
 @compiled
@@ -54,72 +45,57 @@ def decompose_rows(
     places: Any,
     out: Any,
 ) -> None:
-    """The Cholesky factor of each row's system, or of its smaller twin; see `row_systems`."""
+    """The rows W of each system's inverse; see `row_systems`."""
     rank = V.shape[1]
+    scratch = np.empty((rank, rank))
     for i in range(start, stop):
         first, count = indptr[i], indptr[i + 1] - indptr[i]
         order = min(count, rank)
-        A = out[places[i] : places[i + 1]].reshape(order, order)
+        A, W = scratch[:order, :order], out[places[i] : places[i + 1]]
         A[:] = 0.0
         for c in range(order):
             A[c, c] = base[i]
         if count <= rank:
             for a in range(count):
                 j = np.uint32(neighbour[first + a])
-                left = np.sqrt(_weight(i, j, weights[first + a]))
+                root = np.sqrt(weights[first + a] / base[i])
+                for c in range(rank):
+                    W[a, c] = root * V[j, c]
+            for a in range(count):
                 for b in range(a + 1):
-                    k = np.uint32(neighbour[first + b])
                     dot = 0.0
                     for c in range(rank):
-                        dot += V[j, c] * V[k, c]
-                    A[a, b] += left * np.sqrt(_weight(i, k, weights[first + b])) * dot
+                        dot += np.float64(W[a, c]) * np.float64(W[b, c])
+                    A[a, b] += base[i] * dot
         else:
+            W[:] = 0.0
+            for c in range(rank):
+                W[c, c] = 1.0
             for h in range(first, first + count):
                 j = np.uint32(neighbour[h])
-                weight = _weight(i, j, weights[h])
                 for a in range(rank):
                     for b in range(a + 1):
-                        A[a, b] += weight * V[j, a] * V[j, b]
+                        A[a, b] += weights[h] * np.float64(V[j, a]) * np.float64(V[j, b])
         _decompose(A)
+        _substitute(A, W)
 
 
 @compiled
 def solve_rows(
-    start: int,
-    stop: int,
-    indptr: Any,
-    neighbour: Any,
-    weights: Any,
-    base: Any,
-    V: Any,
-    places: Any,
-    factors: Any,
-    R: Any,
-    out: Any,
+    start: int, stop: int, indptr: Any, base: Any, places: Any, W: Any, R: Any, out: Any
 ) -> None:
     """M_i⁻¹r_i for every row."""
-    rank = V.shape[1]
-    small = np.empty(rank)
+    rank = R.shape[1]
+    none, one = R.dtype.type(0.0), R.dtype.type(1.0)
     for i in range(start, stop):
-        first, count = indptr[i], indptr[i + 1] - indptr[i]
-        order = min(count, rank)
-        A = factors[places[i] : places[i + 1]].reshape(order, order)
+        few = indptr[i + 1] - indptr[i] <= rank
+        own = one / R.dtype.type(base[i]) if few else none
         for c in range(rank):
-            out[i, c] = R[i, c]
-        if count > rank:
-            _solve(A, out[i])
-            continue
-        for a in range(count):
-            j = np.uint32(neighbour[first + a])
-            dot = 0.0
+            out[i, c] = own * R[i, c]
+        for a in range(places[i], places[i + 1]):
+            dot = none
             for c in range(rank):
-                dot += V[j, c] * R[i, c]
-            small[a] = np.sqrt(_weight(i, j, weights[first + a])) * dot
-        _solve(A, small[:count])
-        for a in range(count):
-            j = np.uint32(neighbour[first + a])
-            share = np.sqrt(_weight(i, j, weights[first + a])) * small[a]
+                dot += W[a, c] * R[i, c]
+            dot = -dot if few else dot
             for c in range(rank):
-                out[i, c] -= share * V[j, c]
-        for c in range(rank):
-            out[i, c] /= base[i]
+                out[i, c] += dot * W[a, c]

@@ -112,6 +112,12 @@ def as_double(array: Any) -> Any:
     return xp.astype(array, xp.float64, copy=False)
 
 
+def as_single(array: Any) -> Any:
+    """The array in float32."""
+    xp = namespace(array)
+    return xp.astype(array, xp.float32, copy=False)
+
+
 def columns_at(array: Any, places: NDArray[np.integer]) -> Any:
     """The columns at these places of the host, repeated where they are."""
     return namespace(array).take(array, place_of(array).put(places), axis=1)

@@ -1,4 +1,4 @@
-"""The Lanczos recurrence with full reorthogonalisation, for short bases."""
+"""The Lanczos recurrence with reorthogonalisation, in full or where it is due."""
 
 import math
 
@@ -18,9 +18,14 @@ class LanczosBasis:
 
     The caller forms ``A @ basis.last`` and hands it to `extend`, so that a product it already
     knows costs nothing. The recurrence also gives A·(Qy) without a product: see `image`.
+
+    `partial`, a vector is orthogonal to all before it up to the root of the precision only, where
+    T_k is as exact as by a full reorthogonalisation (Simon 1984), which then is seldom due.
     """
 
-    def __init__(self, start: Array, capacity: int, precision: float) -> None:
+    def __init__(
+        self, start: Array, capacity: int, precision: float, *, partial: bool = False
+    ) -> None:
         self._rows = zeros((capacity + 1, start.shape[0]), start)
         self._rows[0] = start / norm(start)
         self._capacity = capacity
@@ -28,6 +33,7 @@ class LanczosBasis:
         self._scale = 0.0
         self.alphas: list[float] = []
         self.betas: list[float] = []
+        self._drift = _Drift(precision) if partial else None
 
     @property
     def size(self) -> int:
@@ -61,7 +67,14 @@ class LanczosBasis:
         rest = image - along * known[-1]
         if self.betas:
             rest -= self.betas[-1] * known[-2]
-        rest -= (known @ rest) @ known  # what is left of them is rounding, and small beside rest
+        due = known
+        if self._drift is not None:
+            alpha, square = numbers(along, rest @ rest)
+            self._scale = max(self._scale, abs(alpha), math.sqrt(square))
+            level = self._precision * self._scale
+            if not self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
+                due = known[-2:]
+        rest -= (due @ rest) @ due  # what is left of them is rounding, and small beside rest
         alpha, square = numbers(along, rest @ rest)
         if not math.isfinite(alpha + square):
             raise FloatingPointError("the operator returned NaN or infinite values")
@@ -99,3 +112,31 @@ class LanczosBasis:
     def residual(self, y: Array) -> float:
         """Return ‖A Q_k y − Q_k T_k y‖ = β_k |y_k|."""
         return self.betas[-1] * abs(float(y[-1]))
+
+
+class _Drift:
+    """How far the last two vectors may have come from being orthogonal to those before them.
+
+    ω_{j+1} = (Tω_j − α_j ω_j − β_{j−1} ω_{j−1} + rounding)/β_j, with T that of the steps before.
+    """
+
+    def __init__(self, precision: float) -> None:
+        self.precision, self.most = precision, math.sqrt(np.finfo(float).eps)
+        self.before, self.last = np.zeros(0), np.ones(1)
+        self.again = False
+        """Whether the next vector is to be made orthogonal too: what was lost is in two of them."""
+
+    def is_due(self, alphas: list[float], betas: list[float], beta: float, level: float) -> bool:
+        """Whether the next vector, of length `beta`, has to be made orthogonal to all."""
+        a, b, w = np.array(alphas), np.array(betas), self.last
+        moved = (a[:-1] - a[-1]) * w[:-1] + b * w[1:]
+        moved[1:] += b[:-1] * w[:-2]
+        if moved.size:
+            moved -= b[-1] * self.before
+        moved += np.copysign(level, moved)
+        lost = moved / beta if beta > 0 else np.full(moved.size, np.inf)
+        crossed = not np.all(np.abs(lost) <= self.most)
+        due, self.again = crossed or self.again, crossed and not self.again
+        lost = np.full(lost.size, self.precision) if due else lost
+        self.before, self.last = w, np.concatenate([lost, [self.precision, 1.0]])
+        return due

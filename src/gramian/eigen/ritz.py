@@ -38,7 +38,8 @@ def ritz_pairs(
     """
     counted = CountedOperator(operator)
     noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))
-    basis = LanczosBasis(noise if v0 is None else v0, min(steps, counted.size), counted.precision)
+    start, most = noise if v0 is None else v0, min(steps, counted.size)
+    basis = LanczosBasis(start, most, counted.precision, partial=True)
     while not basis.full:
         basis.extend(counted(basis.last))
         if enough is not None and basis.size % LOOK == 0:

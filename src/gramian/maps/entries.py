@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from gramian.backends import cpu
-from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at
-from gramian.backends.row_systems import row_systems
+from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at, namespace
+from gramian.backends.row_systems import dense_row_systems, row_systems
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -89,15 +89,25 @@ class Entries(LinearMap):
 
     def adjoint_diagonal(self, w: Floats) -> NDArray[np.float64]:
         """The diagonal of 𝒜*(w)."""
-        own = self.rows == self.cols
-        return np.bincount(self.rows[own], w[own], minlength=self.order).astype(float, copy=False)
+        xp = namespace(w)
+        one = self.place.put(np.ones((self.order, 1)))
+        own = xp.where(self._own, w, 0.0 * w)
+        found: NDArray[np.float64] = backend(one).scatter_entries(own, one, self.pattern)[:, 0]
+        return found
 
-    def row_systems(self, w: Floats, base: Floats, V: Floats) -> Callable[[Floats], Floats]:
+    @property
+    def _own(self) -> NDArray[np.bool_]:
+        """Which entries are on the diagonal."""
+        return self.rows == self.cols
+
+    def row_systems(self, w: Floats, base: Floats, V: Floats) -> Callable[[Floats], Floats] | None:
         """D ↦ the rows of D by the inverse of b_i I and the part of 4𝒜*(w ∘ 𝒜(sym(V·ᵀ)))V there.
 
-        On the host; w at least 0 and b above it.
+        w at least 0 and b above it.
         """
-        return row_systems(self.pattern, w, base, V)
+        if self.place.is_host:
+            return row_systems(self.pattern, w, base, V)
+        return dense_row_systems(self.pattern, w, self._own, base, V)
 
     def of_matrix(self, M: Floats) -> NDArray[np.float64]:
         """M_ij for every pair."""

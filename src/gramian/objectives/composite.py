@@ -15,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.backends.arrays import (
     absolute_inner,
+    as_double,
     at_home,
     beside,
     host,
@@ -88,7 +89,7 @@ ROUNDED_IMAGE = 1e-13
 FLATTENING, LSQR = 6, 400
 """Newton steps towards a ray without curvature, and the products of each."""
 
-LEAST_DIAGONAL = 0.2
+LEAST_DIAGONAL = 0.8
 """The part of the mean of |∇F_ii| that a preconditioner raises the diagonal of ∇F to."""
 
 SMALL = 10
@@ -381,13 +382,20 @@ class Composite(Objective):
         """
         if not (isinstance(self.map, Entries) and isinstance(self.loss, Separable)):
             return None
-        diagonal = diagonal_of(self.C) if self.place.is_host else None
-        if diagonal is None:
+        if self._diagonal is None:
             return None
-        diagonal = diagonal + self.map.adjoint_diagonal(self.loss.gradient(image.z))
-        least = LEAST_DIAGONAL * float(np.mean(np.abs(diagonal)))
-        bend = self.loss.hessian(image.z)(np.ones(self.map.size))
-        return self.map.row_systems(bend, 2.0 * np.maximum(diagonal, least or 1.0), image.factor)
+        xp = namespace(image.z)
+        diagonal = self._diagonal + self.map.adjoint_diagonal(self.loss.gradient(image.z))
+        least = LEAST_DIAGONAL * float(xp.mean(xp.abs(diagonal))) or 1.0
+        bend = self.loss.hessian(image.z)(xp.ones_like(image.z))
+        raised = xp.where(diagonal > least, diagonal, least)
+        return self.map.row_systems(bend, 2.0 * raised, image.factor)
+
+    @cached_property
+    def _diagonal(self) -> Array | None:
+        """That of C, where it is at hand."""
+        found = diagonal_of(at_home(self.C))
+        return None if found is None else as_double(self.place.put(found))
 
     def whitened(self) -> Whitening | None:
         """Distances along a connected graph, in coordinates where its Laplacian is the identity.

@@ -24,6 +24,9 @@ STARTS = 2
 COARSE = 1e-3
 """The part of a negative eigenvalue that it need not be known better than."""
 
+NEARLY = 0.1
+"""The part of an eigenvalue that its residual may be where the rest hardly matters to the bound."""
+
 SHORT = 1e-5
 """Columns shorter than this part of the longest are not looked beside."""
 
@@ -79,7 +82,7 @@ def estimated(
         return _miss(matrix.order, count, above / spread)
 
     for given in runs:
-        look = _Look(wanted, deadline, floor, miss_by)
+        look = _Look(wanted, deadline, floor, miss_by, split)
         first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
         if given is not None and not norm(first) > WITHIN * norm(given):
             continue
@@ -106,6 +109,7 @@ class _Look:
     deadline: float
     floor: float
     miss: Callable[[int, float], float]
+    split: Split
     count: int = 0
     sure: bool = False
     """Whether a random start all but rules an eigenvalue below `floor` out."""
@@ -114,9 +118,17 @@ class _Look:
         self.count = count
         above = -highest - self.floor
         self.sure = bool(rest <= above) and self.miss(count, above) <= RARE
-        near = rest <= max(self.wanted, COARSE * max(0.0, highest))
+        near = rest <= max(self.wanted, COARSE * max(0.0, highest)) or self._matters_little(
+            -highest, rest
+        )
         late = time.perf_counter() >= self.deadline
         return late or (count >= LEAST and (near or self.sure))
+
+    def _matters_little(self, lowest: float, rest: float) -> bool:
+        """Whether an eigenvalue beside the columns is known as well as the bound needs it."""
+        if not rest <= NEARLY * lowest:
+            return False
+        return self.split.least(lowest) - self.split.least(lowest - rest) <= self.wanted
 
 
 def _seed(matrix: Any) -> int:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.backends.arrays import (
     as_double,
+    as_single,
     beside,
     contiguous,
     host,
@@ -85,8 +86,7 @@ def descend(
     rules |= {"going": going or Going(), "scales": scales}
     rough = objective.single() if settings.sweeps.single else None
     if rough is not None:
-        single = namespace(factor).astype(factor, namespace(factor).float32)
-        found, steps, met = _descended(rough, single, settings, iterations, **rules)
+        found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
         factor, iterations = as_double(found), iterations - steps
         if met or iterations == 0 or settings.expired():
             return factor

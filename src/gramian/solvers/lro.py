@@ -33,18 +33,18 @@ def conjugate_gradient(
     factor: Array,
     *,
     conjugate: bool = True,
-    precondition: Callable[[Array], Array] = lambda gradient: gradient,
+    precondition: Callable[[Any, Array], Array] = lambda image, gradient: gradient,
 ) -> Iterator[tuple[Any, Array]]:
     """Images of L_t and ∂F/∂L_t for Polak–Ribière⁺ directions Δ_t, until no step descends.
 
     ρ = max(0, ⟨∂F_t, ∂F_t − ∂F_{t−1}⟩ / ⟨∂F_{t−1}, ∂F_{t−1}⟩), Δ_t = −∂F_t + ρΔ_{t−1}. (The paper
     prints the denominator at t; Polak and Ribière's is at t − 1.) A direction that does not
-    descend is replaced by −∂F_t, and every one is where not `conjugate`. With a preconditioner B
-    it is B∂F_t in the directions and in the products.
+    descend is replaced by −∂F_t, and every one is where not `conjugate`. With a preconditioner B_t,
+    which may change from step to step, it is B_t∂F_t in the directions and in the products.
     """
     image = objective.image(factor)
     gradient = objective.gradient_factor(image)
-    steep = precondition(gradient)
+    steep = precondition(image, gradient)
     direction, restarted = -steep, True
     t = 0
     while True:
@@ -66,7 +66,7 @@ def conjugate_gradient(
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
         before = inner(previous, steep)
-        steep = precondition(gradient)
+        steep = precondition(image, gradient)
         rho = max(0.0, inner(steep, gradient - previous) / before) if conjugate else 0.0
         direction, restarted = -steep + rho * direction, rho == 0
 

@@ -31,6 +31,13 @@ from gramian.solvers.staircase_steps import LocalSteps
 DEAD = 1e-10
 """Columns of M that carry less than this part of the largest are dropped before more come."""
 
+SPREAD = 24
+"""Eigenvectors taken at the start where steps are preconditioned. A rank that comes to be too small
+is left slowly: a9a (rank 18) takes 160 steps from there, and 350 from 12."""
+
+IDLE = 0.1
+"""Part of the gap allowed that columns may be worth to be dropped where none are missing."""
+
 NEAR = 0.03
 """Part of the gap allowed that a gradient on the factor may stand for when its steps end."""
 
@@ -80,16 +87,16 @@ class _Climb:
         self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
         self.search = ConeSearch(self.objective, self.domain)
-        self.below = Below(problem, settings, self.search, self.size)
         self.first = FirstDescent(problem, settings, self.zero, self.size)
         self.steps = LocalSteps(problem, settings)
+        first = SPREAD if self.steps.preconditioned else FIRST
+        self.below = Below(problem, settings, self.search, self.size, first)
 
     def leaves_zero(self, image: Any) -> bool:
         """Whether a small problem starts at M = 0, and F falls from there: no bound is near."""
         if image.factor.shape[1] or self.domain.bounded or not self.search.whole:
             return False
-        ground = self.below.ground(image)
-        return bool(ground.values[0] < -ground.rounding)
+        return self._falls(self.below.ground(image))
 
     def outgrown(self, image: Any) -> bool:
         """Whether the rank leaves no room for a search, where many columns are cheap."""
@@ -114,7 +121,7 @@ class _Climb:
         if self.outgrown(image):
             return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]
         if self.steps.preconditioned:
-            return self.steps.first_order(self._append(image, ground), enough)[0]
+            return self.steps.first_order(self._resized(image, ground, certificate), enough)[0]
         direction = None
         image, done = self.steps.first_order(image, enough)
         straight = image
@@ -135,12 +142,34 @@ class _Climb:
         value, other = self.objective.value(found), self.objective.value(straight)
         return straight if other < value - ROUNDING * abs(value) else found
 
+    def _resized(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
+        """More columns where F falls beside those of M, and fewer where it can do without."""
+        if not self._falls(ground):
+            return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
+        return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
+
+    def _without_idle_columns(self, image: Any, spare: float) -> Any:
+        """Fewer columns, at no more than this above F: those that die out take the most steps."""
+        turn = columns_by_size(image.factor)[1]
+        L, best = image.factor @ beside(image.factor, turn), image
+        most = self.objective.value(image) + spare
+        for rank in range(L.shape[1] - 1, 0, -1):
+            fewer = self.objective.image(contiguous(L[:, :rank]))
+            if not self.objective.value(fewer) <= most:
+                break
+            best = fewer
+        return best
+
+    def _falls(self, ground: Ground) -> bool:
+        """Whether F falls along the lowest eigenvectors."""
+        return self.domain.bounded or bool(ground.values[0] < -ground.rounding)
+
     def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
         """The lowest eigenvectors, by a bilateral search."""
-        if not self.domain.bounded and ground.values[0] >= -ground.rounding:
+        if not self._falls(ground):
             return image
         image = self._without_dead_columns(image)
-        count = FIRST if image.factor.shape[1] == 0 else more
+        count = self.below.first if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
         columns = ground.vectors[:, :count]

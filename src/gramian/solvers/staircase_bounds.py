@@ -59,6 +59,8 @@ class Below:
     search: ConeSearch
     size: float
     """The size of F: what is small beside it is rounding."""
+    first: int = FIRST
+    """Eigenvectors looked for at M = 0."""
     lower: LowerBound | None = None
     vector: Array | None = None
     """The last leading eigenvector, a start for the next."""
@@ -80,7 +82,7 @@ class Below:
         """The lowest eigenpairs of ∇F, exact at moderate order."""
         gradient, L = self.problem.objective.gradient(image), image.factor
         order, domain = self.problem.order, self.problem.domain
-        count = min(order, FIRST if L.shape[1] == 0 else max(MORE, L.shape[1] // 3))
+        count = min(order, self.first if L.shape[1] == 0 else max(MORE, L.shape[1] // 2))
         level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import norm
+from gramian.backends.arrays import as_double, as_single, norm
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings
@@ -24,8 +23,15 @@ Array = NDArray[np.floating]
 GRADIENT_STEPS, FALL = 60, 0.03
 """Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
 
-ANEW = 30
-"""Steps that one preconditioner serves for."""
+CONDITIONED_FALL = 1e-3
+"""The same fall where the steps are preconditioned."""
+
+MOVED = 0.03
+"""The part of its size that a factor may move by before its preconditioner is made anew."""
+
+FALSE, SLOW = 1.5, 0.5
+"""Gradients in float64 this many times as large as told in float32, and falls of them in a round no
+better than this: float32 has no digits left."""
 
 QUASI_STEPS, QUASI_FALL = 150, 1e-3
 """The same for L-BFGS."""
@@ -47,6 +53,8 @@ class LocalSteps:
     """Whether conjugate gradient still pays."""
     preconditioned: bool = False
     """Whether it goes by the objective's preconditioner."""
+    single: bool = True
+    """Whether float32 still has the digits for that."""
     lift: float = 1.0
     """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
     steepest: float = 0.0
@@ -54,6 +62,8 @@ class LocalSteps:
 
     def __post_init__(self) -> None:
         self.objective, self.domain = self.problem.objective, self.problem.domain
+        nothing = self.objective.image(self.objective.place.zeros((self.problem.order, 0)))
+        self.preconditioned = self._has_preconditioner(nothing)
 
     @property
     def large(self) -> bool:
@@ -65,7 +75,8 @@ class LocalSteps:
         if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
         first = norm(self._slope(image))
-        target = max(FALL * first, enough / max(norm(image.factor), 1e-300))
+        fall = CONDITIONED_FALL if self.preconditioned else FALL
+        target = max(fall * first, enough / max(norm(image.factor), 1e-300))
         if not self.domain.bounded and self.objective.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
@@ -81,25 +92,29 @@ class LocalSteps:
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
         """LRO's steps to a gradient of the size asked for, and the least that was met."""
+        rough = self.objective.single() if self.preconditioned and self.single else None
+        if rough is None:
+            return self._lines(self.objective, image, target)
+        first, before = norm(self._slope(image)), self.objective.value(image)
+        single, _ = self._lines(rough, rough.image(as_single(image.factor)), target)
+        found = self.objective.image(as_double(single.factor))
+        least, told = norm(self._slope(found)), norm(rough.gradient_factor(single))
+        self.single = least <= min(FALSE * told, SLOW * first)
+        if self.single or self.objective.value(found) < before:
+            return found, least
+        return self._lines(self.objective, image, target)
+
+    def _lines(self, objective: Any, image: Any, target: float) -> tuple[Any, float]:
+        """The same on the objective, or on that in float32."""
+        rules = {"precondition": _Preconditioner(objective)} if self.preconditioned else {}
         best, least = image, np.inf
         with suppress(UnboundedError):
-            for step in islice(self._lines(image), GRADIENT_STEPS):
+            steps = conjugate_gradient(objective, image.factor, **rules)
+            for step in islice(steps, GRADIENT_STEPS):
                 best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
                     break
         return best, least
-
-    def _lines(self, image: Any) -> Iterator[tuple[Any, Array]]:
-        """The steps of conjugate gradient, with a preconditioner made anew now and then."""
-        if not self.preconditioned:
-            yield from conjugate_gradient(self.objective, image.factor)
-            return
-        while True:
-            near = self.objective.preconditioner(image)
-            assert near is not None
-            steps = conjugate_gradient(self.objective, image.factor, precondition=near)
-            for image, gradient in islice(steps, ANEW):
-                yield image, gradient
 
     def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
@@ -154,3 +169,19 @@ class LocalSteps:
     def _slope(self, image: Any) -> Array:
         """∂F, on the tangent plane where the trace is fixed."""
         return self.domain.tangent(self.objective.gradient_factor(image), image.factor)
+
+
+class _Preconditioner:
+    """That of the objective, made anew where the factor has moved."""
+
+    def __init__(self, objective: Any) -> None:
+        self.objective = objective
+        self.factor: Any = None
+        self.near: Any = None
+
+    def __call__(self, image: Any, gradient: Array) -> Array:
+        L = image.factor
+        if self.factor is None or norm(L - self.factor) > MOVED * norm(L):
+            self.near, self.factor = self.objective.preconditioner(image), L
+        found: Array = gradient if self.near is None else self.near(gradient)
+        return found
