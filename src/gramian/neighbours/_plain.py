@@ -91,9 +91,10 @@ class _Space:
 
     def _set(self, moved: Any, squares: Array) -> None:
         dtype = np.float32 if self.single else np.float64
-        rows = (moved / self.scale if self.scale != 1 else moved).astype(dtype, copy=False)
-        # A product with few queries takes two thirds of the time where these lie row by row.
-        self.turned = rows.T if sp.issparse(rows) else np.ascontiguousarray(rows.T)
+        self.rows = moved
+        if not sp.issparse(moved) and (self.scale != 1 or self.single):
+            self.rows = np.empty(moved.shape, dtype)
+            np.divide(moved, self.scale, out=self.rows, casting="same_kind")
         self.squares: Array = (squares / self.scale**2).astype(dtype)
 
     def doubled(self) -> None:
@@ -118,8 +119,8 @@ class _Space:
         far = (np.sqrt(_squares(few)) + self.peak) / self.scale
         if self.single and not far.max(initial=0.0) < FAR:
             self.doubled()
-        dtype = self.turned.dtype
-        scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.turned)
+        dtype = self.rows.dtype
+        scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.rows.T)
         scores += self.squares
         # Twice the rounding of a score, and that of the distance it stands for.
         room: Array = 2.02 * np.finfo(dtype).eps * (few.shape[1] + 8) * far**2
