@@ -19,6 +19,7 @@ from gramian.backends.dense import eigh
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
+    MANY,
     PAIR_ERROR,
     TRIPLET_ERROR,
     Candidates,
@@ -75,7 +76,7 @@ class ShrunkLearner(MetricLearner):
 
     Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
     from, None where there is none. `fixed` are parameters that parts of the samples are to share,
-    as they do the λ of the alignment that neighbours are sought after, in its units.
+    as parts of many do the λ of the alignment that neighbours are sought after, in its units.
     """
 
     _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
@@ -103,7 +104,9 @@ class ShrunkLearner(MetricLearner):
             return of_neighbours(points, named, split, candidates)
 
         folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
-        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, units)
+        # Few samples held out would be known to a λ that all of them have chosen.
+        shared = units if named.size > MANY else None
+        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
 
     def _shrink_by_pairs(
         self, samples: Array, similar: Indices, dissimilar: Indices, **fixed: Any

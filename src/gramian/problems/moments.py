@@ -21,7 +21,8 @@ from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 Array = NDArray[np.floating]
 
 FEW_CLASSES = 32
-"""Classes up to which their sums are a dense product, which has all cores and half of the time."""
+"""Classes up to which their sums over a whole block are a dense product, by all cores; of few
+samples they are added one by one, as means are."""
 
 BLOCK = 4096
 """Rows handled at a time where a product with all of X would need a second copy of it."""
@@ -92,7 +93,7 @@ def class_sums(
 def _indicators(labels: NDArray[np.integer], weight: Array, c: int, sparse: bool) -> Any:
     """Yᵀ (c × n) with the weights of the samples; dense where a product with it is quicker so."""
     n = labels.size
-    if sparse or c > FEW_CLASSES:
+    if sparse or c > FEW_CLASSES or n < BLOCK:
         return sp.csr_array((weight, (np.arange(n), labels)), shape=(n, c)).T
     Y = np.zeros((c, n))
     Y[labels, np.arange(n)] = weight
