@@ -240,6 +240,21 @@ def column_sums(X: Any, *, squares: bool) -> Array:
     return found
 
 
+def row_squares(X: Any) -> Array:
+    """‖x_i‖² of every row in double precision, blocks of dense rows by all cores."""
+    if sp.issparse(X):
+        return np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
+    found = np.empty(X.shape[0])
+
+    def take(first: int, last: int) -> None:
+        for block in range(first, last):
+            rows = slice(block * BLOCK, (block + 1) * BLOCK)
+            found[rows] = np.einsum("ij,ij->i", X[rows], X[rows])
+
+    in_parts(take, -(-X.shape[0] // BLOCK), X.size)
+    return found
+
+
 def shifted(X: Any, shift: Array) -> Any:
     """X − 1cᵀ in double precision; of CSR only the columns where c is not 0 are stored in full."""
     if not sp.issparse(X):

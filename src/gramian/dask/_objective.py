@@ -286,6 +286,9 @@ class RemoteRestriction:
         assert second is not None
         return second
 
+    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
+        return lambda t: self.value(theta + t * move)
+
     def _at(self, theta: Array) -> Terms:
         theta = np.asarray(theta, dtype=float)
         if self._seen[0] != theta.tobytes():

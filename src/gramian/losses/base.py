@@ -57,6 +57,11 @@ def error_of(loss: Loss, z: Array) -> float:
     return 0.0 if told is None else float(told(z))
 
 
+def on_simplex(loss: Loss) -> bool:
+    """Whether ∇g has a fixed sum, so that g* is infinite wherever one number is added to all."""
+    return bool(getattr(loss, "simplex", False))
+
+
 def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     """lim g(tz)/t for t → ∞, where |z_e| ≤ noise_e counts as 0; endless where it is not told."""
     told = getattr(loss, "recession", None)

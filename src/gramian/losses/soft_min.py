@@ -21,6 +21,7 @@ class SoftMin:
 
     quadratic = False
     infimum = -np.inf
+    simplex = True
 
     def __init__(self, *, mu: float, offset: ArrayLike = 0.0) -> None:
         self.mu = _smoothing(mu)
@@ -73,6 +74,7 @@ class FilledSoftMin:
 
     quadratic = False
     infimum = -np.inf
+    simplex = True
 
     def __init__(self, *, mu: float, rate: float = 1.0, offset: ArrayLike = 0.0) -> None:
         self.mu = _smoothing(mu)

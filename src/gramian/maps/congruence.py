@@ -133,8 +133,10 @@ class Congruence(LinearMap):
 
     def identity_weights(self) -> NDArray[np.float64] | None:
         """Those of ℬ where the columns of X are orthonormal, a little more than I to be safe."""
-        weights = self.base.identity_weights() if self._orthonormal else None
-        return None if weights is None else weights / (1.0 - ORTHONORMAL * self.order)
+        weights = self.base.identity_weights()
+        if weights is None or not self._orthonormal:
+            return None
+        return weights / (1.0 - ORTHONORMAL * self.order)
 
     @property
     def _precision(self) -> float:

@@ -16,9 +16,10 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 MANY = 2000
-FITTED, HELD_OUT, WORK = 1800, 3000, 2e9
+FITTED, HELD_OUT, WORK, BESIDE = 1800, 3000, 2e9, 100
 """With more than so many, one split serves instead of folds: a fit to so few, judged on so many at
-most, with four times as many to seek neighbours among and so many products."""
+most, with four times as many to seek neighbours among and so many products, beside which each pair
+of samples costs as much as this many features."""
 
 FEWEST = 20
 """What has to be held out for a judgement; of less nothing can be said."""
@@ -49,7 +50,7 @@ def _splits(order: Indices, folds: int, width: int) -> Iterator[Split]:
             yield Split(order[~held], order[held], order[~held])
         return
     last = np.arange(order.size) % 3 == 0
-    others, count = order[~last], int(min(HELD_OUT, np.sqrt(WORK / (4 * width))))
+    others, count = order[~last], int(min(HELD_OUT, np.sqrt(WORK / (4 * (width + BESIDE)))))
     yield Split(_spread(others, FITTED), _spread(order[last], count), _spread(others, 4 * count))
 
 

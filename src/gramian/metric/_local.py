@@ -23,29 +23,41 @@ RIDGE, CROWDED = 1e-3, 1.0
 with more than half as many directions as samples, where that scatter says little of most."""
 
 
-def neighbor_metric(X: Array, classes: Indices, metric: str, *, device: Any = None) -> Array:
-    """A factor L of the metric to seek neighbours in: KTA's, or Euclid's.
+def neighbor_metric(
+    X: Array, classes: Indices, metric: str, *, units: float | None = None, device: Any = None
+) -> tuple[Array, float | None]:
+    """A factor L of the metric to seek neighbours in, KTA's or Euclid's, and KTA's λ in its units.
 
     Neighbours by Euclid's distance follow whatever features are largest; alignment with the
     labels, which costs one product XᵀX, makes better targets of them. It takes the samples at
     unit size, so that their scale changes nothing. It is found on the host, but for held-out
-    neighbours, which are the same anywhere: targets must not depend on the device.
+    neighbours, which are the same anywhere: targets must not depend on the device. A λ that is
+    told, in `units`, needs no choice.
     """
     size = float(np.sqrt(np.mean(X * X)))
     if metric == "euclidean" or size == 0:
-        return np.eye(X.shape[1])
+        return np.eye(X.shape[1]), None
     learner = KTA(tol=1e-2)
-    learner.votes_on = device
-    return learner.fit(X / size, classes).components_.T / size
+    learner.votes_on, learner.units = device, units
+    learner.fit(X / size, classes)
+    return learner.components_.T / size, learner.lam_ / learner._unit
 
 
 def neighbor_space(
-    X: Any, samples: Array, classes: Indices, metric: str, *, device: Any = None
-) -> Any:
-    """Where to seek neighbours: X as it came, or the samples as KTA maps them."""
+    X: Any,
+    samples: Array,
+    classes: Indices,
+    metric: str,
+    *,
+    units: float | None = None,
+    device: Any = None,
+) -> tuple[Any, float | None]:
+    """Where to seek neighbours, X as it came or the samples as KTA maps them; KTA's λ in its units.
+    """
     if metric == "euclidean":
-        return X
-    return samples @ neighbor_metric(samples, classes, metric, device=device)
+        return X, None
+    factor, units = neighbor_metric(samples, classes, metric, units=units, device=device)
+    return samples @ factor, units
 
 
 def targets_of(triplets: Indices) -> Indices:

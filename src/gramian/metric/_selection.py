@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian._samples import row_squares
 from gramian.backends.dense import eigh
 from gramian.metric._base import principal_columns
-from gramian.metric._evidence import mapped, splits
+from gramian.metric._evidence import splits
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import (
     NEIGHBOUR_ERROR,
@@ -27,7 +28,7 @@ from gramian.outer.path import (
     wrong_votes,
 )
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
-from gramian.problems.moments import Moments, class_sums, column_means
+from gramian.problems.moments import Moments, class_sums
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
@@ -73,7 +74,8 @@ def choose_weight(
     the true optimum has to stand the test as well. The answer depends neither on the order of
     the samples nor on chance. `weights` of samples are in the moments; a vote is a vote.
     """
-    mean = column_means(X, weights) if centered else np.zeros(X.shape[1])
+    mean = data.mean if centered else np.zeros(X.shape[1])
+    assert mean is not None
     return weigh(
         data,
         classes,
@@ -115,11 +117,11 @@ def weigh(
         g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out))
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         model = _Fold(np.maximum(g, 0.0), sums, regularizer, rank, n_components)
-        folds.append((model, samples @ V, classes[rows], count))
+        folds.append((model, (samples @ V).astype(np.float32), classes[rows], count))
 
     def wrong(lam: float, true: bool = False) -> Array:
         return np.concatenate([
-            wrong_votes(mapped(rotated, model.factor(lam, true)), named, count, device=device)
+            wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device=device)
             for model, rotated, named, count in folds
         ])  # fmt: skip
 
@@ -173,9 +175,18 @@ class _Fold:
         """The share that the cone cuts off; a limit on the rank cuts what it cuts."""
         if self.rank is not None:
             return 0.0
-        values = np.linalg.eigvalsh(_unconstrained(self.g, self.sums, lam, self.regularizer))
+        M = _unconstrained(self.g, self.sums, lam, self.regularizer)
+        with suppress(np.linalg.LinAlgError):
+            np.linalg.cholesky(M)
+            return 0.0
+        values = np.linalg.eigvalsh(M)
         below = np.minimum(values, 0.0)
         return float(below @ below) / max(float(values @ values), np.finfo(float).tiny)
+
+
+def _mapped(rotated: Array, factor: Array | None) -> Array:
+    """XL in float32, which is enough for votes; X itself where the metric is Euclid's."""
+    return rotated if factor is None else rotated @ factor.astype(np.float32)
 
 
 def _weights(data: Moments, n: int, plain: bool) -> Array:
@@ -210,9 +221,9 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
     Its distance from the mean, and from it along the leading direction; rounded where the
     arithmetic is before samples are put in their order.
     """
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    far = np.ravel(np.asarray(squares, dtype=float)) - 2 * (X @ mean) + mean @ mean
-    key: Array = far + np.sqrt(2.0) * (X @ along - mean @ along) ** 2
+    middle, ahead = (X @ np.column_stack([mean, along])).T
+    far = row_squares(X) - 2 * middle + mean @ mean
+    key: Array = far + np.sqrt(2.0) * (ahead - mean @ along) ** 2
     return key
 
 

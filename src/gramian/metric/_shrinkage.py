@@ -19,6 +19,7 @@ from gramian.backends.dense import eigh
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
+    MANY,
     PAIR_ERROR,
     TRIPLET_ERROR,
     Candidates,
@@ -74,13 +75,19 @@ class ShrunkLearner(MetricLearner):
     """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
 
     Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
-    from, None where there is none. `fixed` are parameters that parts of the samples are to share.
+    from, None where there is none. `fixed` are parameters that parts of the samples are to share,
+    as parts of many do the λ of the alignment that neighbours are sought after, in its units.
     """
 
     _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
     _rough_tol: ClassVar[float] = ROUGH
 
-    def _shrink_by_labels(self, samples: Array, classes: Indices, **fixed: Any) -> Array | None:
+    aligned_by: float | None = None
+    """That λ, where the whole has told it to this part."""
+
+    def _shrink_by_labels(
+        self, samples: Array, classes: Indices, *, units: float | None = None, **fixed: Any
+    ) -> Array | None:
         """Choose α by the neighbours of held-out samples."""
         # A class too small to be in every part is left out of the judgement alone.
         judged = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
@@ -97,7 +104,9 @@ class ShrunkLearner(MetricLearner):
             return of_neighbours(points, named, split, candidates)
 
         folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
-        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed)
+        # Few samples held out would be known to a λ that all of them have chosen.
+        shared = units if named.size > MANY else None
+        return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
 
     def _shrink_by_pairs(
         self, samples: Array, similar: Indices, dissimilar: Indices, **fixed: Any
@@ -144,12 +153,13 @@ class ShrunkLearner(MetricLearner):
         losses: Callable[[Split, Metrics], list[Array]],
         measure: str,
         fixed: dict[str, Any],
+        units: float | None = None,
     ) -> Array | None:
         gram, rough = samples.T @ samples, []
         limit = None if self.time_limit is None else 0.5 * self.time_limit / len(folds)
 
         def metrics(fit: Callable[[Any], Any]) -> Candidates:
-            factor = self._rough(fit, {"time_limit": limit, **fixed})
+            factor = self._rough(fit, {"time_limit": limit, **fixed}, units)
             rough.append(factor)
             return self._candidates(factor, gram)
 
@@ -164,12 +174,15 @@ class ShrunkLearner(MetricLearner):
         self.shrinkage_ = self.path_.value
         return rough[-1]
 
-    def _rough(self, fit: Callable[[Any], Any], fixed: dict[str, Any]) -> Array:
+    def _rough(
+        self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None
+    ) -> Array:
         """A factor of the metric without shrinkage, quickly."""
         plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
         loose = {"tol": max(self.tol, self._rough_tol)}
         kernel = {"kernel": None} if hasattr(self, "kernel") else {}
         inner = clone(self).set_params(**plain, **loose, **kernel, **fixed)
+        inner.aligned_by = units
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             factor: Array = fit(inner).components_.T

@@ -180,8 +180,10 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         span = self._dense_view(X)
         samples = span.X
         k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
-        space = neighbor_space(given, samples, classes, self.neighbor_metric, device=device)
-        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
+        space, units = neighbor_space(
+            given, samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
+        )
+        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
         dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(span, similar, dissimilar, rough)
@@ -222,7 +224,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         floor = Floor(self.floor_)
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
-        start = floor.coordinates(self._begin(span, rough, white))
+        start = self._above(floor, span, rough, white)
         result = self._minimize(problem, init=start)
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)

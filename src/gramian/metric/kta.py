@@ -101,6 +101,9 @@ class KTA(KernelMetricLearner):
     votes_on: Any = None
     """Where held-out neighbours are sought, if not on `device`."""
 
+    units: float | None = None
+    """λ in units of 1/ḡ² (`unit`), where it is known and lam="auto" has nothing to choose."""
+
     def __init__(
         self,
         *,
@@ -171,8 +174,9 @@ class KTA(KernelMetricLearner):
         self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)
-        if not view.exact:
-            return unit(data, classes.size)
+        self._unit = unit(data, classes.size)
+        if self.units is not None or not view.exact:
+            return self._unit * (1.0 if self.units is None else self.units)
         self.path_ = choose_weight(
             data,
             view.X,

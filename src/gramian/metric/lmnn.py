@@ -144,8 +144,10 @@ class LMNN(ShrunkLearner):
         span = dense_span(X, "LMNN")
         samples = span.X
         self.ridge_ = ridge_for(self.ridge, samples)
-        rough = self._shrink_by_labels(samples, classes, ridge=self.ridge_)
-        quick = neighbor_metric(samples, classes, self.neighbor_metric, device=self.device)
+        quick, units = neighbor_metric(
+            samples, classes, self.neighbor_metric, units=self.aligned_by, device=self.device
+        )
+        rough = self._shrink_by_labels(samples, classes, units=units, ridge=self.ridge_)
         there, mapped = samples_place(samples, self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)

@@ -157,8 +157,10 @@ class LMNNEig(FlooredLearner):
         span = dense_span(X, "LMNNEig")
         samples = span.X
         k, device = self.n_neighbors, self.device
-        space = neighbor_space(X, samples, classes, self.neighbor_metric, device=device)
-        rough = self._shrink_by_labels(samples, classes, **self._amounts(samples))
+        space, units = neighbor_space(
+            X, samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
+        )
+        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
         return self._fit_to(span, triplets, rough)
@@ -194,7 +196,7 @@ class LMNNEig(FlooredLearner):
         problem = lmnn_eig_whitened(
             floor.samples(X), triplets, self.gamma, self.mu_, plain=floor.rho * plain
         )
-        start = floor.coordinates(self._begin(span, rough, white))
+        start = self._above(floor, span, rough, white)
         if start is not None:
             start = min(row.starts(start), key=problem.value)
         result = self._minimize(problem, init=start)

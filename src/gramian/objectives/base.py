@@ -99,6 +99,9 @@ class Restriction(Protocol):
 
     def hessian(self, theta: Array) -> Array: ...
 
+    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
+        """t ↦ F at θ + t·move, for many t."""
+
 
 @dataclass(frozen=True)
 class Blend:

@@ -31,7 +31,7 @@ from gramian.backends.blocks import Blocks
 from gramian.backends.dense import eigh
 from gramian.backends.threads import blas_threads_for
 from gramian.losses import Loss
-from gramian.losses.base import Separable, error_of, least_squares_of, recession_of
+from gramian.losses.base import Separable, error_of, least_squares_of, on_simplex, recession_of
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -485,7 +485,7 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom >= 0 or (support.shifted is not None and np.isfinite(bottom)):
             return
-        if self._image_root is None:
+        if on_simplex(self.loss) or self._image_root is None:
             return
         # The domain of g* is convex: where the least shift leaves it, every other one does.
         if not np.isfinite(self.loss.conjugate(w + self._least_shift(w) * self._along_all)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,9 @@ class QuadraticRestriction:
     def hessian(self, theta: Array) -> Array:
         return 2 * self.Q
 
+    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
+        return lambda t: self.value(theta + t * move)
+
 
 @dataclass(frozen=True)
 class CompositeRestriction:
@@ -55,6 +58,12 @@ class CompositeRestriction:
 
     def hessian(self, theta: Array) -> Array:
         return host(self.loss.curvature(self._at(theta), self.Z))
+
+    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
+        """By the two images, whatever the number of matrices."""
+        z, change = self._at(theta), self._at(move)
+        linear, slope = self.constant + float(self.c @ theta), float(self.c @ move)
+        return lambda t: self.loss.value(z + t * change) + linear + t * slope
 
     def _at(self, theta: Array) -> Array:
         image: Array = self.Z @ beside(self.Z, theta)
@@ -79,3 +88,7 @@ class TotalRestriction:
 
     def hessian(self, theta: Array) -> Array:
         return np.sum([part.hessian(theta) for part in self.parts], axis=0)
+
+    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
+        lines = [part.along(theta, move) for part in self.parts]
+        return lambda t: sum(line(t) for line in lines)

@@ -20,6 +20,10 @@ from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 
 Array = NDArray[np.floating]
 
+FEW_CLASSES = 32
+"""Classes up to which their sums over a whole block are a dense product, by all cores; of few
+samples they are added one by one, as means are."""
+
 BLOCK = 4096
 """Rows handled at a time where a product with all of X would need a second copy of it."""
 
@@ -32,6 +36,8 @@ class Moments:
     sums: Array
     counts: Array
     trace: float
+    mean: Array | None = None
+    """What was taken off the samples, where they are centred."""
 
     @property
     def order(self) -> int:
@@ -59,17 +65,17 @@ def moments(
     sample is there, once unless told. Dense samples are multiplied on the `device`, block by block.
     """
     X = near_origin(X) if center and not near else X
-    mean = column_means(X, weights) if center else None
     sums, counts = class_sums(X, classes, weights)
+    mean = sums.sum(axis=1) / counts.sum() if center else None
     if mean is not None:
         sums = sums - np.outer(mean, counts)
     gram = gram_of(X, mean, weights, device)
     if isinstance(gram, Dense):
-        return Moments(gram, sums, counts, float(np.trace(gram.array)))
+        return Moments(gram, sums, counts, float(np.trace(gram.array)), mean)
     squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
     square = float(np.sum(np.ravel(squares) * (1.0 if weights is None else weights)))
     shift = 0.0 if mean is None else counts.sum() * float(mean @ mean)
-    return Moments(gram, sums, counts, square - shift)
+    return Moments(gram, sums, counts, square - shift, mean)
 
 
 def class_sums(
@@ -80,10 +86,18 @@ def class_sums(
     sums = np.zeros((c, X.shape[1]))
     w = np.ones(classes.size) if weights is None else weights
     for (rows, labels), (_, weight) in zip(_blocks(X, classes), _blocks(X, w), strict=True):
-        n = labels.size
-        Y = sp.csr_array((weight, (np.arange(n), labels)), shape=(n, c))
-        sums += _toarray(Y.T @ rows)
+        sums += _toarray(_indicators(labels, weight, c, sp.issparse(rows)) @ rows)
     return np.ascontiguousarray(sums.T), np.bincount(classes, w).astype(float)
+
+
+def _indicators(labels: NDArray[np.integer], weight: Array, c: int, sparse: bool) -> Any:
+    """Yᵀ (c × n) with the weights of the samples; dense where a product with it is quicker so."""
+    n = labels.size
+    if sparse or c > FEW_CLASSES or n < BLOCK:
+        return sp.csr_array((weight, (np.arange(n), labels)), shape=(n, c)).T
+    Y = np.zeros((c, n))
+    Y[labels, np.arange(n)] = weight
+    return Y
 
 
 def column_means(X: Any, weights: Array | None = None) -> Array:

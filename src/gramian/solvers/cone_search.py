@@ -68,15 +68,18 @@ class ConeSearch:
         """Whether W can be everything."""
         return self.objective.order <= self.widest
 
-    def columns(self, image: Any, ground: Ground, direction: Direction | None) -> Array:
+    def columns(
+        self, image: Any, ground: Ground | None = None, direction: Direction | None = None
+    ) -> Array:
         """An orthonormal W for the search: everything, where the order is small."""
         if self.whole:
             return eye(self.objective.order, self.objective.place)
         L = image.factor
         rank = L.shape[1]
-        V = ground.falling()[:, : MORE if rank else min(FIRST, self.widest)]
-        blocks = [L, V]
-        room = self.widest - L.shape[1] - V.shape[1]
+        blocks = [L]
+        if ground is not None:
+            blocks.append(ground.falling()[:, : MORE if rank else min(FIRST, self.widest)])
+        room = self.widest - sum(block.shape[1] for block in blocks)
         if self.leftover is not None and room > 0:
             blocks.append(self.leftover[:, :room])
             room -= blocks[-1].shape[1]
@@ -189,16 +192,15 @@ def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, f
     Where the model had no curvature its minimum may lie far beyond that of F.
     """
     move = there - here
-    start, reach = restriction.value(here), 1.0
-    if abs(restriction.value(there) - start) <= ROUNDING * abs(start):
+    value = restriction.along(here, move)
+    start, reach = value(0.0), 1.0
+    if abs(value(1.0) - start) <= ROUNDING * abs(start):
         return there, 1.0  # F cannot tell them apart any more, its gradient can
-    while not restriction.value(here + reach * move) < start and reach > 1e-15:
+    while not value(reach) < start and reach > 1e-15:
         reach *= 0.25
     found = scipy.optimize.minimize_scalar(
-        lambda part: restriction.value(here + part * reach * move),
-        bounds=(0.0, min(4.0, 1.0 / reach)),
-        method="bounded",
+        lambda part: value(part * reach), bounds=(0.0, min(4.0, 1.0 / reach)), method="bounded"
     )
     ends = (float(found.x), 1.0, 1.0 / reach if reach > 0.25 else 1.0)
-    part = reach * min(ends, key=lambda part: restriction.value(here + part * reach * move))
+    part = reach * min(ends, key=lambda part: value(part * reach))
     return here + part * move, part

@@ -19,6 +19,9 @@ Array = NDArray[np.floating]
 RELAXATION = 1.6
 BALANCE = 2.0
 
+CLEAR = 4 * float(np.finfo(float).eps)
+"""The part of the largest pivot, for each row, that the smallest of a definite matrix is above."""
+
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Why the structure is not there."""
@@ -81,6 +84,8 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
 
 def _project(W: Array, negative: bool) -> tuple[Array, int]:
     """P₊(W) and its rank, from whichever of the two parts is expected to have fewer eigenvalues."""
+    if negative and _root(W) is not None:
+        return W, W.shape[0]
     values, vectors = _eigenpairs(W, negative)
     part = (vectors * values) @ vectors.T
     count = values.shape[0]
@@ -99,8 +104,27 @@ def _eigenpairs(W: Array, negative: bool) -> tuple[Array, Array]:
     return values[inside], vectors[:, inside]
 
 
+def _root(W: Array) -> Array | None:
+    """The Cholesky factor of a definite matrix, in a tenth of the time of its eigenvalues.
+
+    None where it is not clearly definite, and on a device.
+    """
+    if not isinstance(W, np.ndarray):
+        return None
+    try:
+        root: Array = np.linalg.cholesky(W)
+    except np.linalg.LinAlgError:
+        return None
+    pivots = np.diag(root)
+    clear = bool(np.min(pivots) ** 2 > pivots.size * CLEAR * np.max(pivots) ** 2)
+    return root if clear else None
+
+
 def _factor(V: Array, Z: Array) -> Array:
     """L with LLᵀ = VZVᵀ."""
+    root = _root(Z)
+    if root is not None:
+        return contiguous(V @ root)
     values, vectors = namespace(Z).linalg.eigh(Z)
     sizes = host(values)
     kept = sizes > sizes.size * np.finfo(float).eps * sizes[-1]
