@@ -106,10 +106,10 @@ class LocalSteps:
 
     def _lines(self, objective: Any, image: Any, target: float) -> tuple[Any, float]:
         """The same on the objective, or on that in float32."""
-        rules = {"precondition": _Preconditioner(objective)} if self.preconditioned else {}
+        near = _Preconditioner(objective) if self.preconditioned else _unchanged
         best, least = image, np.inf
         with suppress(UnboundedError):
-            steps = conjugate_gradient(objective, image.factor, **rules)
+            steps = conjugate_gradient(objective, image.factor, precondition=near)
             for step in islice(steps, GRADIENT_STEPS):
                 best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
@@ -169,6 +169,10 @@ class LocalSteps:
     def _slope(self, image: Any) -> Array:
         """∂F, on the tangent plane where the trace is fixed."""
         return self.domain.tangent(self.objective.gradient_factor(image), image.factor)
+
+
+def _unchanged(image: Any, gradient: Array) -> Array:
+    return gradient
 
 
 class _Preconditioner:
