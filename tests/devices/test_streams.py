@@ -189,6 +189,18 @@ def test_the_same_bits_again(device, monkeypatch):
     np.testing.assert_array_equal(first.factor, again.factor)
 
 
+@pytest.mark.parametrize("name", ["weighted offsets", "margins", "triplets"])
+def test_steps_in_float32(name, device, monkeypatch):
+    problem = PROBLEMS[name]()
+    expected = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
+    limited(monkeypatch)
+    monkeypatch.setattr(room, "LEAST", 5)
+    found = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
+    assert found.route[0] == "data in blocks"
+    assert found.value >= expected.certificate.lower_bound
+    assert expected.value >= found.certificate.lower_bound
+
+
 @pytest.mark.parametrize("learner", [DMLEig, LMNNEig], ids=lambda learner: learner.__name__)
 def test_samples(learner, device, monkeypatch):
     expected = learner(device=device).fit(X, Y)
@@ -265,7 +277,7 @@ def test_blocks_are_arrays(place):
     from gramian.backends import torch as library
 
     values = RNG.standard_normal((10, 3))
-    long = library.Stored(values, 4, place.device)
+    long = library.Stored.of(values, 4, place.device)
     xp, beside = arrays.namespace(long), place.put(RNG.standard_normal((10, 3)))
     assert isinstance(long, Blocks) and long.shape == (10, 3) and len(long.parts) == 3
     close(whole(2.0 * long - beside), 2.0 * values - arrays.host(beside))
@@ -282,3 +294,7 @@ def test_blocks_are_arrays(place):
     close(xp.reshape(xp.reshape(long, (-1,)), (10, 3)), values)
     close(whole(mapped(lambda rows: rows[:, :1], long)), values[:, :1])
     assert arrays.stored(long) is long
+    short = library.Stored.of(np.round(values), 4, place.device)
+    assert short.held.element_size() == 4 and short.dtype == long.dtype
+    assert all(block.dtype == long.dtype for block in short)
+    np.testing.assert_array_equal(arrays.host(short), np.round(values))
