@@ -143,12 +143,12 @@ def limited(monkeypatch, share=0.98):
     """Less memory for every problem than what it needs, by an environment variable."""
     asked, plain = [], room.place_for
 
-    def of(problem, device):
+    def of(problem, device, rank=None):
         with monkeypatch.context() as patch:
             if problem.objective.apart and problem.objective.place.is_host:
-                need = share * room.needed(problem)
+                need = share * room.needed(problem, rank)
                 patch.setenv("GRAMIAN_DEVICE_MEMORY", str(need))
-            asked.append(plain(problem, device))
+            asked.append(plain(problem, device, rank))
         return asked[-1]
 
     monkeypatch.setattr(room, "LEAST", 60)
@@ -250,6 +250,16 @@ def test_what_has_no_room_in_blocks_either_is_refused(device, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", "1000")
     with pytest.raises(ValueError, match=r"GB of data and 110 rows, which here need .* the device"):
         gm.minimize(completion(), device=device)
+
+
+def test_a_limit_of_the_rank_needs_less(device, monkeypatch):
+    problem = completion()
+    assert room.needed(problem, 3) < room.needed(problem) / 2
+    monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", str(1.01 * room.needed(problem, 3)))
+    found = gm.minimize(problem, rank=3, max_iter=5, device=device)
+    assert found.route[0] != "data in blocks"
+    with pytest.raises(ValueError, match="which here need"):
+        gm.minimize(problem, device=device)
 
 
 @pytest.mark.parametrize("told", ["much", "-1", "nan"])
