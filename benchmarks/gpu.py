@@ -140,6 +140,21 @@ def _device_name() -> str:
     return torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
 
 
+def _forget_peak() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+
+
+def _peak() -> str:
+    """The most memory that tensors took on the device since it was forgotten."""
+    import torch
+
+    most = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0
+    return f"at most {most / 1e9:.1f} GB there"
+
+
 # --- completion ------------------------------------------------------------------------
 
 
@@ -187,8 +202,9 @@ def _planted(
                 lam=18.0 * np.sqrt(size / 1e6), tol=tol, duplicates="mean", time_limit=LIMIT,
                 device=device,
             )  # fmt: skip
+            _forget_peak()
             model.fit((rows, cols, values))
-            return model.result_, f"{size:,} ratings"
+            return model.result_, f"{size:,} ratings, {_peak()}"
 
         return fit
 

@@ -143,12 +143,12 @@ def limited(monkeypatch, share=0.98):
     """Less memory for every problem than what it needs, by an environment variable."""
     asked, plain = [], room.place_for
 
-    def of(problem, device):
+    def of(problem, device, rank=None):
         with monkeypatch.context() as patch:
             if problem.objective.apart and problem.objective.place.is_host:
-                need = share * room.needed(problem)
+                need = share * room.needed(problem, rank)
                 patch.setenv("GRAMIAN_DEVICE_MEMORY", str(need))
-            asked.append(plain(problem, device))
+            asked.append(plain(problem, device, rank))
         return asked[-1]
 
     monkeypatch.setattr(room, "LEAST", 60)
@@ -187,6 +187,18 @@ def test_the_same_bits_again(device, monkeypatch):
     first, again = (gm.minimize(problem, tol=1e-4, device=device) for _ in range(2))
     assert first.route[0] == "data in blocks"
     np.testing.assert_array_equal(first.factor, again.factor)
+
+
+@pytest.mark.parametrize("name", ["weighted offsets", "margins", "triplets"])
+def test_steps_in_float32(name, device, monkeypatch):
+    problem = PROBLEMS[name]()
+    expected = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
+    limited(monkeypatch)
+    monkeypatch.setattr(room, "LEAST", 5)
+    found = gm.minimize(problem, tol=1e-3, device=device, dtype="float32")
+    assert found.route[0] == "data in blocks"
+    assert found.value >= expected.certificate.lower_bound
+    assert expected.value >= found.certificate.lower_bound
 
 
 @pytest.mark.parametrize("learner", [DMLEig, LMNNEig], ids=lambda learner: learner.__name__)
@@ -240,6 +252,16 @@ def test_what_has_no_room_in_blocks_either_is_refused(device, monkeypatch):
         gm.minimize(completion(), device=device)
 
 
+def test_a_limit_of_the_rank_needs_less(device, monkeypatch):
+    problem = completion()
+    assert room.needed(problem, 3) < room.needed(problem) / 2
+    monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", str(1.01 * room.needed(problem, 3)))
+    found = gm.minimize(problem, rank=3, max_iter=5, device=device)
+    assert found.route[0] != "data in blocks"
+    with pytest.raises(ValueError, match="which here need"):
+        gm.minimize(problem, device=device)
+
+
 @pytest.mark.parametrize("told", ["much", "-1", "nan"])
 def test_a_limit_that_is_none_is_refused(told, device, monkeypatch):
     monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", told)
@@ -265,7 +287,7 @@ def test_blocks_are_arrays(place):
     from gramian.backends import torch as library
 
     values = RNG.standard_normal((10, 3))
-    long = library.Stored(values, 4, place.device)
+    long = library.Stored.of(values, 4, place.device)
     xp, beside = arrays.namespace(long), place.put(RNG.standard_normal((10, 3)))
     assert isinstance(long, Blocks) and long.shape == (10, 3) and len(long.parts) == 3
     close(whole(2.0 * long - beside), 2.0 * values - arrays.host(beside))
@@ -282,3 +304,7 @@ def test_blocks_are_arrays(place):
     close(xp.reshape(xp.reshape(long, (-1,)), (10, 3)), values)
     close(whole(mapped(lambda rows: rows[:, :1], long)), values[:, :1])
     assert arrays.stored(long) is long
+    short = library.Stored.of(np.round(values), 4, place.device)
+    assert short.held.element_size() == 4 and short.dtype == long.dtype
+    assert all(block.dtype == long.dtype for block in short)
+    np.testing.assert_array_equal(arrays.host(short), np.round(values))

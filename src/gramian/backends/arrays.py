@@ -237,7 +237,7 @@ class Place:
             array = array.copy()
         if array.shape in self.apart:
             library = importlib.import_module("gramian.backends.torch")
-            return library.Stored(array, self.apart[array.shape], self.device)
+            return library.Stored.of(array, self.apart[array.shape], self.device)
         return self.xp.asarray(array, device=self.device)
 
     def sparse(self, matrix: Any) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from functools import cached_property, partial, reduce
+from functools import cache, cached_property, partial, reduce
 from typing import Any
 
 NONE = slice(0, 0)
@@ -56,7 +56,7 @@ class Blocks:
 
     @property
     def namespace(self) -> RowByRow:
-        return RowByRow(self.xp)
+        return row_by_row(self.xp)
 
     @property
     def parts(self) -> list[slice]:
@@ -130,7 +130,7 @@ class RowByRow:
     def __getattr__(self, name: str) -> Any:
         plain = getattr(self.xp, name)
         if name == "linalg":
-            return RowByRow(plain)
+            return row_by_row(plain)
         return partial(_row_by_row, plain) if callable(plain) else plain
 
     def sum(self, x: Any, *, axis: int | None = None, **named: Any) -> Any:
@@ -173,6 +173,12 @@ class RowByRow:
             return self.xp.reshape(x.block(k), (0 if k is None else -1, *shape[1:]))
 
         return Blocks(length, step, block, self.xp)
+
+
+@cache
+def row_by_row(xp: Any) -> RowByRow:
+    """One for each library: what is known of a type is kept by its namespace."""
+    return RowByRow(xp)
 
 
 def mapped(function: Callable[..., Any], *arguments: Any) -> Blocks:

@@ -95,22 +95,32 @@ class Stored(Blocks):
     """Rows that lie on the host and are copied to a device block by block, as they are asked for.
 
     Of a GPU the host's memory is pinned, and while one block is computed with the next one is on
-    its way by a stream of its own: two of them are there at most.
+    its way by a stream of its own: two of them are there at most. What is float64 and has no more
+    digits than float32 (ratings, pixels, weights of 1) crosses as that.
     """
 
-    def __init__(self, rows: Any, step: int, device: Any) -> None:
-        self.held = _pinned(torch.as_tensor(rows), device)
+    def __init__(self, held: Tensor, step: int, device: Any, kind: Any = None) -> None:
+        self.held, self.kind = _pinned(held, device), kind or held.dtype
         super().__init__(self.held.shape[0], step, self._block, namespace())
-        self._none = self.held[:0].to(device)
+        self._none = self.held[:0].to(device, self.kind)
         self._here: tuple[int, Tensor] = -1, None
         self._coming: tuple[int, Tensor, Any] = -1, None, None
+
+    @classmethod
+    def of(cls, array: Any, step: int, device: Any) -> Stored:
+        """From an array of NumPy or a tensor."""
+        rows = torch.as_tensor(array)
+        if rows.dtype != torch.float64:
+            return cls(rows, step, device)
+        short = rows.float()
+        return cls(short if bool((short == rows).all()) else rows, step, device, rows.dtype)
 
     def _block(self, k: int | None) -> Tensor:
         if k is None:
             return self._none
         if self._here[0] != k:
             self._here = -1, None  # its room is that of the block after the next
-            self._here = k, self._arrived(k)
+            self._here = k, self._arrived(k).to(self.kind)
             if self.device.type == "cuda" and (k + 1) * self.step < self.length:
                 # The host would run ahead, and all blocks be under way at once.
                 torch.cuda.current_stream(self.device).synchronize()
@@ -160,7 +170,8 @@ def stored(rows: Any) -> Any:
 
 def gathered(rows: Blocks) -> NDArray[Any]:
     """All rows, as an array of NumPy."""
-    found: NDArray[Any] = stored(rows).held.numpy()
+    kept = stored(rows)
+    found: NDArray[Any] = kept.held.to(kept.kind).numpy()
     return found
 
 

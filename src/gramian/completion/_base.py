@@ -164,8 +164,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         held = rng.random(ratings.values.size) < HELD_OUT
         train, test = ratings.part(~held), ratings.part(held)
         problem = self._problem(train, self._guess(train))
-        problem = moved(problem, place_for(problem, self.device))
         rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
+        problem = moved(problem, place_for(problem, self.device, rank))
         found: dict[float, Array] = {}
         last: Array | None = None
 

@@ -261,7 +261,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(np.sqrt(square / test.values.size))
 
     def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        there = place_for(problem, self.device)
+        there = place_for(problem, self.device, L.shape[1])
         objective: Any = moved(problem.objective, there)
         factor = there.put(L)
         found = objective.loss.offsets(objective.entries.bilinear(factor, factor))

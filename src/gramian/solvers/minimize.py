@@ -129,7 +129,7 @@ def minimize(
         check_options(chosen, options, inspect.signature(minimize).parameters)
     check_accepts(chosen, problem, settings, place(device))
     keeper = checkpoint_for(problem, checkpoint, every)
-    there = place_for(problem, device)
+    there = place_for(problem, device, settings.rank)
     if there.apart:
         settings.enters(STREAMED)
     with there.room():

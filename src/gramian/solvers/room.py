@@ -39,17 +39,17 @@ def wide_rank(order: int) -> int:
     return min(WIDE, order // 8 + SPARE)
 
 
-def place_for(problem: Problem, device: Any) -> Place:
+def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
     """The place that a user names; where it has too little room, rows of data stay on the host.
 
-    Refused with numbers where the rest has no room there either.
+    Refused with numbers where the rest has no room there either. `rank` limits the columns.
     """
     there, objective = place(device), problem.objective
     if there.is_host or objective.place == there:
         return objective.place
-    free, need, shapes = there.free_memory(), needed(problem), objective.apart
+    free, need, shapes = there.free_memory(), needed(problem, rank), objective.apart
     if need > free and shapes:
-        beside = needed(problem, apart=shapes)
+        beside = needed(problem, rank, apart=shapes)
         if streamed := in_blocks(there, shapes, free - beside):
             return streamed
         need = min(need, beside + LEAST * _row_bytes(shapes))
@@ -62,9 +62,10 @@ def place_for(problem: Problem, device: Any) -> Place:
     return there
 
 
-def needed(problem: Problem, *, apart: Shapes = NOTHING) -> float:
+def needed(problem: Problem, rank: int | None = None, *, apart: Shapes = NOTHING) -> float:
     """Bytes that have to be free on a device, beside the blocks of what stays on the host."""
     columns = wide_rank(problem.order) if problem.objective.wide else COLUMNS
+    columns = columns if rank is None else min(columns, rank)
     seen = sum(shape[0] for shape in apart if len(shape) > 1)
     there = bytes_of(problem) - bytes_of(problem, apart)
     return COPIES * there + 8.0 * columns * (FACTORS * problem.order + SEEN * seen)
