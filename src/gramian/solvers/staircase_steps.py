@@ -69,8 +69,9 @@ class LocalSteps:
 
     def __post_init__(self) -> None:
         self.objective, self.domain = self.problem.objective, self.problem.domain
-        nothing = self.objective.image(self.objective.place.zeros((self.problem.order, 0)))
-        self.preconditioned = self._has_preconditioner(nothing)
+        if self.large:
+            nothing = self.objective.image(self.objective.place.zeros((self.problem.order, 1)))
+            self.preconditioned = self._has_preconditioner(nothing)
 
     @property
     def large(self) -> bool:
@@ -134,7 +135,9 @@ class LocalSteps:
 
     def _lines(self, objective: Any, image: Any, target: float) -> tuple[Any, float]:
         """The same on the objective, or on that in float32."""
-        rules = {"precondition": _Preconditioner(objective)} if self.preconditioned else {}
+        rules: dict[str, Any] = {}
+        if self.preconditioned:
+            rules["precondition"] = _Preconditioner(objective)
         best, least = image, np.inf
         with suppress(UnboundedError):
             steps = conjugate_gradient(objective, image.factor, **rules)
