@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gramian.backends import row_systems as module
 from gramian.backends.row_systems import row_systems
 from gramian.maps import Entries
 
@@ -41,3 +42,28 @@ def test_rows_without_pairs_are_divided_by_their_base():
     for compiled in (False, True):
         found = row_systems(map.pattern, np.ones(1), base, V, compiled=compiled)(np.ones((4, 2)))
         np.testing.assert_allclose(found[2:], [[0.25, 0.25], [0.125, 0.125]])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_are_solved_in_the_precision_of_the_factor(compiled):
+    rng = np.random.default_rng(3)
+    links = np.vstack([rng.integers(0, 50, (80, 2)), np.column_stack([np.arange(50)] * 2)])
+    map, w, base = Entries(links, 50), np.ones(130), np.ones(50)
+    V, R = rng.standard_normal((2, 50, 6))
+    solve = row_systems(map.pattern, w, base, V.astype(np.float32), compiled=compiled)
+    found = solve(R.astype(np.float32))
+    assert found.dtype == np.float32
+    expected = row_systems(map.pattern, w, base, V, compiled=compiled)(R)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_rows_are_solved_alike_by_dense_systems(monkeypatch):
+    rng = np.random.default_rng(4)
+    links = np.vstack([rng.integers(0, 40, (90, 2)), np.column_stack([np.arange(40)] * 2)])
+    map, w, base = Entries(links, 40), rng.random(130), 1 + rng.random(40)
+    V, R = rng.standard_normal((2, 40, 4))
+    own = links[:, 0] == links[:, 1]
+    found = module.dense_row_systems(map.pattern, w, own, base, V)(R)
+    np.testing.assert_allclose(found, row_systems(map.pattern, w, base, V)(R), rtol=1e-9)
+    monkeypatch.setattr(module, "LARGEST", 40 * 4**2 - 1)
+    assert module.dense_row_systems(map.pattern, w, own, base, V) is None

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gramian.eigen import ritz_pairs
+from gramian.eigen._lanczos import LanczosBasis
 from tests.cases import symmetric
 
 
@@ -36,3 +37,18 @@ def test_a_start_is_where_it_starts(matrix):
 
 def test_fewer_directions_than_asked_for_is_no_error():
     assert ritz_pairs(np.eye(4), 3, steps=10, random_state=0).values.size == 1
+
+
+def test_vectors_that_drift_are_made_orthogonal_in_time():
+    """Plain recurrences lose all of it here once an eigenvalue at the end has come out."""
+    rng = np.random.default_rng(0)
+    values = np.append(np.linspace(0.0, 1.0, 2000), [2.0, 3.0, 5.0])
+    start = rng.standard_normal(values.size)
+    full = LanczosBasis(start, 150, 1e-14)
+    partial = LanczosBasis(start, 150, 1e-14, partial=True)
+    for basis in (full, partial):
+        while not basis.full:
+            basis.extend(values * basis.last)
+    Q = partial.vectors
+    assert np.max(np.abs(Q @ Q.T - np.eye(150))) < 1e-7
+    np.testing.assert_allclose(partial.ritz()[0], full.ritz()[0], atol=1e-10)

@@ -23,7 +23,7 @@ from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
 from gramian.solvers.first_descent import FirstDescent
-from gramian.solvers.lowest_eigenpairs import Ground
+from gramian.solvers.lowest_eigenpairs import WORTH, Ground
 from gramian.solvers.lro import UnboundedError
 from gramian.solvers.staircase_bounds import Array, Below
 from gramian.solvers.staircase_steps import LocalSteps
@@ -88,6 +88,7 @@ class _Climb:
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
         self.domain, self.settings = problem.domain, settings
+        self.cut = False
         nothing = self.objective.place.zeros((problem.order, 0))
         self.zero = self.objective.value(self.objective.image(nothing))
         self.size = max(abs(self.zero), 1e-300)
@@ -163,10 +164,16 @@ class _Climb:
         return straight if other < value - ROUNDING * abs(value) else found
 
     def _resized(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
-        """More columns where F falls beside those of M, and fewer where it can do without."""
-        if not self._falls(ground):
-            return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
-        return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
+        """More columns where F falls beside those of M; once, fewer where it can do without.
+
+        Once only: near the end λ_min needs columns that F does not.
+        """
+        if self._falls(ground):
+            return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
+        if self.cut:
+            return image
+        self.cut = True
+        return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
 
     def _without_idle_columns(self, image: Any, spare: float) -> Any:
         """Fewer columns, at no more than this above F: those that die out take the most steps."""
@@ -192,7 +199,10 @@ class _Climb:
         count = self.below.first if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
-        columns = ground.vectors[:, :count]
+        if lowest < 0:  # beside those along which F rises little would be left of the others
+            values = values[values < WORTH * lowest]
+            share = share[: values.size]
+        columns = ground.vectors[:, : values.size]
         atoms = self.domain.rescale(columns * beside(columns, np.sqrt(share)))
         blend = self.objective.blend(image, self.objective.image(contiguous(atoms)))
         if self.domain.bounded:

@@ -62,8 +62,9 @@ class LocalSteps:
 
     def __post_init__(self) -> None:
         self.objective, self.domain = self.problem.objective, self.problem.domain
-        nothing = self.objective.image(self.objective.place.zeros((self.problem.order, 0)))
-        self.preconditioned = self._has_preconditioner(nothing)
+        if self.large:
+            nothing = self.objective.image(self.objective.place.zeros((self.problem.order, 1)))
+            self.preconditioned = self._has_preconditioner(nothing)
 
     @property
     def large(self) -> bool:
