@@ -42,7 +42,6 @@ class FlooredLearner(ShrunkLearner):
             "floor": floor_for(self.floor, samples),
         }
 
-
     def _above(
         self, floor: Floor, span: Span, rough: Array | None, white: ScatterWhitening
     ) -> Array | None:
