@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, local_pairs, local_triplets, same_class_neighbors
-from gramian.metric import KTA, DMLEig, LMNNEig, _base
+from gramian.metric import KTA, DMLEig, LMNNEig, _base, kta
 from gramian.problems.local_metric import pair_scatter, whitening
 from tests.conic import _Model, add
 
@@ -482,3 +482,23 @@ def test_bad_data_is_refused_by_name(learner):
 def test_a_start_that_does_not_fit_is_refused(learner):
     with pytest.raises(ValueError, match="init was fitted to 3 features"):
         learner(init=KTA().fit(X[:, :3], Y)).fit(X, Y)
+
+
+@pytest.mark.parametrize(("n", "choices"), [(300, 4), (2100, 1)])
+def test_parts_of_many_samples_share_the_alignment_of_the_whole(n, choices, monkeypatch):
+    """Of few samples every part has to choose its own: the held-out ones must not be known."""
+    calls, choose = [], kta.choose_weight
+    monkeypatch.setattr(
+        kta, "choose_weight", lambda *args, **told: calls.append(args) or choose(*args, **told)
+    )
+    data, y = samples(n=n)
+    DMLEig(tol=1e-2).fit(data, y)
+    assert len(calls) == choices
+
+
+def test_no_shift_is_sought_for_the_dual_vector_of_a_soft_minimum():
+    similar, dissimilar = local_pairs(X, Y, 3)
+    objective = gm.problems.dml_eig(X, similar, dissimilar, 0.1).objective
+    image = objective.image(np.eye(4) / 2)
+    assert not any(np.isfinite(b.value) for b in objective.lower_bounds(image, -1.0))
+    assert "_image_root" not in vars(objective)

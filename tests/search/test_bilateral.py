@@ -7,7 +7,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
-from gramian.objectives.restriction import CompositeRestriction, QuadraticRestriction
+from gramian.objectives.restriction import (
+    CompositeRestriction,
+    QuadraticRestriction,
+    TotalRestriction,
+)
 from gramian.search import bilateral, box_quadratic
 
 NONNEGATIVE = (np.zeros(2), np.full(2, np.inf))
@@ -157,3 +161,16 @@ def test_a_start_far_up_costs_no_digits():
     alpha, _, value = bilateral(steep)
     assert alpha == pytest.approx(1e-9, rel=1e-6)
     assert value < 1e11
+
+
+def test_restrictions_along_a_line_are_those_at_its_points():
+    rng = np.random.default_rng(0)
+    composite = CompositeRestriction(
+        SoftMin(mu=0.5), rng.normal(size=(30, 4)), rng.normal(size=4), 1.5
+    )
+    quadratic = QuadraticRestriction(np.eye(4), rng.normal(size=4), -2.0)
+    theta, move = rng.normal(size=(2, 4))
+    for restriction in (composite, quadratic, TotalRestriction([composite, quadratic])):
+        line = restriction.along(theta, move)
+        for t in (0.0, 0.3, -2.0):
+            assert line(t) == pytest.approx(restriction.value(theta + t * move), rel=1e-12)

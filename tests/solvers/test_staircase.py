@@ -237,3 +237,20 @@ def test_steps_that_crawl_end_by_a_repaired_dual_vector(monkeypatch):
     assert plain.dual is None and len(plain.history) > rounds  # it was still at it
     bound = result.certificate.lower_bound
     assert bound <= min(plain.value, result.value) and result.value <= bound * (1 + 1e-4)
+
+
+def test_a_slice_of_a_large_order_begins_with_columns_to_spare(monkeypatch):
+    """34 evaluations, where growing by a few columns at a time took 216."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60)) * np.linspace(1.0, 2.0, 60)
+    problem = problems.dml_eig(X, rng.integers(0, 200, (900, 2)) * 2 + [0, 1], _pairs(rng), 1e-3)
+    images, image = [], Composite.image
+    monkeypatch.setattr(Composite, "image", lambda self, L: images.append(L) or image(self, L))
+    found = gm.minimize(problem, "staircase", tol=1e-4)
+    assert found.certificate.relative_gap <= 1e-4
+    assert found.rank > 5 and len(images) < 80
+
+
+def _pairs(rng):
+    i = rng.integers(0, 400, 3000)
+    return np.column_stack([i, (i + rng.integers(1, 399, 3000)) % 400])

@@ -52,7 +52,7 @@ def neighbor_space(
     units: float | None = None,
     device: Any = None,
 ) -> tuple[Any, float | None]:
-    """Where to seek neighbours, X as it came or as KTA maps the samples; KTA's λ in its units."""
+    """Where to seek neighbours, X as it came or the samples as KTA maps them, and KTA's λ."""
     if metric == "euclidean":
         return X, None
     factor, units = neighbor_metric(samples, classes, metric, units=units, device=device)

@@ -47,7 +47,7 @@ MANY = 12
 SPREAD = 16
 """Columns of the first steps over a slice of a larger order. USPS's 21,873 pairs of 256 features
 (`dml_eig`, rank 10), evaluations to a gap of 1e-4 from 8, 12, 16 and 24 columns: 124, 37, 36 and
-98, from one, which grows by a few at a time, 163."""
+98; from one, which grows by a few at a time, 163."""
 
 PATIENCE = 6
 """Rounds without progress before it gives up."""
