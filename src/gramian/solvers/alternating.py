@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gramian.certificate import Certificate, certify_image
 from gramian.problem import Problem
+from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone, starting_factor
 from gramian.solvers.growing import with_falling
 
@@ -40,8 +41,9 @@ FIRST = 120
 SPARE = 0.3
 """The size of columns in random directions, beside those that carry something."""
 
-CHUNK, PATIENCE = 8, 3
-"""Sweeps between certificates, and chunks running without a change that end the solver."""
+CHUNK, PATIENCE, HOPE = 8, 3, 12
+"""Sweeps between certificates, and chunks running without a change that end the solver: fewer where
+a limit of the rank may leave a gap. To 1e-8 sweeps have stood still for ten."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
@@ -73,7 +75,8 @@ def certified(
 ) -> Run:
     """Sweeps from a factor, wherever it is, certified every `chunk` of them."""
     sweeps, value, gap, quiet = Sweeps(problem, factor, settings), np.inf, np.inf, 0
-    while quiet < PATIENCE:
+    patience = HOPE if at_rest(problem, settings) is Status.STALLED else PATIENCE
+    while quiet < patience:
         factor = sweeps.take(chunk)
         certificate = certify(problem, problem.objective.image(factor))
         falls = value - certificate.value > 1e-3 * settings.tol * abs(value)

@@ -187,6 +187,11 @@ def compress(factor: Array, rank: int) -> Array:
     return contiguous(factor @ beside(factor, vectors[:, kept][:, :rank]))
 
 
+def for_steps(objective: Objective, settings: Settings) -> Objective:
+    """What a descent computes with: the quicker form of F, or F where it sweeps in float32."""
+    return objective if settings.sweeps.single else objective.for_steps
+
+
 def columns_by_size(factor: Array) -> tuple[Array, Array]:
     """The eigenvalues of LᵀL, the largest first, and the rotation that they belong to."""
     values, vectors = eigh(host(factor.T @ factor))

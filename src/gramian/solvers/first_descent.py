@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import beside, contiguous, side_by_side
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-from gramian.solvers.base import Settings, columns_by_size, starting_factor
+from gramian.solvers.base import Settings, columns_by_size, for_steps, starting_factor
 from gramian.solvers.lbfgs import Going, descend
 
 Array = NDArray[np.floating]
@@ -62,7 +62,7 @@ class FirstDescent:
             fall = max(FARTHER, self.goal)
         with np.errstate(all="ignore"):
             self.factor = descend(
-                objective.for_steps,
+                for_steps(objective, self.settings),
                 self.factor,
                 self.settings,
                 iterations=self.left,

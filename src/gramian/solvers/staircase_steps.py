@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import as_double, as_single, norm
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
-from gramian.solvers.base import Settings
+from gramian.solvers.base import Settings, for_steps
 from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, Ground
 from gramian.solvers.lro import UnboundedError, conjugate_gradient
 from gramian.solvers.newton import Direction, best_along, newton_direction
@@ -121,7 +121,7 @@ class LocalSteps:
         """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
         first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
-            self.objective.for_steps,
+            for_steps(self.objective, self.settings),
             image.factor,
             self.settings,
             iterations=QUASI_STEPS,
