@@ -602,7 +602,8 @@ def free_memory(device: Any) -> float:
         return min(memory(), device_limit())
     mine = torch.cuda.memory_allocated(device)
     idle = torch.cuda.memory_reserved(device) - mine  # of tensors that are no more
-    return float(min(torch.cuda.mem_get_info(device)[0] + idle, device_limit() - mine))
+    allowed = max(device_limit() - mine, 0.0)
+    return float(min(torch.cuda.mem_get_info(device)[0] + idle, allowed))
 
 
 def csr(data: Tensor, indices: Tensor, indptr: Tensor, shape: tuple[int, int]) -> Csr:
