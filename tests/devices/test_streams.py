@@ -143,7 +143,20 @@ def test_one_or_two_blocks_of_ratings_are_there_at_a_time(place, monkeypatch):
     there.gradient_factor(image)
     once = CELLS.size * (4 + 4 + 4 + 8 + 8)  # rows, columns, their order, values and weights
     assert 2 * once <= bus.sent <= 5 * once
-    assert bus.most <= 2 * step * (4 + 4 + 4 + 8 + 8)
+    at_once = 2 if place.device.type == "cpu" else 3  # a GPU is sent the next one meanwhile
+    assert bus.most <= at_once * step * (4 + 4 + 4 + 8 + 8)
+
+
+def test_what_is_known_of_a_pattern_goes_with_it(place):
+    """Every block has a pattern of its own; a fit in blocks once held all of them for ever."""
+    if place.device.type != "cuda":
+        pytest.skip("what is known of patterns is for kernels of a GPU")
+    library = arrays.backend(place.zeros((1,)))
+    indptr = library.starts(place.put(np.array([0, 0, 2])), 3)
+    library.csr_product(indptr, place.put(np.arange(3)), place.put(np.ones(3)), place.zeros((3, 2)))
+    gone = weakref.ref(indptr)
+    del indptr
+    assert gone() is None
 
 
 def limited(monkeypatch, share=0.98):
@@ -224,7 +237,8 @@ def test_samples_of_triplets(device, monkeypatch):
     places = limited(monkeypatch, share=0.9)
     found = TripletMetric(device=device).fit_triplets(triplets, X=X)
     assert any(place.apart for place in places)
-    assert found.result_.value == pytest.approx(expected.result_.value, rel=1e-6)
+    apart = abs(found.result_.value - expected.result_.value)
+    assert apart <= max(found.certificate_.gap, expected.certificate_.gap)
 
 
 def test_samples_of_active_triplets(device, monkeypatch):

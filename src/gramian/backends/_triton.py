@@ -190,17 +190,17 @@ def _pieces(indptr: Tensor) -> tuple[Any, ...]:
 
     Without pieces, where no row is long. Found once for a pattern, and kept as long as its tensor.
     """
-    known = _PIECES.get(indptr)
-    if known is None:
-        known = _PIECES[indptr] = _cut(indptr.long())
-    return known
+    if indptr not in _PIECES:
+        _PIECES[indptr] = _cut(indptr.long())
+    # A view of the tensor, kept as what belongs to it, would keep it for ever.
+    return _PIECES[indptr] or (indptr[:-1], indptr[1:], None, None, None)
 
 
-def _cut(indptr: Tensor) -> tuple[Any, ...]:
+def _cut(indptr: Tensor) -> tuple[Any, ...] | None:
     counts = torch.diff(indptr)
     pieces = torch.clamp((counts + LONGEST - 1) // LONGEST, min=1)
     if counts.numel() == 0 or int(pieces.max()) <= 1:
-        return indptr[:-1], indptr[1:], None, None, None
+        return None
     row = torch.repeat_interleave(torch.arange(counts.shape[0], device=indptr.device), pieces)
     joined = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(pieces, 0, out=joined[1:])

@@ -95,8 +95,9 @@ class Stored(Blocks):
     """Rows that lie on the host and are copied to a device block by block, as they are asked for.
 
     Of a GPU the host's memory is pinned, and while one block is computed with the next one is on
-    its way by a stream of its own: two of them are there at most. What is float64 and has no more
-    digits than float32 (ratings, pixels, weights of 1) crosses as that.
+    its way by a stream of its own: with one that is still in use, three of them are there at most.
+    What is float64 and has no more digits than float32 (ratings, pixels, weights of 1) crosses as
+    that.
     """
 
     def __init__(self, held: Tensor, step: int, device: Any, kind: Any = None) -> None:
