@@ -60,7 +60,7 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
     image, quiet = climb.begun(factor), 0
     if climb.leaves_zero(image):
         yield Step(image.factor, climb.zero)
-        image = climb.first.on(image)
+        image = climb.descended(image)
         if climb.falls_for_ever(image, problem.objective.value(image)):
             return Status.UNBOUNDED
     while True:
@@ -104,6 +104,10 @@ class _Climb:
             return False
         return self._falls(self.below.ground(image))
 
+    def descended(self, image: Any) -> Any:
+        """Where the first descent of a small problem comes to, if that is lower."""
+        return self._better(self.first.on(image), image)
+
     def begun(self, factor: Array) -> Any:
         """The image of the start; over a slice, where that is no more than a vertex, of the best
         near random columns, more of them than most optima have."""
@@ -137,7 +141,7 @@ class _Climb:
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
         """Conjugate gradient or Newton steps while they go well, then a search beside them."""
         if self.search.whole and not self.first.ended:
-            return self._better(self.first.on(image), image)
+            return self.descended(image)
         enough = NEAR * self.below.allowed(certificate.value)
         if self.outgrown(image):
             return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]
