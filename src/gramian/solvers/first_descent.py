@@ -25,8 +25,8 @@ STEPS = 100
 
 GOAL, SOON, FARTHER = 0.3, 0.2, 0.3
 """The fall of the gradient to end at, as a part of the tolerance; the first to look at where F is
-strongly convex, of its root; and from there to the next. Of 6 to 24 rows and columns, quadratics
-and sums with hinges end after 20 to 51 steps, at the last goal after 30 to 97."""
+strongly convex, of its root; and from there to the next. Quadratics, and sums with hinges, of order
+6 and 20 end after 20 to 51 steps, at the last goal after 30 to 97."""
 
 IDLE = 0.1
 """Of the tolerance: what columns may be worth that are left out."""
