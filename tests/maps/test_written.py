@@ -60,4 +60,4 @@ def test_what_is_certified_keeps_the_digits_that_a_written_map_loses():
     expected = np.sum(rows**2, axis=1)
     np.testing.assert_allclose(objective.image(far).z, expected, rtol=1e-12)
     lost = objective.for_steps.image(far).z
-    assert np.max(np.abs(lost - expected)) > np.max(expected)
+    assert np.max(np.abs(lost - expected)) > 1e-3 * np.max(expected)
