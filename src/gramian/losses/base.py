@@ -71,6 +71,20 @@ def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     return 0.0 if loss.quadratic and not bool(xp.any(xp.abs(z) > noise)) else np.inf
 
 
+def bends_of(loss: Loss, z: Array) -> Array | None:
+    """The diagonal of ∇²g(z), None where the loss is not a sum over the entries of z."""
+    if not getattr(loss, "separable", False):
+        return None
+    return loss.hessian(z)(namespace(z).ones_like(z))
+
+
+def softened_of(loss: Loss, mu: float, size: int) -> Any:
+    """The loss with a barrier μ on its dual vector, the loss itself where it needs none."""
+    told = getattr(loss, "softened", None)
+    softened = None if told is None else told(mu, size)
+    return loss if softened is None else softened
+
+
 @dataclass(frozen=True)
 class LeastSquares:
     """g(z) = min over β of ½ Σ_e (s_e z_e + r_e (b_i + c_j) − t_e)² + κ/2 ‖β‖², β = (b, c)."""
@@ -101,6 +115,7 @@ class Separable(ABC):
 
     quadratic = False
     infimum = 0.0
+    separable = True
     steepest = 1.0
     """The largest value of φ''."""
 

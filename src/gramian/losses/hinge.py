@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from gramian.backends.arrays import namespace
 from gramian.losses.base import Array, Separable
 from gramian.losses.functions import indicator, negative, positive, where
+from gramian.losses.softened import SoftenedHinge
 
 
 class SquaredHinge(Separable):
@@ -59,6 +60,16 @@ class SmoothedHinge(Separable):
 
     def smoothed(self, mu: float) -> SmoothedHinge:
         return SmoothedHinge(self.centre, mu=mu, weight=self.weight)
+
+    def softened(self, mu: float, size: int) -> SoftenedHinge | None:
+        """The same loss of `size` values with a barrier μ on its dual vector."""
+        return self._softened(mu, size, np.ones(size))
+
+    def _softened(self, mu: float, size: int, scale: Array) -> SoftenedHinge | None:
+        weight = np.broadcast_to(self.weight, size)
+        if not np.all(weight > 0):
+            return None
+        return SoftenedHinge(np.broadcast_to(self.centre, size), scale, weight, self.mu, mu)
 
     def _phi(self, s: Array) -> Array:
         inside = namespace(s).clip(-s, 0.0, self.mu)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.losses.base import Loss, recession_of
+from gramian.losses.base import Loss, recession_of, softened_of
 
 Array = NDArray[np.floating]
 
@@ -22,6 +23,7 @@ class Signed:
         self.size: int | None = self.signs.size
         self.quadratic, self.infimum = loss.quadratic, loss.infimum
         self.smoothness = loss.smoothness
+        self.separable = bool(getattr(loss, "separable", False))
 
     def value(self, z: Array) -> float:
         return self.loss.value(self.signs * z)
@@ -39,6 +41,17 @@ class Signed:
     def smoothed(self, mu: float) -> Signed | None:
         loss = self.loss.smoothed(mu)
         return None if loss is None else Signed(loss, self.signs)
+
+    def softened(self, mu: float, size: int) -> Signed | None:
+        """The same signs of the softened loss."""
+        loss = softened_of(self.loss, mu, size)
+        return None if loss is self.loss else Signed(loss, self.signs)
+
+    def drift(self, z: Array) -> Array:
+        """That of the loss, where it is softened."""
+        loss: Any = self.loss
+        found: Array = self.signs * loss.drift(self.signs * z)
+        return found
 
     def recession(self, z: Array, noise: Array) -> float:
         return recession_of(self.loss, self.signs * z, noise)

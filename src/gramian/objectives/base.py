@@ -40,6 +40,8 @@ class SymmetricOperator:
     """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` is made with."""
     place: Place = HOST
     """Where it is multiplied."""
+    coordinates: Callable[[], Array | None] = lambda: None
+    """T such that the matrix is positive semidefinite where TᵀGT is, and better conditioned."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -332,6 +334,13 @@ class Objective(Placed, ABC):
 
     def smoothed(self, mu: float) -> Objective | None:
         """The same objective with its loss smoothed by μ, None where no μ is part of it."""
+        return None
+
+    def coordinates(self) -> Array | None:
+        """T with M = TSTᵀ in units of the data, where the order is small and they are known.
+
+        F is blind to what T does not span.
+        """
         return None
 
     def growth(self) -> Growth:

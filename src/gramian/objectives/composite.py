@@ -56,8 +56,10 @@ from gramian.objectives.base import (
     SymmetricOperator,
     Whitening,
 )
+from gramian.objectives.coordinates import seen_coordinates
 from gramian.objectives.halves import Halves
 from gramian.objectives.matrices import (
+    Gram,
     LowRankPlusIdentity,
     Rooted,
     Sparse,
@@ -67,7 +69,7 @@ from gramian.objectives.matrices import (
     diagonal_of,
     size_of,
 )
-from gramian.objectives.parts import adjoint_parts, parts_of
+from gramian.objectives.parts import adjoint_parts, connected_parts, parts_of
 from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
@@ -91,6 +93,10 @@ FLATTENING, LSQR = 6, 400
 
 LEAST_DIAGONAL = 0.8
 """The part of the mean of |∇F_ii| that a preconditioner raises the diagonal of ∇F to."""
+
+SEEN_NUMBERS = 5_000_000
+"""Order times terms and order up to which coordinates in units of the data are worth their time:
+one singular value decomposition of the data."""
 
 SMALL = 10
 """Orders above which whitened coordinates are worth a sparse factorisation."""
@@ -225,6 +231,7 @@ class Composite(Objective):
             lambda: self._form(w),
             lambda: self._errors(w),
             self.place,
+            self.coordinates,
         )
 
     def _errors(self, w: Array) -> Array:
@@ -251,6 +258,8 @@ class Composite(Objective):
             + error_of(self.loss, image.z)
             + self.map.error_along(w, image.factor, image.z)
         )
+        if isinstance(self.C, Gram):
+            return found + self.C.rounding(image.factor)
         linear = longest * self._size_of_C * inner(image.factor, image.factor)
         if linear > SMALL_ROUNDING * terms:  # entries tell more than norms
             sizes = xp.abs(image.factor)
@@ -274,6 +283,15 @@ class Composite(Objective):
         noise = ROUNDED_IMAGE * inner(L, L) + self.map.error(L, image.z)
         unsure = rounded_sum(self.order) * self._size_of_C * inner(L, L)
         return recession_of(self.loss, image.z, noise) + image.linear, unsure
+
+    def flat(self) -> Array | None:
+        """For squares of distances: the indicators of the connected parts of their graph."""
+        if not (self.quadratic and isinstance(self.map, PairDistances) and self.place.is_host):
+            return None
+        squares = least_squares_of(self.loss)
+        if squares is None or squares.ridge is not None or np.any(squares.scale == 0):
+            return None
+        return connected_parts(self.map.rows, self.map.cols, self.order)
 
     def flattened(self, V: Array) -> Array:
         """Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be."""
@@ -317,6 +335,20 @@ class Composite(Objective):
 
     def subspace_cost(self, columns: int) -> int:
         return self.map.size * triangle_size(columns)
+
+    def coordinates(self) -> Array | None:
+        return self._coordinates
+
+    @cached_property
+    def _coordinates(self) -> Array | None:
+        numbers = self.order * (self.order + self.map.size)
+        if self.order > PENCIL_ORDER or numbers > SEEN_NUMBERS or not self.place.is_host:
+            return None
+        if isinstance(self.map, WhitenedDistances):
+            return None
+        with np.errstate(all="ignore"):
+            found = seen_coordinates(self.map, self.C.dense())
+        return found if np.all(np.isfinite(found)) else None
 
     def blend(self, image: CompositeImage, other: CompositeImage) -> Blend:
         xp = namespace(image.z)

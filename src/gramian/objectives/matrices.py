@@ -37,6 +37,7 @@ from gramian.proofs import (
     eigen_seconds,
     gershgorin,
     lowest,
+    rounded_sum,
 )
 
 Array = NDArray[np.floating]
@@ -90,6 +91,28 @@ class Dense(Placed):
 
     def dense(self) -> Array:
         return self.array
+
+
+class Gram(Dense):
+    """RᵀR by products with R, so that ⟨RᵀR, M⟩ = ‖RL‖² is not negative beyond rounding.
+
+    In directions where R vanishes M may be very large, and the entries of RᵀR too coarse.
+    """
+
+    def __init__(self, root: Array) -> None:
+        super().__init__(root.T @ root, floor=0.0)
+        self.root = root
+
+    def __matmul__(self, V: Array) -> Array:
+        product: Array = self.root.T @ (self.root @ V)
+        return product
+
+    def rounding(self, L: Array) -> float:
+        """What the computed ‖RL‖² can be off by."""
+        unit = rounded_sum(max(self.root.shape))
+        sizes = namespace(L).abs(self.root) @ namespace(L).abs(L)
+        length, reach = norm(self.root @ L), norm(sizes)
+        return float(4 * unit * reach * (length + unit * reach))
 
 
 class Sparse(Placed):
@@ -431,6 +454,9 @@ def size_of(matrix: Any) -> float:
 def absolute_product(matrix: Any, V: Array) -> Array:
     """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
     xp = namespace(V)
+    if isinstance(matrix, Gram):
+        root = xp.abs(matrix.root)
+        return root.T @ (root @ V)
     if isinstance(matrix, Dense):
         return xp.abs(matrix.array) @ V
     if isinstance(matrix, Sparse):

@@ -180,3 +180,12 @@ def rounding_of_parts(parts: Parts) -> Array:
     if parts.factor is not None and parts.weights is not None:
         errors += rounded_sum(parts.columns + 2) * (parts.factor**2 @ np.abs(parts.weights))
     return errors
+
+
+def connected_parts(rows: Any, cols: Any, order: int) -> Array:
+    """Columns of unit length, one for each connected part of a graph, constant on it."""
+    links = sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=(order, order))
+    count, part = sp.csgraph.connected_components(links, directed=False)
+    columns = (part[:, None] == np.arange(count)).astype(float)
+    found: Array = columns / np.sqrt(columns.sum(axis=0))
+    return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, host
 from gramian.losses import Loss
+from gramian.losses.base import bends_of, softened_of
 from gramian.objectives.base import Restriction
 
 Array = NDArray[np.floating]
@@ -64,6 +65,35 @@ class CompositeRestriction:
         z, change = self._at(theta), self._at(move)
         linear, slope = self.constant + float(self.c @ theta), float(self.c @ move)
         return lambda t: self.loss.value(z + t * change) + linear + t * slope
+
+    def softened(self, mu: float) -> CompositeRestriction:
+        """The same with a barrier μ on the dual vector of a loss with corners."""
+        return replace(self, loss=softened_of(self.loss, mu, self.Z.shape[0]))
+
+    @property
+    def corners(self) -> int:
+        """How many terms of the loss `softened` changes."""
+        return 0 if self.softened(1.0).loss is self.loss else self.Z.shape[0]
+
+    def dual(self, theta: Array) -> Array:
+        """w = ∇g(Zθ)."""
+        return self.loss.gradient(self._at(theta))
+
+    def hessian_root(self, theta: Array) -> Array | None:
+        """√bend times the rows that bend, for a loss that is a sum over the entries of z."""
+        bends = bends_of(self.loss, self._at(theta))
+        if bends is None or not isinstance(self.Z, np.ndarray):
+            return None
+        live = bends > 0
+        if np.sum(live) >= theta.size:
+            return None
+        root: Array = np.sqrt(bends[live])[:, None] * self.Z[live]
+        return root
+
+    def drift(self, theta: Array) -> Array:
+        """μ ∂∇/∂μ where the loss has a barrier μ (`softened`), 0 elsewhere."""
+        told = getattr(self.loss, "drift", None)
+        return np.zeros(theta.size) if told is None else self.Z.T @ told(self._at(theta))
 
     def _at(self, theta: Array) -> Array:
         image: Array = self.Z @ beside(self.Z, theta)

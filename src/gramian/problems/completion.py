@@ -21,6 +21,7 @@ from gramian.losses import (
     WithThresholds,
 )
 from gramian.losses.base import Loss
+from gramian.losses.softened import SoftenedHinge
 from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
@@ -267,6 +268,9 @@ class _ScaledHinge(SmoothedHinge):
 
     def conjugate(self, w: Array) -> float:
         return super().conjugate(w / self.scale)
+
+    def softened(self, mu: float, size: int) -> SoftenedHinge | None:
+        return self._softened(mu, size, np.broadcast_to(self.scale, size))
 
     def smoothed(self, mu: float) -> _ScaledHinge:
         return _ScaledHinge(self.centre, mu=mu, scale=self.scale, weight=self.weight)

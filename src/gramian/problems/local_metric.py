@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,7 +16,7 @@ from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.maps import Congruence, Mix, PairDistances, anchored_margins, triplet_margins
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
-from gramian.objectives.matrices import Dense
+from gramian.objectives.matrices import Dense, Gram
 from gramian.parameters import INSIDE, positive
 from gramian.problem import Problem
 from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
@@ -70,8 +71,7 @@ def lmnn_of_triplets(
     X: Any, similar: Indices, triplets: Indices, lam: float, *, pull: Any = None
 ) -> Problem:
     """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
-    # A sum of squares, whatever sign rounding gives to an eigenvalue that is 0.
-    C = Dense(pair_scatter(X, similar), floor=0.0) if pull is None else pull
+    C = _scatter(X, similar) if pull is None else pull
     return _lmnn(Congruence(triplet_margins(triplets, X.shape[0]), X), lam, C)
 
 
@@ -164,6 +164,18 @@ def lmnn_eig_whitened(
         name="lmnn_eig",
         formula="μ ln Σ exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ), S the leading block of M,",
     )
+
+
+def _scatter(X: Any, pairs: ArrayLike) -> Dense:
+    """X_S as a sum of squares, whatever sign rounding gives to an eigenvalue that is 0."""
+    if sp.issparse(X):
+        return Dense(pair_scatter(X, pairs), floor=0.0)
+    X = near_origin(X)
+    i, j = index_columns(pairs, X.shape[0], 2, "pairs")
+    differences = np.asarray(X[i] - X[j], dtype=float)
+    tall = differences.shape[0] > differences.shape[1]
+    root = scipy.linalg.qr(differences, mode="r")[0][: X.shape[1]] if tall else differences
+    return Gram(np.ascontiguousarray(root))
 
 
 def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:

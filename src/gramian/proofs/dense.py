@@ -127,6 +127,26 @@ def all_eigenvalues(matrix: Any) -> Bottom:
     return Bottom(float(lowest) - rounding_of(G, matrix.slack()), "eigenvalues")
 
 
+def definite_in(matrix: Any, T: Array) -> bool:
+    """Whether TᵀGT is proved positive definite.
+
+    Then G is positive semidefinite, if it vanishes on what T does not span. Coordinates in units of
+    the data show what eigenvalues of G hide, where its entries are of very different sizes.
+
+    With |E_ij| ≤ e_i e_j for the errors of G those of TᵀGT are at most f_i f_j, f = |T|ᵀe, and the
+    two products add γ |T|ᵀ|G||T|, of which an entry is at most the root of the sums of its row and
+    its column.
+    """
+    G = matrix.dense()
+    made = np.sqrt(np.maximum(matrix.slack(), 0.0)) @ np.abs(T)
+    sizes = np.abs(T).T @ (np.abs(G) @ np.abs(T))
+    slack = made**2 + 2 * rounded_sum(matrix.order) * np.sum(sizes, axis=1)
+    A = T.T @ G @ T
+    if not np.all(np.isfinite(A)):
+        return False
+    return DenseForm(0.5 * (A + A.T), 2 * slack).above(0.0).definite
+
+
 def lost_by(G: Array, values: Array, vectors: Array) -> float:
     """How far λ_min(G) can lie below the lowest of all computed eigenvalues, by what they leave.
 

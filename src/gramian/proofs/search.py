@@ -12,7 +12,7 @@ from gramian import clock
 from gramian.backends.arrays import host
 from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
-from gramian.proofs.dense import DenseForm, all_eigenvalues, dense_seconds
+from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds
 from gramian.proofs.estimate import COARSE, estimated
 from gramian.proofs.low_rank import LowRank
 from gramian.proofs.sparse import SparseForm
@@ -35,6 +35,10 @@ machine; beyond it trial factorisations tell."""
 
 WIDER = 16.0
 """How much further down the next one is tried where one fails."""
+
+NEARLY = 1e-6
+"""Part of the size of a matrix up to which a negative eigenvalue may be rounding or a matter of
+units."""
 
 ENOUGH = 4.0
 """A bound this many times as far down as is wanted need not be sharpened."""
@@ -64,7 +68,7 @@ def lowest(
     deadline = time.perf_counter() + seconds
     form = matrix.form()
     if matrix.order <= EXACT_ORDER and not (isinstance(form, LowRank) and form.U.shape[1] == 0):
-        return all_eigenvalues(matrix)
+        return _all_eigenvalues(matrix)
     if isinstance(form, Bipartite):
         return _of_blocks(matrix, form, wanted, seconds, start, prove)
     if isinstance(form, LowRank):
@@ -87,6 +91,19 @@ def lowest(
         known=known,
     )  # fmt: skip
     return _proved(matrix, form, guess, wanted, deadline)
+
+
+def _all_eigenvalues(matrix: Any) -> Bottom:
+    """By all eigenvalues; 0 where those are negative by rounding and other coordinates prove 0."""
+    found = all_eigenvalues(matrix)
+    known = getattr(matrix, "coordinates", None)
+    if found.value >= 0 or known is None:
+        return found
+    doubt = NEARLY * typical_size(matrix) + 2 * float(np.sum(matrix.slack()))
+    T = known() if -found.value <= doubt else None
+    if T is not None and definite_in(matrix, T):
+        return Bottom(0.0, "Cholesky")
+    return found
 
 
 def _of_blocks(

@@ -32,6 +32,9 @@ ASK_FOR_RAY = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
 CUT_OFF = (Status.TIME_LIMIT, Status.INTERRUPTED)
 """How a run ends from outside, in the middle of a step."""
 
+DRIFT = 1e-9
+"""Part of F at the start by which the end may lie above it, or below what F can be, by rounding."""
+
 ESCAPES = 50
 """How often a solver that stalls is started again along a direction that a proof has found."""
 
@@ -90,6 +93,7 @@ class Drive:
     @ending
     def _taken(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
+        floor = self.problem.objective.growth().least - DRIFT * self._size()
         run = start(factor=factor)  # some solvers look at the problem for long before a step
         for iteration in range(limit + 1):
             try:
@@ -104,7 +108,8 @@ class Drive:
                 return self._fallen() or Status.DIVERGED
             step, optimal = self.prover.confirmed(step)
             self.history.append(_record(step, iteration, self.settings.started))
-            if step.value <= self.best.value or _better_certified(step, self.best):
+            below = step.value < floor  # F never is: the point is made of rounding
+            if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
                 self.best = step
             if optimal:
                 self.best = step
@@ -119,6 +124,10 @@ class Drive:
             if self.settings.expired():
                 return Status.TIME_LIMIT
         return Status.MAX_ITER
+
+    def _size(self) -> float:
+        """The size of F near the start."""
+        return max(self.problem.scale, abs(self.first.value))
 
     def _ended(self, status: Status) -> Status:
         """What the solver says, but for a fall without end, which needs its ray."""
@@ -171,7 +180,7 @@ class Drive:
         image = objective.image(best.factor)
         value, noise = objective.value(image), objective.rounding(image)
         # A value of other coordinates than these can be better than it is here.
-        drifted = not value <= self.first.value + noise
+        drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
@@ -182,6 +191,8 @@ class Drive:
         status = self._last_status(status, certificate, image, drifted)
         if certificate.gap is None and status in ASK_FOR_RAY:
             status = self._fallen() or status
+        if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
+            status, self.ray = Status.STALLED, None  # a bound that is proved refutes the ray
         return best, certificate, status
 
     def _last_status(

@@ -23,6 +23,11 @@ FAR = (1e3, 1e7, 1e11)
 COLUMNS, STEPS = 6, 200
 """Columns and steps of L-BFGS for that."""
 
+DEEP = 1e12
+"""How far F must really fall along a ray, in units of the values at the start and at the end of the
+run, before the fall counts as endless. Rounding lets a direction pass along which F only falls far
+in units of the data: at the points that it leads to F itself tells the difference."""
+
 DEPTHS = 8
 """Columns of a point are tried as a ray down to so many powers of 10 below the largest."""
 
@@ -47,9 +52,19 @@ def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | Non
             V = objective.flattened(V / norm)
             V = np.ascontiguousarray(V / np.linalg.norm(V))
             slope, unsure = objective.recession(objective.image(V))
-            if slope < -unsure:
+            if slope < -unsure and _falls(problem, V, slope, factor):
                 return V
     return None
+
+
+def _falls(problem: Problem, V: Array, slope: float, factor: Array) -> bool:
+    """Whether F(tVVᵀ) is below −`DEEP` times the size of F where its slope says so."""
+    objective = problem.objective
+    reached = problem.value(factor) if np.all(np.isfinite(factor)) else 0.0
+    size = max(problem.scale, abs(reached) if np.isfinite(reached) else 0.0, 1e-300)
+    t = 4 * DEEP * size / -slope
+    there = objective.value(objective.image(np.sqrt(t) * V)) if np.isfinite(t) else np.nan
+    return bool(there <= -DEEP * size)
 
 
 def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iterator[Array]:

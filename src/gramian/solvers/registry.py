@@ -9,6 +9,7 @@ from gramian import html
 from gramian.backends.arrays import HOST, Place
 from gramian.problem import Problem
 from gramian.solvers import alternating as halved
+from gramian.solvers import central_path as central
 from gramian.solvers import conic as bridge
 from gramian.solvers import eigenbasis as split
 from gramian.solvers import frank_wolfe as fw
@@ -51,6 +52,14 @@ SOLVERS = {
             "the same beside the central path of the dual",
             "squared distances along a connected graph of some hundred points over M ⪰ 0",
             inside.refusal,
+        ),
+        Solver(
+            "central-path",
+            central.central_path,
+            "Newton's method with a barrier on M and on corners of the loss",
+            f"a loss of a linear map over M ⪰ 0, order up to {central.LARGEST}, few terms",
+            central.refusal,
+            on_host=True,
         ),
         Solver("bilgo", bilgo, "bilateral greedy, with local search", CONE, needs_cone),
         Solver("lro", lro, "conjugate gradient with exact quartic steps", CONE, needs_cone),

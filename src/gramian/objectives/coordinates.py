@@ -1,0 +1,62 @@
+"""Coordinates of a small M in which F bends alike, and the directions that F does not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.maps import Congruence, LinearMap
+
+Array = NDArray[np.floating]
+
+SAMPLES = 8
+"""Random combinations of the forms of a map that show which directions it sees."""
+
+UNSEEN = 16 * float(np.finfo(float).eps)
+"""Singular values below this part of the largest, times the longer side, are rounding."""
+
+
+def seen_coordinates(map: LinearMap, C: Array) -> Array:
+    """T (n × m) with M = TSTᵀ: F(M) = g(𝒜(M)) + ⟨C, M⟩ is blind to what T does not span.
+
+    Each direction is measured in units of the data along it, so that features of very different
+    sizes count alike. Only directions along which data and C vanish to rounding are left out.
+    """
+    rows, power = _rows(map)
+    lengths = np.linalg.norm(rows, axis=0) ** power
+    lengths = np.where(lengths > 0, lengths, np.sqrt(np.abs(np.diagonal(C))))
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    scaled = rows / lengths if power == 1.0 else _turned(rows, lengths)
+    linear = C / np.outer(lengths, lengths)
+    size = float(np.linalg.norm(linear))
+    stacked = np.vstack([scaled, linear / size]) if size > 0 else scaled
+    _, sizes, turn = np.linalg.svd(stacked, full_matrices=False)
+    seen = sizes > UNSEEN * max(stacked.shape) * sizes[0]
+    T: Array = turn[seen].T * sizes[seen] ** -power / lengths[:, None]
+    return T
+
+
+def _rows(map: LinearMap) -> tuple[Array, float]:
+    """A matrix whose null space the map is blind to, and the power of it that M^(-1/2) scales as.
+
+    For 𝒜(M) = ℬ(XMXᵀ) that is X, shifted where ℬ does not see a shift: power 1. Otherwise random
+    combinations of the matrices A_e of the map: power 1/2.
+    """
+    rng = np.random.default_rng(0)
+    if isinstance(map, Congruence):
+        X: Any = map.X.toarray() if hasattr(map.X, "toarray") else map.X
+        ones = np.ones((X.shape[0], 1))
+        shifted = map.base.adjoint(rng.standard_normal(map.size), ones)
+        blind = np.linalg.norm(shifted) <= UNSEEN * map.size
+        return np.asarray(X - X.mean(axis=0) if blind else X, dtype=float), 1.0
+    weights = rng.standard_normal((SAMPLES, map.size))
+    found = np.vstack([map.adjoint_matrix(w) for w in weights])
+    return found / (np.abs(found).max() or 1.0), 0.5
+
+
+def _turned(rows: Array, lengths: Array) -> Array:
+    """The stacked matrices A_e in units of the lengths, from both sides."""
+    order = lengths.size
+    return (rows.reshape(-1, order, order) / np.outer(lengths, lengths)).reshape(-1, order)
