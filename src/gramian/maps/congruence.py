@@ -29,6 +29,9 @@ from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, ro
 WIDEST, ORTHONORMAL = 2000, 1e-11
 """Columns whose inner products are worth a look, and what they may differ from 0 and 1."""
 
+CHEAP = 10_000_000
+"""Multiplications that an estimate of rounding errors may take."""
+
 STREAMED = 64
 """Columns of Xᵀ ℬ*(w) X that are found by one pass over an X that stays on the host."""
 
@@ -116,9 +119,14 @@ class Congruence(LinearMap):
         return self.base.of_matrix(self.X @ (self.X @ M).T)
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel."""
-        sizes = self._row_sizes
-        off = 4 * self._precision * self.order**0.5 * norm(L) * sizes
+        """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel.
+
+        By √d u ‖(|X||L|)_i‖ where that is cheap: features of very different sizes count apart.
+        """
+        sizes = norm(L) * self._row_sizes
+        if isinstance(self.X, np.ndarray) and self.X.size * L.shape[1] <= CHEAP:
+            sizes = np.minimum(sizes, row_norms(np.abs(self.X) @ np.abs(L)))
+        off = 4 * self._precision * self.order**0.5 * sizes
         return self.base.error_of_rows(off, self.X @ L, z)
 
     def spread(self, reach: Floats) -> NDArray[np.float64]:

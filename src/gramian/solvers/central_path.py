@@ -101,7 +101,7 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
     assert isinstance(objective, Composite)
     W = _start(problem, factor, settings)
     mu, best, blind = _first_mu(objective, W), np.inf, 0
-    W = _opened(objective, W, mu)
+    W, point = _opened(objective, W, mu), None
     for _ in range(STEPS):
         clock.check()
         try:
@@ -121,7 +121,7 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
         blind = 0 if lower else blind + 1
         if blind > BLIND or not (lower or point.decrement < CENTRED):
             break
-    if not best < np.inf and point.lies_inside:
+    if not best < np.inf and point is not None and point.lies_inside:
         yield _certified(problem, point)
     return Status.STALLED
 

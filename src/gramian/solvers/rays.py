@@ -61,7 +61,8 @@ def _falls(problem: Problem, V: Array, slope: float, factor: Array) -> bool:
     """Whether F(tVVᵀ) is below −`DEEP` times the size of F where its slope says so."""
     objective = problem.objective
     reached = problem.value(factor) if np.all(np.isfinite(factor)) else 0.0
-    size = max(problem.scale, abs(reached) if np.isfinite(reached) else 0.0, 1e-300)
+    size = max(problem.scale, abs(reached) if np.isfinite(reached) else 0.0, 1e-200)
+    size = min(size, 1e200)  # beyond it F would not be finite
     t = 4 * DEEP * size / -slope
     there = objective.value(objective.image(np.sqrt(t) * V)) if np.isfinite(t) else np.nan
     return bool(there <= -DEEP * size)
