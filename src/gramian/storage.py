@@ -10,19 +10,22 @@ are made is limited by `Reading`.
 
 from __future__ import annotations
 
+import glob
 import io
 import json
 import math
 import os
+import secrets
+import stat
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
-from threading import get_ident
 from typing import IO, Any, TypeVar
 
 import numpy as np
@@ -120,24 +123,65 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of another only when it is whole and on the disk.
 
     Only of one of its own kind, whatever their names: a model never of a table, nor a page of a
-    model, unless inside `overwriting`.
+    model, unless inside `overwriting`. The permissions of a file that is replaced are kept, and a
+    symbolic link stays: the file that it points to is replaced. Files that writers of the same path
+    left when they were killed are removed first; those of writers that still run are not.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}-{get_ident()}.partial")
+    target = Path(os.path.realpath(path))
+    partial: Path | None = None
     try:
-        with open(partial, "wb") as file:
+        remove_abandoned(path)
+        partial, file = _new_partial(target)
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        refuse_other_kind(path, kind_of(partial))
-        os.replace(partial, path)
-    except OSError as reason:
-        partial.unlink(missing_ok=True)
-        if str(partial) not in (reason.filename, reason.filename2):
-            raise
-        raise OSError(reason.errno, reason.strerror, str(path)) from reason
-    except BaseException:
-        partial.unlink(missing_ok=True)
+            refuse_other_kind(path, kind_of(partial))
+            if target.is_file():
+                os.chmod(partial, stat.S_IMODE(target.stat().st_mode))
+            if not LOCKS:  # Windows renames no open file
+                file.close()
+            os.replace(partial, target)
+    except BaseException as reason:
+        if partial is not None:
+            partial.unlink(missing_ok=True)
+        if isinstance(reason, OSError) and str(reason.filename).startswith(str(target)):
+            raise OSError(reason.errno, reason.strerror, str(path)) from reason
         raise
+
+
+LOCKS: Any = import_module("fcntl") if os.name == "posix" else None
+"""The locks by which a file that is being written is told from one that was abandoned."""
+
+
+def _new_partial(target: Path) -> tuple[Path, IO[bytes]]:
+    """A new file beside the target, locked while it is open; private where the target is."""
+    mode = 0o600 if target.exists() else 0o666
+    while True:
+        partial = target.with_name(f"{target.name}.{secrets.token_hex(6)}.partial")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        file = os.fdopen(os.open(partial, flags, mode), "w+b")
+        with suppress(OSError):  # some file systems have no locks
+            _lock(file)
+        if partial.exists():  # else it was removed between being made and being locked
+            return partial, file
+        file.close()
+
+
+def _lock(file: IO[bytes]) -> None:
+    if LOCKS:
+        LOCKS.flock(file.fileno(), LOCKS.LOCK_EX | LOCKS.LOCK_NB)
+
+
+def remove_abandoned(path: Path) -> None:
+    """Remove what writers of a file left beside it when they were killed."""
+    target = Path(os.path.realpath(path))
+    for left in target.parent.glob(f"{glob.escape(target.name)}.*.partial"):
+        with suppress(OSError), open(left, "r+b") as file:
+            _lock(file)
+            if not LOCKS:  # Windows removes no open file: that of a writer stays, too
+                file.close()
+            left.unlink(missing_ok=True)
 
 
 # --- what is there already -------------------------------------------------------------
