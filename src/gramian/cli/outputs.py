@@ -63,6 +63,9 @@ TABLE = Output(
 )
 NUMBERS = Output({**TABLE.kinds, ".npy": storage.ARRAY})
 ARRAYS = Output({".npz": storage.ARRAYS})
+ESCAPE = "gramian.escape"
+"""Where the context of a command has whether formulas are escaped in tables of text."""
+
 MODEL = Output({".gramian": storage.MODEL, "": storage.MODEL})
 CHECKPOINT = Output({".gramian": storage.CHECKPOINT, "": storage.CHECKPOINT})
 PAGE = Output({".html": storage.PAGE, ".htm": storage.PAGE})
@@ -82,9 +85,20 @@ class Writing(click.Command):
                 )
             )
 
+        if any(param.type in (TABLE, NUMBERS) for param in self.params):
+            self.params.append(
+                click.Option(
+                    ["--no-escape"],
+                    is_flag=True,
+                    help="Write text that begins like a formula as it is; in CSV and TSV it has an "
+                    "apostrophe before it otherwise.",
+                )
+            )
+
     def invoke(self, ctx: click.Context) -> Any:
         """Check, then run."""
         force = ctx.params.pop("force", False)
+        ctx.meta[ESCAPE] = not ctx.params.pop("no_escape", False)
         files = {
             _called(param): (param.type, ctx.params[param.name])
             for param in self.params

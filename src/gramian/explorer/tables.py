@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.files._formulas import escaped
 from gramian.plotting import flat
 
 Array = NDArray[np.floating]
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
-    """A table as CSV."""
+    """A table as CSV, without cells that a spreadsheet takes for formulas."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(rows)
+    writer.writerows(map(escaped, row) for row in rows)
     return text.getvalue().encode()
 
 
