@@ -90,8 +90,7 @@ class Writing(click.Command):
                 click.Option(
                     ["--no-escape"],
                     is_flag=True,
-                    help="Write text that begins like a formula as it is; in CSV and TSV it has an "
-                    "apostrophe before it otherwise.",
+                    help="No apostrophe before text in CSV and TSV that begins like a formula.",
                 )
             )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -16,11 +15,19 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
-from gramian import clock
-from gramian.explorer.tables import sample_number, table, unit_square
+from gramian.explorer.tables import (
+    START,
+    check_version,
+    checked_names,
+    fitting_within,
+    sample_number,
+    table,
+    unit_square,
+)
 from gramian.graph import smoothest
 from gramian.kernel import NPKL
 from gramian.kernel._links import gather
+from gramian.parameters import positive
 from gramian.persistence import save
 from gramian.report.families import two_directions
 
@@ -68,6 +75,14 @@ class Session:
     patience : float
         Seconds that a change may take: the best so far is shown, and the certificate says how good
         that is.
+    time_limit : float
+        Seconds that the graph and its clusters may take at the start.
+
+    Raises
+    ------
+    TimeoutError
+        Where the graph takes longer than `time_limit`, or a change has nothing to show after
+        `patience`.
     """
 
     X: Any
@@ -75,6 +90,7 @@ class Session:
     model: Any = None
     names: list[str] | None = None
     patience: float = 1.0
+    time_limit: float = START
     links: tuple[Link, ...] = ()
     marks: dict[int, str] = field(default_factory=dict)
     """Names that samples were given, each a link to the first of every name."""
@@ -93,15 +109,17 @@ class Session:
         self._blank = copy.copy(blank).set_params(n_clusters=self.n_clusters)
         X = self._blank._samples(self.X)
         self._blank._check_parameters()
-        laplacian = self._blank._laplacian(X)
-        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
         self.size = X.shape[0]
-        self.places = unit_square(two_directions(X))
-        self._waves = smoothest(laplacian, self.n_clusters, constant=True)[1]
-        means = KMeans(self.n_clusters, n_init=10, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of samples that are alike
+        self.names = checked_names(self.names, self.size)
+        with fitting_within(
+            positive(self.time_limit, "time_limit"), f"the graph of {self.size:,} samples"
+        ):
+            laplacian = self._blank._laplacian(X)
+            self._waves = smoothest(laplacian, self.n_clusters, constant=True)[1]
+            means = KMeans(self.n_clusters, n_init=10, random_state=0)
             self.graph_labels = means.fit(normalize(self._waves)).labels_
+        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
+        self.places = unit_square(two_directions(X))
         self.labels: NDArray[np.integer] = self.graph_labels
         self.fitted: Any = None
         self._past: list[Moment] = []
@@ -147,7 +165,9 @@ class Session:
         elif action == "mark":
             self.mark(given.get("i"), str(given.get("name", "")))  # type: ignore[arg-type]
         elif action == "undo":
-            self.undo()
+            with self.lock:
+                check_version(given.get("version"), self.version)
+                self.undo()
         else:
             raise ValueError(f"there is nothing called {action!r} to do")
 
@@ -172,8 +192,7 @@ class Session:
             f"{kind}_link": [(k.i, k.j) for k in given if k.kind == kind] or None
             for kind in (MUST, CANNOT)
         }
-        with warnings.catch_warnings(), clock.budget(self.patience):
-            warnings.simplefilter("ignore")  # how it ended is told by the certificate
+        with fitting_within(self.patience, type(model).__name__):
             if self.fitted is None:
                 model.links_ = gather(self.size, None, pairs["must_link"], pairs["cannot_link"])
                 model.n_clusters_ = self.n_clusters
