@@ -11,7 +11,9 @@ import gramian as gm
 from gramian import clock
 from gramian.completion import NuclearCompletion
 from gramian.explorer import MetricSession, Page, RatingSession, Session, server
+from gramian.explorer import session as session_module
 from gramian.explorer.serve import known_classes
+from gramian.graph import smoothest
 from gramian.metric import KTA, LMNN
 from tests.explorer.pages import ask
 
@@ -189,3 +191,19 @@ def test_classes_that_are_told_are_not_predicted_again(monkeypatch):
     session.mark_all([(k, "a" if k < 30 else "b") for k in range(60)])
     monkeypatch.setattr(session, "classifier", None)
     assert session.said().tolist() == ["a"] * 30 + ["b"] * 30
+
+
+def test_the_waves_of_a_large_graph_are_those_of_its_factorisation():
+    samples = RNG.normal(size=(1200, 10))
+    samples[:500, 0] += 6
+    session = Session(samples)
+    exact = smoothest(session._blank.laplacian_, 2, constant=True)[1]
+    cosines = np.linalg.svd(exact.T @ session._waves, compute_uv=False)
+    assert cosines.min() > 1 - 1e-6
+
+
+def test_the_waves_of_a_large_graph_end_in_time():
+    """Its products ask the clock; a factorisation does not."""
+    session = Session(RNG.normal(size=(1200, 10)))
+    with pytest.raises(clock.TimeUpError), clock.budget(1e-9):
+        session_module._waves(session._blank.laplacian_, 2)
