@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from threading import Event
 
 BAD_INPUT, NOT_CONVERGED, INTERRUPTED = 2, 3, 130
+
+
+HEARD = Event()
+"""Set when Ctrl-C is pressed while a command runs, whatever comes of it."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, after some files were written."""
+
+    def __init__(self, kept: list[Path]) -> None:
+        super().__init__()
+        self.kept = kept
 
 
 _CALLED: dict[str, str] = {}

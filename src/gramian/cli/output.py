@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.certificate import Certificate
-from gramian.cli.exits import INTERRUPTED, NOT_CONVERGED, as_called, printable
+from gramian.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, printable
 from gramian.result import Result, Status
 
 
@@ -142,7 +142,9 @@ def leave(status: Status) -> None:
     """End with the exit status that says how the solve ended."""
     if status is not Status.CONVERGED:
         note(spelled(status.sentence))
-    if status is Status.INTERRUPTED:
+    elif HEARD.is_set():
+        note("interrupted from the keyboard; what was found by then is kept")
+    if status is Status.INTERRUPTED or HEARD.is_set():
         raise click.exceptions.Exit(INTERRUPTED)
     if not status.converged:
         raise click.exceptions.Exit(NOT_CONVERGED)

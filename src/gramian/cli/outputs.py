@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gramian import storage
+from gramian.cli.exits import Interrupted
 from gramian.cli.output import noted
 from gramian.cli.progress import shown
 from gramian.storage import StoredFileError
@@ -104,9 +105,24 @@ class Writing(click.Command):
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") is not None
         }
         force_ = storage.overwriting() if force else nullcontext()
+        outputs = [path for kind, path in files.values() if isinstance(kind, Output)]
+        before = list(map(_stamp, outputs))
         with force_, _watched(self, ctx), noted():
             check(files)
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                stamped = zip(outputs, before, strict=True)
+                raise Interrupted([path for path, old in stamped if _stamp(path) != old]) from None
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
 
 
 def _watched(command: click.Command, ctx: click.Context) -> AbstractContextManager[None]:
