@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
+from gramian.completion._stored import read_rows, write_rows
 from gramian.files import FileError, write_table
 from gramian.metric import KTA
 from gramian.storage import PAGE, StoredFileError, kind_of, overwriting
@@ -108,6 +109,14 @@ def test_links_stay_and_what_they_point_to_is_written(writer, dangling, tmp_path
     assert link.is_symlink() and not target.is_symlink() and kind_of(target) is not None
     assert dangling or target.stat().st_mode & 0o777 == 0o600
     assert sorted(tmp_path.rglob("*")) == sorted([link, target, tmp_path / "far"])
+
+
+def test_blocks_of_rows_leave_nothing_beside_them(tmp_path):
+    (tmp_path / "rows.npy.1-2.partial").write_bytes(b"half")
+    for rows in (np.eye(2), np.eye(3)):
+        write_rows(str(tmp_path / "rows.npy"), rows)
+        np.testing.assert_array_equal(read_rows(str(tmp_path / "rows.npy")), rows)
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.npy"]
 
 
 KILLED = """
