@@ -79,10 +79,9 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @classmethod
     def _from_store(cls, state: dict[str, Any]) -> DateEncoder:
         made = cls()
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("n_features_in_", "feature_names_in_", "first_"):
             if name in state:
                 setattr(made, name, state[name])
-        made.first_ = state.get("first_", [OPEN] * int(state["n_features_in_"]))
         return made
 
 

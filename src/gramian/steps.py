@@ -8,13 +8,12 @@ Importing this module lets `storage` keep `SimpleImputer`, `StandardScaler`, `Mi
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
-from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
@@ -26,9 +25,11 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from gramian import storage
-from gramian.encoders import DateEncoder
-from gramian.storage import StoredFileError
+from gramian import (
+    encoders,  # noqa: F401  registers DateEncoder
+    storage,
+)
+from gramian.storage import COPIES_ALLOWED, StoredFileError
 
 SEEN = ("n_samples_seen_", "n_features_in_", "feature_names_in_")
 
@@ -46,7 +47,11 @@ FITTED: dict[type, tuple[str, ...]] = {
 NUMBERS = {"float64": np.float64, "float32": np.float32}
 """The types that encoders may give."""
 
-DAY = "1970-01-01"
+COLUMN_BYTES = 256
+"""Memory that fitting a ColumnTransformer takes for a column, at most."""
+
+WIDEST = COPIES_ALLOWED // COLUMN_BYTES // 2
+"""Columns of a ColumnTransformer that are kept without names."""
 
 
 def _plain_parts(step: Any) -> dict[str, Any]:
@@ -69,12 +74,21 @@ def _pipeline(steps: list[Any]) -> Pipeline:
     return Pipeline([(str(name), step) for name, step in steps])
 
 
+def _check_vector(what: str, value: Any) -> None:
+    """Refuse anything but an array of one dimension: other objects can be of any size as arrays."""
+    if not (isinstance(value, np.ndarray) and value.ndim == 1):
+        raise StoredFileError(f"{what} are not an array of one dimension")
+
+
 def _neighbours_parts(model: KNeighborsClassifier) -> dict[str, Any]:
     options = model.get_params()
     return {"options": options, "X": model._fit_X, "y": np.asarray(model.classes_)[model._y]}
 
 
 def _neighbours(options: dict[str, Any], X: Any, y: Any) -> KNeighborsClassifier:
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)):
+        raise StoredFileError("the samples of a KNeighborsClassifier are not an array")
+    _check_vector("the labels of a KNeighborsClassifier", y)
     return KNeighborsClassifier(**options).fit(X, y)
 
 
@@ -84,8 +98,14 @@ def _imputer_parts(imputer: SimpleImputer) -> dict[str, Any]:
 
 
 def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImputer:
-    """Fitted to one row, the statistics themselves, it has them again."""
-    imputer = SimpleImputer(**options).fit(np.asarray(statistics, dtype=float)[None])
+    """Fitted to one row, the statistics themselves, it has them again.
+
+    By their mean, whatever its strategy: some strategies take a millisecond for each column.
+    """
+    _check_vector("the statistics of a SimpleImputer", statistics)
+    imputer = SimpleImputer(**{**options, "strategy": "mean"})
+    imputer.fit(np.asarray(statistics, dtype=float)[None])
+    imputer.strategy = options.get("strategy", "mean")
     if names is not None:
         imputer.feature_names_in_ = names
     return imputer
@@ -105,13 +125,14 @@ def _encoder_parts(encoder: Any) -> dict[str, Any]:
 
 def _encoder(cls: type) -> Callable[..., Any]:
     def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
-        """Fitted to rows that have every category, it has them again."""
+        """Given its categories and fitted to one row, the first of each, it has them again."""
         options = {**options, "dtype": NUMBERS[options["dtype"]]}
-        most = max(len(own) for own in categories)
-        rows = np.empty((most, len(categories)), dtype=object)
+        row = np.empty((1, len(categories)), dtype=object)
         for column, own in enumerate(categories):
-            rows[:, column] = [own[min(k, len(own) - 1)] for k in range(most)]
-        encoder = cls(categories=categories, **options).fit(rows)
+            _check_vector("the categories of an encoder", own)
+            row[0, column] = own[0]
+        encoder = cls(categories=categories, **options).fit(row)
+        encoder.categories_ = categories  # of the dtypes that they had
         if names is not None:
             encoder.feature_names_in_ = names
         return encoder
@@ -129,11 +150,22 @@ def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
         for name, step, chosen in columns.transformers_
         if name != "remainder"
     ]
+    names = getattr(columns, "feature_names_in_", None)
+    if names is None and columns.n_features_in_ > WIDEST:
+        raise StoredFileError(
+            f"a ColumnTransformer of more than {WIDEST:,} columns cannot be kept without their "
+            "names: fit it to a frame"
+        )
     return {
         "options": {name: options[name] for name in kept},
         "steps": steps,
         "width": columns.n_features_in_,
-        "names": getattr(columns, "feature_names_in_", None),
+        "names": names,
+        "sparse": bool(getattr(columns, "sparse_output_", False)),
+        "outputs": {
+            name: [place.start, place.stop]
+            for name, place in getattr(columns, "output_indices_", {}).items()
+        },
     }
 
 
@@ -143,40 +175,56 @@ def _column_names(chosen: Any) -> list[Any]:
     return [part.item() if isinstance(part, np.generic) else part for part in chosen]
 
 
-def _columns(options: dict[str, Any], steps: list[Any], width: int, names: Any) -> Any:
-    """Fitted to one row by steps that stay as they are."""
-    row = np.zeros((1, int(width)), dtype=object)
-    known = None if names is None else [str(name) for name in names]
-    for _, step, chosen in steps:
-        places = [known.index(c) if isinstance(c, str) and known else int(c) for c in chosen]
-        row[0, places] = _a_row(step, len(places))
-    given = row if known is None else import_module("pandas").DataFrame(row, columns=known)
-    frozen = [
-        (str(name), step if isinstance(step, str) else FrozenEstimator(step), chosen)
+def _columns_cost(state: dict[str, Any]) -> int:
+    """scikit-learn looks at every column once for each step."""
+    each = COLUMN_BYTES + 8 * len(state["steps"])
+    return each * max(int(state["width"]), 0) + storage.array_bytes(state)
+
+
+def _columns(
+    options: dict[str, Any],
+    steps: list[Any],
+    width: int,
+    names: Any,
+    sparse: bool,
+    outputs: dict[str, list[int]],
+) -> ColumnTransformer:
+    """Fitted to a row of zeros that all steps pass through, with the steps set afterwards.
+
+    The steps themselves are not run: their arrays come from the file and can have any shape.
+    """
+    places = {} if names is None else _places(names)
+    idle = [
+        (
+            str(name),
+            "drop" if isinstance(step, str) and step == "drop" else "passthrough",
+            [places[column] if isinstance(column, str) else column for column in chosen],
+        )
         for name, step, chosen in steps
     ]
-    made = ColumnTransformer(frozen, **options)
-    made.fit(given)
-    made.transformers_ = [
-        (name, step.estimator if isinstance(step, FrozenEstimator) else step, chosen)
-        for name, step, chosen in made.transformers_
-    ]
-    made.transformers = [(name, step, chosen) for name, step, chosen in steps]
+    made = ColumnTransformer(idle, **options).fit(np.zeros((1, int(width))))
+    rest = made.transformers_[len(steps) :]
+    if names is not None:
+        made.feature_names_in_ = names
+        rest = [(name, step, names[columns].tolist()) for name, step, columns in rest]
+    made.transformers = [(str(name), step, chosen) for name, step, chosen in steps]
+    made.transformers_ = [*made.transformers, *rest]
+    made.sparse_output_ = bool(sparse)
+    made.output_indices_ = {str(name): slice(*place) for name, place in outputs.items()}
     return made
 
 
-def _a_row(step: Any, width: int) -> list[Any]:
-    """Cells that a fitted step takes."""
-    first = step[0] if isinstance(step, Pipeline) else step
-    if hasattr(first, "categories_"):
-        return [own[0] for own in first.categories_]
-    return [DAY if isinstance(first, DateEncoder) else 0.0] * width
+def _places(names: Any) -> dict[str, int]:
+    _check_vector("the names of columns", names)
+    if not all(isinstance(name, str) for name in names):
+        raise StoredFileError("the names of columns are not strings")
+    return {name: place for place, name in enumerate(names)}
 
 
 storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
 storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
 storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)
-storage.storable_as(ColumnTransformer, _columns_parts, _columns)
+storage.storable_as(ColumnTransformer, _columns_parts, _columns, _columns_cost)
 for _encodes in (OneHotEncoder, OrdinalEncoder):
     storage.storable_as(_encodes, _encoder_parts, _encoder(_encodes))
 for _scales in FITTED:

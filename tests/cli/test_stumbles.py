@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 
@@ -21,6 +22,7 @@ from gramian import clock
 from gramian.cli.options import Run
 from gramian.cli.progress import Display, shown, unbroken
 from gramian.encoders import days
+from gramian.metric import KTA
 from gramian.neighbours import nearest
 from gramian.verdict import (
     beyond_chance,
@@ -209,6 +211,31 @@ def test_ctrl_c_in_the_verdict_keeps_the_fit(run, folder, monkeypatch):
     monkeypatch.setattr("gramian.cli.metric.verdict_of_metric", interrupt)
     line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
     assert told(run, *line)["verdict"].startswith("Not tested") and (folder / "m").exists()
+
+
+def swallowing(method):
+    """A fit that goes on after Ctrl-C, with what it has."""
+
+    def fit(self, *given, **more):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return method(self, *given, **more)
+
+    return fit
+
+
+def test_ctrl_c_is_told_by_the_exit_status_whatever_the_fit_makes_of_it(run, folder, monkeypatch):
+    monkeypatch.setattr(KTA, "fit", swallowing(KTA.fit))
+    line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
+    status, _, err = run(*line)
+    assert status == 130 and "interrupted from the keyboard" in err and (folder / "m").exists()
+
+
+def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.cli.embed.show", interrupt)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and (folder / "best.csv").exists()
+    assert "best.csv is written" in err and "nothing was written" not in err
 
 
 def test_ctrl_c_in_the_first_second_is_no_traceback(folder):

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import os
 import shutil
 import socket
 import ssl
@@ -478,7 +479,7 @@ def test_an_interrupted_write_leaves_nothing(a1a, cache, monkeypatch):
 def test_an_older_file_outlives_an_interrupted_write(tmp_path, monkeypatch):
     path = tmp_path / "a.npz"
     _arrays.write(path, {"X": X})
-    monkeypatch.setattr(_arrays.os, "replace", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         _arrays.write(path, {"X": X + 1})
     assert [file.name for file in tmp_path.iterdir()] == ["a.npz"]

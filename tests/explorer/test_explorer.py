@@ -35,10 +35,10 @@ def test_links_move_clusters_and_undo_takes_them_back(page):
     agree = np.mean(np.array(told["labels"]) == y)
     assert max(agree, 1 - agree) > 0.95 and "right before they were told" in told["verdict"]
     for _ in range(6):
-        status, told = ask(page, "POST", "undo", {})
+        status, told = ask(page, "POST", "undo", {"version": told["version"]})
         assert status == 200
     assert told["labels"] == first["labels"] and not told["can_undo"]
-    assert ask(page, "POST", "undo", {})[0] == 409
+    assert ask(page, "POST", "undo", {"version": told["version"]})[0] == 409
 
 
 def test_a_change_is_the_fit_of_all_links():

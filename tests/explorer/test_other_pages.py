@@ -76,7 +76,7 @@ def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
     others = found["by"] == "said"
     assert again.predict(X)[others].tolist() == found["class"][others].tolist()
     for _ in range(15):
-        told = ask(metric, "POST", "undo", {})[1]
+        told = ask(metric, "POST", "undo", {"version": told["version"]})[1]
     assert {**told, "version": 0, "seconds": 0} == {**first, "version": 0, "seconds": 0}
     assert ask(metric, "POST", "undo", {})[0] == 409
 
@@ -137,7 +137,7 @@ def test_ratings_move_the_list(ratings, model):
     assert [one["value"] for one in told["rated"]] == [1, 1, 2]
     assert rate(ratings, 40, 1)[0] == rate(ratings, 1, 9)[0] == rate(ratings, 1, "5")[0] == 409
     for _ in range(4):
-        told = ask(ratings, "POST", "undo", {})[1]
+        told = ask(ratings, "POST", "undo", {"version": told["version"]})[1]
     assert told["best"] == first["best"] and told["rated"] == []
     assert ask(ratings, "GET", "model.gramian")[0] == 404
     text = ask(ratings, "GET", "")[1].decode()

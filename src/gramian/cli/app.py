@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from gramian import __version__
-from gramian.cli.exits import BAD_INPUT, INTERRUPTED, complain
+from gramian.cli.exits import BAD_INPUT, HEARD, INTERRUPTED, complain
 from gramian.cli.progress import ERASED, starting
 
 EXITS = """\b
@@ -93,6 +93,7 @@ def gramian() -> None:
 
 def run() -> None:
     """Run the command of `sys.argv` and leave with its exit status."""
+    HEARD.clear()
     try:
         with _whole_imports():
             sys.exit(gramian.main(standalone_mode=False))
@@ -102,8 +103,13 @@ def run() -> None:
     except click.ClickException as wrong:
         complain(wrong.format_message())
         sys.exit(BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
-        complain("interrupted before there was anything to keep: nothing was written")
+    except (click.Abort, KeyboardInterrupt) as end:
+        kept = ", ".join(str(path) for path in getattr(end.__cause__, "kept", []))
+        complain(
+            f"interrupted: {kept} is written, and nothing after it"
+            if kept
+            else "interrupted before there was anything to keep: nothing was written"
+        )
         sys.exit(INTERRUPTED)
     except BrokenPipeError:
         sys.stderr.close()  # whoever read the output has gone
@@ -145,6 +151,7 @@ def _whole_imports() -> AbstractContextManager[None]:
     """While it runs, Ctrl-C waits for what is being imported: half of a package breaks the rest."""
 
     def hear(number: int, frame: FrameType | None) -> None:
+        HEARD.set()
         if not _importing(frame):
             raise KeyboardInterrupt
         later = threading.Timer(LATER, _thread.interrupt_main)

@@ -27,6 +27,7 @@ from gramian.cli.outputs import Writing
 from gramian.cli.pages import open_option, prepared_samples, serve
 from gramian.cli.samples import Samples, deliver, free, last, note_scales, prepared, samples
 from gramian.explorer import Session
+from gramian.explorer.tables import START
 from gramian.files import read_pairs, read_ratings
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.result import Status
@@ -165,7 +166,7 @@ def _work_on(
     steps, X = prepared_samples(model, given.X)
     count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
     names = [str(name) for name in next(iter(given.ids.values()), [])] or None
-    session = Session(X, count, last(model), names)
+    session = Session(X, count, last(model), names, time_limit=run.time_limit or START)
     for kind in ("must", "cannot"):
         for i, j in links[f"{kind}_link"] if links[f"{kind}_link"] is not None else []:
             session.add(int(i), int(j), kind)

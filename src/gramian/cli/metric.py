@@ -20,6 +20,7 @@ from gramian.cli.pages import open_option, prepared_samples, serve
 from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
 from gramian.explorer import MetricSession
 from gramian.explorer.serve import known_classes
+from gramian.explorer.tables import START
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from gramian.verdict import of_errors, verdict_of_metric, voted, wrong_rows
 
@@ -155,7 +156,7 @@ def _work_on(
     steps, X = prepared_samples(model, given.X)
     names = [str(name) for name in next(iter(given.ids.values()), [])] or None
     session = MetricSession(X, estimator, names, neighbors)
-    session.mark_all(known_classes(given.y, session.size))
+    session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
     serve(session, title, steps)
     if out is not None:
         called = np.array(names or [str(k) for k in range(session.size)])

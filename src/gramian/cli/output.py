@@ -17,14 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from gramian.certificate import Certificate
-from gramian.cli.exits import INTERRUPTED, NOT_CONVERGED, as_called
+from gramian.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, printable
 from gramian.result import Result, Status
 
 
 def note(sentence: str) -> None:
     """Something the user should know, on standard error."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(
-        Text("note: ", style="yellow") + Text(as_called(sentence))
+        Text("note: ", style="yellow") + Text(printable(as_called(sentence)))
     )
 
 
@@ -91,9 +91,10 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
         if name == "held_out":  # the verdict has said it
             continue
         if name == "verdict":
-            console.print(Text(f"  {value}", style="bold"))
+            console.print(Text(f"  {printable(value)}", style="bold"))
         elif value is not None:
-            console.print(Text(f"  {_label(name):<{width}}  ", style="cyan") + Text(_words(value)))
+            label = printable(f"  {_label(name):<{width}}  ")
+            console.print(Text(label, style="cyan") + _cell(value))
     if rows is not None:
         console.print(_table(*rows))
 
@@ -141,7 +142,9 @@ def leave(status: Status) -> None:
     """End with the exit status that says how the solve ended."""
     if status is not Status.CONVERGED:
         note(spelled(status.sentence))
-    if status is Status.INTERRUPTED:
+    elif HEARD.is_set():
+        note("interrupted from the keyboard; what was found by then is kept")
+    if status is Status.INTERRUPTED or HEARD.is_set():
         raise click.exceptions.Exit(INTERRUPTED)
     if not status.converged:
         raise click.exceptions.Exit(NOT_CONVERGED)
@@ -150,10 +153,14 @@ def leave(status: Status) -> None:
 def _table(names: list[str], rows: list[Any]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="cyan")
     for name in names:
-        table.add_column(Text(name))
+        table.add_column(_cell(name))
     for row in rows:
-        table.add_row(*(Text(_words(cell)) for cell in row))
+        table.add_row(*map(_cell, row))
     return table
+
+
+def _cell(value: Any) -> Text:
+    return Text(printable(_words(value)))
 
 
 def _words(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from gramian import storage
+from gramian.cli.exits import Interrupted
 from gramian.cli.output import noted
 from gramian.cli.progress import shown
 from gramian.storage import StoredFileError
@@ -63,6 +64,9 @@ TABLE = Output(
 )
 NUMBERS = Output({**TABLE.kinds, ".npy": storage.ARRAY})
 ARRAYS = Output({".npz": storage.ARRAYS})
+ESCAPE = "gramian.escape"
+"""Where the context of a command has whether formulas are escaped in tables of text."""
+
 MODEL = Output({".gramian": storage.MODEL, "": storage.MODEL})
 CHECKPOINT = Output({".gramian": storage.CHECKPOINT, "": storage.CHECKPOINT})
 PAGE = Output({".html": storage.PAGE, ".htm": storage.PAGE})
@@ -82,18 +86,43 @@ class Writing(click.Command):
                 )
             )
 
+        if any(param.type in (TABLE, NUMBERS) for param in self.params):
+            self.params.append(
+                click.Option(
+                    ["--no-escape"],
+                    is_flag=True,
+                    help="No apostrophe before text in CSV and TSV that begins like a formula.",
+                )
+            )
+
     def invoke(self, ctx: click.Context) -> Any:
         """Check, then run."""
         force = ctx.params.pop("force", False)
+        ctx.meta[ESCAPE] = not ctx.params.pop("no_escape", False)
         files = {
             _called(param): (param.type, ctx.params[param.name])
             for param in self.params
             if isinstance(param.type, click.Path) and ctx.params.get(param.name or "") is not None
         }
         force_ = storage.overwriting() if force else nullcontext()
+        outputs = [path for kind, path in files.values() if isinstance(kind, Output)]
+        before = list(map(_stamp, outputs))
         with force_, _watched(self, ctx), noted():
             check(files)
-            return super().invoke(ctx)
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt:
+                stamped = zip(outputs, before, strict=True)
+                raise Interrupted([path for path, old in stamped if _stamp(path) != old]) from None
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
 
 
 def _watched(command: click.Command, ctx: click.Context) -> AbstractContextManager[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import shlex
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +20,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from gramian import clock
+from gramian.cli.exits import printable
 from gramian.cli.output import bad_input, note
+from gramian.cli.outputs import ESCAPE
 from gramian.encoders import DateEncoder
 from gramian.files import (
     Table,
@@ -33,6 +34,7 @@ from gramian.files import (
     read_table,
     write_table,
 )
+from gramian.files._write import write_rows
 
 ALL = "all"
 """Every column of text, for --encode."""
@@ -423,17 +425,15 @@ def deliver(
 ) -> None:
     """Write a table to a file, or as CSV to standard output."""
     columns = [free(name, {*(first or {}), *(extra or {})}) for name in columns]
+    escape = click.get_current_context().meta.get(ESCAPE, True)
     if out is not None:
         with bad_input():
-            write_table(out, X, columns=columns, first=first, extra=extra)
+            write_table(out, X, columns=columns, first=first, extra=extra, escape=escape)
         return
     text = io.StringIO()
-    before, after = dict(first or {}), dict(extra or {})
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*before, *columns, *after])
-    for row, *others in zip(np.asarray(X).tolist(), *before.values(), *after.values(), strict=True):
-        writer.writerow([*others[: len(before)], *row, *others[len(before) :]])
-    click.echo(text.getvalue(), nl=False)
+    more = {name: np.asarray(values) for name, values in {**(first or {}), **(extra or {})}.items()}
+    write_rows(text, np.asarray(X), columns, more, len(first or {}), escape=escape)
+    click.echo(printable(text.getvalue()), nl=False)
 
 
 def written(out: Path | None, rows: int) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian import storage
 from gramian.completion._ratings import Ratings
-from gramian.solvers.checkpoint import EVERY, place_for, without_partial, write
+from gramian.solvers.checkpoint import EVERY, place_for, write
 from gramian.storage import StoredFileError
 
 Array = NDArray[np.floating]
@@ -42,7 +42,7 @@ class Progress:
         self._written = -np.inf
         if self.path is not None:
             self.mark = _mark(model, ratings)
-            without_partial(self.path)
+            storage.remove_abandoned(self.path)
             if self.path.exists():
                 self.found = self._stored()
 

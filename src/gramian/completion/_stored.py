@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.storage import storable
+from gramian.storage import replacing, storable
 
 Array = NDArray[np.floating]
 
@@ -88,10 +86,8 @@ def write_rows(path: str, rows: Array) -> None:
             np.save(file, rows)
         return
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    partial = f"{path}.{os.getpid()}-{get_ident()}.partial"
-    with open(partial, "wb") as file:
+    with replacing(Path(path)) as file:
         np.save(file, rows)
-    os.replace(partial, path)
 
 
 def read_rows(path: str) -> Array:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -14,6 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from gramian.storage import overwriting, replacing
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -40,14 +40,8 @@ def read(path: Path) -> Arrays:
 def write(path: Path, arrays: Arrays) -> None:
     """A file of the arrays, whole or not at all, whatever interrupts."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-        os.replace(partial, path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with overwriting(), replacing(path) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def matrix(arrays: Arrays, part: str = "") -> Any:

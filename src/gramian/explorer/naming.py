@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -15,9 +14,16 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
-from gramian import clock
-from gramian.explorer.tables import sample_number, table, unit_square
+from gramian.explorer.tables import (
+    check_version,
+    checked_names,
+    fitting_within,
+    sample_number,
+    table,
+    unit_square,
+)
 from gramian.metric import KTA
+from gramian.parameters import positive
 from gramian.persistence import save
 from gramian.report.families import two_directions
 
@@ -61,6 +67,11 @@ class MetricSession:
         Of k-NN, which says what the others are.
     patience : float
         Seconds that a change may take.
+
+    Raises
+    ------
+    TimeoutError
+        Where a change has no metric to show after `patience`.
     """
 
     X: Any
@@ -82,6 +93,7 @@ class MetricSession:
         self.lock = RLock()
         self._blank = KTA() if self.model is None else self.model
         self.size = self.X.shape[0]
+        self.names = checked_names(self.names, self.size)
         self.places = unit_square(two_directions(self.X))
 
     # --- changes -----------------------------------------------------------------------
@@ -90,8 +102,8 @@ class MetricSession:
         """Say what class a sample is of, and learn again."""
         self.mark_all([(i, name)])
 
-    def mark_all(self, given: list[tuple[Any, str]]) -> None:
-        """Say of several samples at once what they are: one change."""
+    def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
+        """Say of several samples at once what they are: one change, of `patience` by default."""
         with self.lock:
             started = time.perf_counter()
             known = {one.i for one in self.named}
@@ -107,7 +119,8 @@ class MetricSession:
                 known.add(i)
                 new.append(Named(i, name, *(said and said == name for said in self._said(i))))
             named = (*self.named, *new)
-            fitted = self._refit(named)
+            limit = self.patience if time_limit is None else positive(time_limit, "time_limit")
+            fitted = self._refit(named, limit)
             self._past.append(Moment(self.named, self.fitted))
             self.named, self.fitted = named, fitted
             self.version += 1
@@ -127,17 +140,18 @@ class MetricSession:
         if action == "mark":
             self.mark(given.get("i"), str(given.get("name", "")))
         elif action == "undo":
-            self.undo()
+            with self.lock:
+                check_version(given.get("version"), self.version)
+                self.undo()
         else:
             raise ValueError(f"there is nothing called {action!r} to do")
 
-    def _refit(self, named: tuple[Named, ...]) -> Any:
+    def _refit(self, named: tuple[Named, ...], limit: float) -> Any:
         if len({one.name for one in named}) < 2:
             return None
         rows = np.array([one.i for one in named])
         model = clone(self._blank)
-        with warnings.catch_warnings(), clock.budget(self.patience):
-            warnings.simplefilter("ignore")  # how it ended is told by the certificate
+        with fitting_within(limit, type(model).__name__):
             model.fit(self.X[rows], np.array([one.name for one in named]))
         return model
 
@@ -153,11 +167,12 @@ class MetricSession:
         """The class of every sample: as it was told, or as the metric says; "" for nothing yet."""
         with self.lock:
             classes = np.full(self.size, "", dtype=object)
-            if self.fitted is not None:
-                mapped = self._mapped()
-                classes[:] = self.classifier(mapped).predict(mapped)
             for one in self.named:
                 classes[one.i] = one.name
+            others = np.flatnonzero(classes == "")
+            if self.fitted is not None and others.size:
+                mapped = self._mapped()
+                classes[others] = self.classifier(mapped).predict(mapped[others])
             return classes
 
     def fixed(self) -> dict[str, Any]:

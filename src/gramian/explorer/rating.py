@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass, field
 from threading import RLock
@@ -12,15 +13,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian.completion import NuclearCompletion
-from gramian.explorer.tables import table
+from gramian.explorer.tables import check_version, table
 
 Array = NDArray[np.floating]
 
 YOU = "you"
-"""The id of the row that is rated by hand."""
+"""The id of the row that is rated by hand, where no user of the model has it."""
 
 TOP, CLOSE, STEPS = 10, 200, 5
 """Items recommended; the most rated ones, of which one is asked for; ratings on a page."""
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it where another has it."""
+    numbered = (f"{name} {number}" for number in itertools.count(2))
+    return next(free for free in itertools.chain([name], numbered) if free not in taken)
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class RatingSession:
             )
         check_is_fitted(self.model)
         self.lock = RLock()
+        self.you = free_name(YOU, {str(user) for user in self.model.row_ids_.tolist()})
         self.items = [str(item) for item in self.model.col_ids_.tolist()]
         known = self.model._known.tocsc()
         counts = np.diff(known.indptr)
@@ -107,7 +115,9 @@ class RatingSession:
         if action == "rate":
             self.rate(given.get("item"), given.get("value"))
         elif action == "undo":
-            self.undo()
+            with self.lock:
+                check_version(given.get("version"), self.version)
+                self.undo()
         else:
             raise ValueError(f"there is nothing called {action!r} to do")
 
@@ -178,10 +188,10 @@ class RatingSession:
     def download(self, name: str) -> bytes | None:
         """A table to keep."""
         if name == "ratings.csv":
-            rows = [[YOU, self.items[one.item], one.value] for one in self.rated]
+            rows = [[self.you, self.items[one.item], one.value] for one in self.rated]
             return table(["user", "item", "rating"], rows)
         best = self.state()["best"]
-        rows = [[YOU, self.items[one["item"]], one["predicted"]] for one in best]
+        rows = [[self.you, self.items[one["item"]], one["predicted"]] for one in best]
         return table(["user", "item", "prediction"], rows)
 
     def _predicted(self, rated: tuple[Rated, ...]) -> Array:
@@ -189,10 +199,10 @@ class RatingSession:
         model = self.model
         ids = model.col_ids_
         if not rated:
-            nobody = np.full(len(ids), YOU, dtype=object)
+            nobody = np.full(len(ids), self.you, dtype=object)
             return np.asarray(model.predict((nobody, ids)), dtype=float)
         places = np.array([one.item for one in rated])
-        given = (np.full(len(rated), YOU), ids[places], np.array([one.value for one in rated]))
+        given = (np.full(len(rated), self.you), ids[places], np.array([one.value for one in rated]))
         _, items, values = model.recommend_new(given, len(ids), exclude_seen=False)
         place = {item: k for k, item in enumerate(ids.tolist())}
         found = np.empty(len(ids))

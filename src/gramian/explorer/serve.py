@@ -12,6 +12,7 @@ from gramian.explorer.naming import MetricSession
 from gramian.explorer.rating import RatingSession
 from gramian.explorer.server import Page
 from gramian.explorer.session import Session
+from gramian.explorer.tables import START
 from gramian.metric._base import MetricLearner
 
 
@@ -22,6 +23,8 @@ def explore(
     n_clusters: int = 2,
     model: Any = None,
     names: Sequence[Any] | None = None,
+    unknown: Any = None,
+    time_limit: float = START,
     title: str | None = None,
     port: int = 0,
     open_browser: bool = True,
@@ -37,13 +40,19 @@ def explore(
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or a fitted completion
-    y : labels of shape (n_samples,), "" or None where unknown, optional
-        Classes that are known before, for a metric.
+    y : labels of shape (n_samples,), optional
+        Classes that are known before, for a metric: "", None or NaN where one is not known. A class
+        −1 is a class like any other, unless `unknown` says otherwise.
     n_clusters : int
     model : NPKL or the like, or a metric learner, optional
         Not fitted; its parameters are used.
     names : sequence, optional
-        What the samples are called; the index of a frame unless given.
+        What the samples are called, one name for each; the index of a frame unless given.
+    unknown : optional
+        Another label in y that stands for an unknown class, such as −1.
+    time_limit : float
+        Seconds that the start may take: the graph and its clusters, or the metric of the classes in
+        y, whose certificate says how far it came. Later changes have a second each.
     title : str, optional
     port : int
         0 takes one that is free.
@@ -52,8 +61,13 @@ def explore(
     Returns
     -------
     Page
+
+    Raises
+    ------
+    TimeoutError
+        Where there is nothing to show after `time_limit`.
     """
-    session = _session(X, y, n_clusters, model, names)
+    session = _session(X, y, n_clusters, model, names, unknown, time_limit)
     called = title or ("ratings" if isinstance(session, RatingSession) else "samples")
     page = Page(session, title=called, port=port).start()
     if open_browser:
@@ -61,33 +75,41 @@ def explore(
     return page
 
 
-def _session(X: Any, y: Any, n_clusters: int, model: Any, names: Sequence[Any] | None) -> Any:
+def _session(
+    X: Any,
+    y: Any,
+    n_clusters: int,
+    model: Any,
+    names: Sequence[Any] | None,
+    unknown: Any,
+    time_limit: float,
+) -> Any:
     if isinstance(X, Completion):
         return RatingSession(X)
     if names is None and hasattr(X, "index") and hasattr(X, "columns"):
         names = list(X.index)
-    called = None if names is None else [str(name) for name in names]
+    called = None if names is None else list(names)
     if isinstance(model, MetricLearner):
         with naming_text(X):
             samples = checked_samples(X, ensure_min_samples=2)
         session = MetricSession(samples, model, called)
-        session.mark_all(known_classes(y, samples.shape[0]))
+        session.mark_all(known_classes(y, samples.shape[0], unknown), time_limit)
         return session
     if y is not None:
         raise ValueError("y goes with model=, a metric learner such as gm.metric.KTA()")
-    return Session(X, n_clusters, model, called)
+    return Session(X, n_clusters, model, called, time_limit=time_limit)
 
 
-def known_classes(y: Any, size: int) -> list[tuple[int, str]]:
+def known_classes(y: Any, size: int, unknown: Any = None) -> list[tuple[int, str]]:
     """The samples whose class is known, and what it is."""
     if y is None:
         return []
     labels = list(y)
     if len(labels) != size:
         raise ValueError(f"y has {len(labels)} labels for {size} samples")
-    return [(k, str(label)) for k, label in enumerate(labels) if not _empty(label)]
+    return [(k, str(label)) for k, label in enumerate(labels) if not _empty(label, unknown)]
 
 
-def _empty(label: Any) -> bool:
-    missing = label is None or label != label
-    return bool(missing or str(label).strip() in ("", "-1"))
+def _empty(label: Any, unknown: Any) -> bool:
+    missing = label is None or label != label or str(label).strip() == ""
+    return bool(missing or (unknown is not None and label == unknown))

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 import tempfile
+import time
 from collections.abc import Callable
 from hmac import compare_digest
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from pathlib import Path
-from threading import Thread
+from socket import socket
+from threading import Semaphore, Thread
 from typing import Any
 
 MOST = 10_000
 """Bytes of a request."""
+
+REQUEST_SECONDS = 30.0
+"""Time for a request to arrive whole, and for its answer to be taken."""
+
+MOST_CONNECTIONS = 64
+"""Connections that are open at a time."""
 
 POLICY = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
@@ -55,8 +64,7 @@ class Page:
     ) -> None:
         self.session, self.title, self.before = session, title, before
         self.token = secrets.token_urlsafe(24)
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", port), _handler(self))
         self.port = int(self._server.server_address[1])
         self.url = f"http://127.0.0.1:{self.port}/{self.token}/"
         self._thread: Thread | None = None
@@ -118,13 +126,63 @@ class Page:
             return path.read_bytes()
 
 
+class _Server(ThreadingHTTPServer):
+    """A thread for each connection, of which there are not too many."""
+
+    daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        self._free = Semaphore(MOST_CONNECTIONS)
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; close the connection where too many are open."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+
+class _Arriving(io.RawIOBase):
+    """The bytes of a connection until a deadline, however slowly they come."""
+
+    def __init__(self, connection: socket) -> None:
+        self.connection, self.deadline = connection, 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the request did not arrive in time")
+        self.connection.settimeout(left)
+        return self.connection.recv_into(buffer)
+
+
 def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         """Answers that are ours to give; everything else is not found."""
 
         server_version, sys_version = "gramian", ""
         protocol_version = "HTTP/1.1"
-        timeout = 30
+
+        def setup(self) -> None:
+            super().setup()
+            self.rfile.close()
+            self._arriving = _Arriving(self.connection)
+            self.rfile = io.BufferedReader(self._arriving)
+
+        def handle_one_request(self) -> None:
+            """A request that has to arrive whole before the deadline: it ends the connection."""
+            self._arriving.deadline = time.monotonic() + REQUEST_SECONDS
+            super().handle_one_request()
 
         def do_GET(self) -> None:
             place = self._place()
@@ -183,10 +241,12 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
             return path[len(start) :].decode("utf-8", "replace")
 
         def _told(self, make: Callable[[], dict[str, Any]]) -> None:
+            status = HTTPStatus.OK
             try:
-                self._json(HTTPStatus.OK, make())
-            except (ValueError, TypeError) as refusal:
-                self._json(HTTPStatus.CONFLICT, {"error": str(refusal)})
+                told = make()
+            except (ValueError, TypeError, TimeoutError) as refusal:
+                status, told = HTTPStatus.CONFLICT, {"error": str(refusal)}
+            self._json(status, told)
 
         def _json(self, status: HTTPStatus, told: dict[str, Any]) -> None:
             self._answer(status, "application/json", json.dumps(told).encode())
@@ -194,6 +254,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
         def _answer(
             self, status: HTTPStatus, kind: str, content: bytes, keep_as: str | None = None
         ) -> None:
+            self.connection.settimeout(REQUEST_SECONDS)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))

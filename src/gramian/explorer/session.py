@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import eigsh
 from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
-from gramian import clock
-from gramian.explorer.tables import sample_number, table, unit_square
-from gramian.graph import smoothest
+from gramian.explorer.tables import (
+    START,
+    check_version,
+    checked_names,
+    fitting_within,
+    sample_number,
+    table,
+    unit_square,
+)
+from gramian.graph import in_time, smoothest
 from gramian.kernel import NPKL
 from gramian.kernel._links import gather
+from gramian.parameters import positive
 from gramian.persistence import save
 from gramian.report.families import two_directions
 
@@ -29,6 +39,9 @@ Array = NDArray[np.floating]
 MUST, CANNOT = "must", "cannot"
 ASKED = 2000
 """Pairs looked at for the one that is least certain."""
+
+QUICK = 1000
+"""Samples whose graph is factorised in a part of a second, however dense the factor is."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +67,22 @@ class Moment:
     labels: NDArray[np.integer]
 
 
+def _waves(laplacian: Any, count: int) -> Array:
+    """The smoothest eigenvectors of a graph, to about 1e-6.
+
+    By Lanczos with products that end at the time limit: no factorisation of a large graph does.
+    """
+    n = laplacian.shape[0]
+    if n <= QUICK or connected_components(laplacian, directed=False)[0] > 1:
+        return smoothest(laplacian, count, constant=True)[1]
+    top = 2.0 * float(laplacian.diagonal().max())  # no eigenvalue of a Laplacian is larger
+    turned = in_time(sp.csr_array(top * sp.eye_array(n) - laplacian))
+    start = np.random.default_rng(0).standard_normal(n)
+    values, vectors = eigsh(turned, count, which="LA", v0=start, tol=1e-6, ncv=max(60, 4 * count))
+    waves: Array = np.ascontiguousarray(vectors[:, np.argsort(-values)])
+    return waves
+
+
 @dataclass
 class Session:
     """Samples, links between them, and clusters; every change refits from where the last ended.
@@ -68,6 +97,14 @@ class Session:
     patience : float
         Seconds that a change may take: the best so far is shown, and the certificate says how good
         that is.
+    time_limit : float
+        Seconds that the graph and its clusters may take at the start.
+
+    Raises
+    ------
+    TimeoutError
+        Where the graph takes longer than `time_limit`, or a change has nothing to show after
+        `patience`.
     """
 
     X: Any
@@ -75,6 +112,7 @@ class Session:
     model: Any = None
     names: list[str] | None = None
     patience: float = 1.0
+    time_limit: float = START
     links: tuple[Link, ...] = ()
     marks: dict[int, str] = field(default_factory=dict)
     """Names that samples were given, each a link to the first of every name."""
@@ -93,15 +131,17 @@ class Session:
         self._blank = copy.copy(blank).set_params(n_clusters=self.n_clusters)
         X = self._blank._samples(self.X)
         self._blank._check_parameters()
-        laplacian = self._blank._laplacian(X)
-        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
         self.size = X.shape[0]
-        self.places = unit_square(two_directions(X))
-        self._waves = smoothest(laplacian, self.n_clusters, constant=True)[1]
-        means = KMeans(self.n_clusters, n_init=10, random_state=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of samples that are alike
+        self.names = checked_names(self.names, self.size)
+        with fitting_within(
+            positive(self.time_limit, "time_limit"), f"the graph of {self.size:,} samples"
+        ):
+            laplacian = self._blank._laplacian(X)
+            self._waves = _waves(laplacian, self.n_clusters)
+            means = KMeans(self.n_clusters, n_init=10, random_state=0)
             self.graph_labels = means.fit(normalize(self._waves)).labels_
+        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
+        self.places = unit_square(two_directions(X))
         self.labels: NDArray[np.integer] = self.graph_labels
         self.fitted: Any = None
         self._past: list[Moment] = []
@@ -147,7 +187,9 @@ class Session:
         elif action == "mark":
             self.mark(given.get("i"), str(given.get("name", "")))  # type: ignore[arg-type]
         elif action == "undo":
-            self.undo()
+            with self.lock:
+                check_version(given.get("version"), self.version)
+                self.undo()
         else:
             raise ValueError(f"there is nothing called {action!r} to do")
 
@@ -172,8 +214,7 @@ class Session:
             f"{kind}_link": [(k.i, k.j) for k in given if k.kind == kind] or None
             for kind in (MUST, CANNOT)
         }
-        with warnings.catch_warnings(), clock.budget(self.patience):
-            warnings.simplefilter("ignore")  # how it ended is told by the certificate
+        with fitting_within(self.patience, type(model).__name__):
             if self.fitted is None:
                 model.links_ = gather(self.size, None, pairs["must_link"], pairs["cannot_link"])
                 model.n_clusters_ = self.n_clusters

@@ -16,6 +16,7 @@ import numpy as np
 from gramian.files import _frames
 from gramian.files._columns import Values, number_of, unique_names
 from gramian.files._errors import FileError, NameOfFile, parsing, shown
+from gramian.files._formulas import unescaped
 from gramian.files._source import Source
 
 DELIMITERS = ("::", "\t", ";", "|", ",", " ")
@@ -194,8 +195,8 @@ def text_frame(
         names = unique_names(source.path, above)
         return TextFrame(source, delimiter, True, names, decimal, above=True)
     headed = _has_names(first, expected) or _is_header(first, later, decimal)
-    headed = headed and not all(cell.strip() in ids for cell in first)
-    names = first if headed else [f"x{place}" for place in range(len(first))]
+    headed = headed and not all(unescaped(cell.strip()) in ids for cell in first)
+    names = list(map(unescaped, first)) if headed else [f"x{k}" for k in range(len(first))]
     return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
 
 
@@ -332,7 +333,7 @@ def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
 
 def _has_names(first: list[str], expected: Sequence[str]) -> bool:
     """Whether the first row has every name expected: above nothing but text, the only sign."""
-    cells = {cell.strip() for cell in first}
+    cells = {unescaped(cell.strip()) for cell in first}
     return bool(expected) and all(_is_name(name) and name in cells for name in expected)
 
 
@@ -374,13 +375,17 @@ def _quoted(path: NameOfFile, number: int, lines: Iterator[str], delimiter: str)
 def _values(column: Any, decimal: str) -> Values:
     """Numbers as they are; everything else as text, None where it is missing.
 
-    A number beside texts has a decimal point, whatever its mark was.
+    Escaped formulas are taken for their text. A number beside texts has a decimal point, whatever
+    its mark was.
     """
     if column.dtype.kind in "iuf":
         return np.asarray(column)
     cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
     if not all(cell is None or type(cell) is str for cell in cells):
         cells[:] = [None if cell is None else str(cell) for cell in cells]
+    for place, cell in enumerate(cells):
+        if cell is not None and cell.startswith("'"):
+            cells[place] = unescaped(cell)
     if decimal == ",":
         for place, cell in enumerate(cells):
             if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from gramian.files import _frames
 from gramian.files._contents import NPZ_NAMES
 from gramian.files._errors import FileError, NameOfFile, claim, writing
+from gramian.files._formulas import escaped
 from gramian.storage import replacing
 
 WRITTEN = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".npy", ".npz", ".parquet", ".pq")
@@ -32,6 +33,7 @@ def write_table(
     columns: Sequence[str] | None = None,
     first: Extra | None = None,
     extra: Extra | None = None,
+    escape: bool = True,
 ) -> None:
     """Write a table in the format of the ending; an older file stays until the new one is whole.
 
@@ -45,6 +47,10 @@ def write_table(
         The names of the d columns, "x0", "x1", … unless given; NPY files have none.
     first, extra : mappings of str to array of shape (n,), optional
         More columns, of numbers or strings, before and after; arrays of their own in NPZ files.
+    escape : bool
+        Whether text in CSV and TSV files that begins with =, +, -, @, a tab or a line break, and is
+        no number, gets an apostrophe before it, so that a spreadsheet takes it for text and not for
+        a formula. `read_table` and the other readers of gramian take it away again.
     """
     ending = next((end for end in WRITTEN if str(path).lower().endswith(end)), None)
     if ending is None:
@@ -62,7 +68,9 @@ def write_table(
         elif ending in (".parquet", ".pq"):
             _write_parquet(path, file, table, names, more, lead)
         else:
-            _write_text(file, table, names, more, lead, ending)
+            delimiter = "\t" if ending.startswith(".tsv") else ","
+            with _text(file, ending.endswith(".gz")) as text:
+                write_rows(text, table, names, more, lead, delimiter, escape=escape)
 
 
 def _check(X: Any, names: list[str], extra: Extra) -> None:
@@ -134,21 +142,33 @@ def _in_order(names: list[str], extra: Extra, lead: int) -> list[str]:
     return [*list(extra)[:lead], *names, *list(extra)[lead:]]
 
 
-def _write_text(
-    file: IO[bytes], X: Any, names: list[str], extra: Extra, lead: int, ending: str
+def write_rows(
+    text: IO[str],
+    X: Any,
+    names: list[str],
+    extra: Extra,
+    lead: int,
+    delimiter: str = ",",
+    *,
+    escape: bool = True,
 ) -> None:
-    delimiter = "\t" if ending.startswith(".tsv") else ","
-    with _text(file, ending.endswith(".gz")) as text:
-        writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-        writer.writerow(_in_order(names, extra, lead))
-        for start in range(0, X.shape[0], ROWS_AT_ONCE):
-            rows = slice(start, start + ROWS_AT_ONCE)
-            some = X[rows].toarray() if sp.issparse(X) else X[rows]
-            others = [values[rows].tolist() for values in extra.values()]
-            writer.writerows(
-                [*more[:lead], *row, *more[lead:]]
-                for row, *more in zip(some.tolist(), *others, strict=True)
-            )
+    """The header and the rows of a table as text, `lead` of the extra columns in front."""
+    cells: Any = escaped if escape else _same
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(map(cells, _in_order(names, extra, lead)))
+    own = cells if X.dtype.kind in "OU" else _same
+    for start in range(0, X.shape[0], ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        some = X[rows].toarray() if sp.issparse(X) else X[rows]
+        others = [[cells(cell) for cell in values[rows].tolist()] for values in extra.values()]
+        writer.writerows(
+            [*more[:lead], *map(own, row), *more[lead:]]
+            for row, *more in zip(some.tolist(), *others, strict=True)
+        )
+
+
+def _same(cell: Any) -> Any:
+    return cell
 
 
 @contextmanager

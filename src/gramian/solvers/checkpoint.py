@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +49,7 @@ class Checkpoint:
 
         To write before the first step finds out early that a folder does not take the file.
         """
-        without_partial(self.path)
+        storage.remove_abandoned(self.path)
         if self.path.exists():
             return self._stored()
         self._write(factor, self.problem.value(factor), 0)
@@ -108,12 +107,6 @@ def write(path: Path, content: dict[str, Any], when: str) -> None:
             f"checkpoint {path} could not be written {when} "
             f"({reason.strerror or reason}): {kept}; make room or name another file"
         ) from reason
-
-
-def without_partial(path: Path) -> None:
-    """Remove what a run that was killed left beside a checkpoint."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*.partial"):
-        left.unlink(missing_ok=True)
 
 
 _ACTIVE: ContextVar[Any] = ContextVar("checkpoints", default=None)
