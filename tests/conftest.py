@@ -5,6 +5,8 @@ import copy
 import numpy as np
 import pytest
 
+from tests.perturbation import perturb_everything
+
 _FIRST_STATES: dict[tuple[str, str], dict] = {}
 
 
@@ -14,6 +16,17 @@ def pytest_addoption(parser):
         default="torch-cpu",
         help="where tests/devices computes: torch-cpu (tensors of the processor), cuda, cuda:1",
     )
+    parser.addoption(
+        "--perturb",
+        type=int,
+        metavar="SEED",
+        help="change the inputs of estimators and problems in their last bits",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--perturb") is not None:
+        perturb_everything(config.getoption("--perturb"))
 
 
 @pytest.fixture(autouse=True)
