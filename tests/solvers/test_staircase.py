@@ -21,6 +21,7 @@ from gramian.solvers.lowest_eigenpairs import (
     estimated_ground,
     factored_ground,
 )
+from gramian.solvers.newton import newton_direction
 from gramian.solvers.staircase import _Climb
 from gramian.solvers.staircase_bounds import CRAWLS
 from tests.cases import BY_NAME, psd, symmetric
@@ -267,3 +268,24 @@ def test_a_slice_of_a_large_order_begins_with_columns_to_spare(monkeypatch):
 def _pairs(rng):
     i = rng.integers(0, 400, 3000)
     return np.column_stack([i, (i + rng.integers(1, 399, 3000)) % 400])
+
+
+def test_newton_steps_over_a_slice_converge_quadratically():
+    """The multiplier of the trace is part of the Hessian, whatever part of ∂F is passed."""
+    rng = np.random.default_rng(0)
+    A = symmetric(rng, 8)
+    problem = gm.Problem(problems.quadratic(None, 1.0, A).objective, gm.Spectrahedron(1.0))
+    objective, domain = problem.objective, problem.domain
+    best = gm.minimize(problem, "staircase", tol=1e-12).factor
+    L = domain.rescale(best + 1e-3 * rng.standard_normal(best.shape))
+    sizes = []
+    for _ in range(3):
+        image = objective.image(L)
+        slope = domain.tangent(objective.gradient_factor(image), L)
+        sizes.append(np.linalg.norm(slope))
+        found = newton_direction(
+            objective, image, slope, below=None, domain=domain, tol=1e-10, limit=200
+        )
+        assert found.clean
+        L = domain.rescale(L + found.blocks[0])
+    assert sizes[2] < 1e-4 * sizes[1] < 1e-6 * sizes[0]
