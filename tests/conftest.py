@@ -1,6 +1,8 @@
 """Options of the whole suite, and what every test starts with."""
 
 import copy
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -27,6 +29,18 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     if config.getoption("--perturb") is not None:
         perturb_everything(config.getoption("--perturb"))
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c():
+    """SIGINT interrupts a test and its child processes, also where it is ignored (`nohup`)."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
