@@ -31,6 +31,14 @@ def pytest_configure(config):
         perturb_everything(config.getoption("--perturb"))
 
 
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--perturb") is None:
+        return
+    for item in items:
+        if (mark := item.get_closest_marker("exact")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"exact: {mark.args[0]}"))
+
+
 @pytest.fixture(autouse=True)
 def _hears_ctrl_c():
     """SIGINT interrupts a test and its child processes, also where it is ignored (`nohup`)."""

@@ -26,12 +26,12 @@ def perturbed(values, seed):
     """The numbers of a float64 array times 1 + SIZE·noise, the noise a function of the number."""
     mantissa, _ = np.frexp(np.abs(values))
     with np.errstate(over="ignore"):
-        bits = np.ascontiguousarray(mantissa).view(np.uint64) ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
+        bits = np.asarray(mantissa).view(np.uint64) ^ np.uint64(seed * 0x9E3779B97F4A7C15 % 2**64)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
         noise = 4.0 * (bits >> np.uint64(11)).astype(float) / 2.0**53 - 2.0
     exact = ~np.isfinite(values) | (mantissa * SHORT == np.round(mantissa * SHORT))
-    return np.where(exact, values, values * (1.0 + SIZE * noise))
+    return np.asarray(np.where(exact, values, values * (1.0 + SIZE * noise)))
 
 
 def perturbed_argument(given, seed):

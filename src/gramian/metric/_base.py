@@ -358,7 +358,7 @@ def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
     for _ in range(rest.shape[0]):
         j = int(_first_largest(np.linalg.norm(rest, axis=0)[None])[0])
         features.append(j)
-        unit = rest[:, j] / max(np.linalg.norm(rest[:, j]), 1e-300)
+        unit = rest[:, j] / max(float(np.linalg.norm(rest[:, j])), 1e-300)
         rest = rest - np.outer(unit, unit @ rest)
     turn, _ = np.linalg.qr(rows[idle][:, features])
     found: Array = rows.copy()
