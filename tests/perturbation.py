@@ -36,16 +36,15 @@ def perturbed(values, seed):
 
 def perturbed_argument(given, seed):
     """An argument with its float64 arrays perturbed; anything else as it is."""
-    if type(given) is np.ndarray and given.dtype == np.float64:
-        return perturbed(given, seed)
-    if sp.issparse(given) and given.dtype == np.float64 and hasattr(given, "data"):
-        changed = given.copy()
-        if type(changed.data) is np.ndarray:
-            changed.data = perturbed(changed.data, seed)
-        return changed
     if type(given) in (tuple, list):
         return type(given)(perturbed_argument(part, seed) for part in given)
-    return given
+    if type(given) is np.ndarray:
+        return perturbed(given, seed) if given.dtype == np.float64 else given
+    if not sp.issparse(given) or type(given).__name__.startswith(("lil", "dok")):
+        return given
+    changed = given.copy()
+    changed.data = perturbed_argument(given.data, seed)
+    return changed
 
 
 def perturb_everything(seed):
