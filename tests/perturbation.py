@@ -68,7 +68,12 @@ def perturb_everything(seed):
 
     estimators = importlib.import_module(ESTIMATORS)
     at_hand = estimators._at_hand
-    estimators._at_hand = lambda given: perturbed_argument(at_hand(given), seed)
+
+    def perturbed_at_hand(given):
+        found = at_hand(given)  # which calls this function for each part of a tuple
+        return found if isinstance(given, tuple) else perturbed_argument(found, seed)
+
+    estimators._at_hand = perturbed_at_hand
     problems, losses = importlib.import_module(PROBLEMS), importlib.import_module(LOSSES)
     for name in problems.__all__:
         setattr(problems, name, taking(getattr(problems, name)))
