@@ -6,18 +6,21 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test coverage docs dist lint format clean
+.PHONY: help demo test test-portable coverage docs dist lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.stamp-demo  ## run the demonstration; pictures go to demo_output/
 	$(PY) examples/demo.py --out demo_output
 
 test: lint  ## lint, type-check and test
 	$(ONE_THREAD) $(PY) -m pytest -n 2
+
+test-portable: .venv/.stamp-test  ## the numerical tests with other BLAS kernels, threads and roundings
+	$(PY) -m tests.portable
 
 coverage: .venv/.stamp-test  ## the tests again, a third slower, with what they do not reach
 	$(ONE_THREAD) $(PY) -m pytest -n 2 --cov --cov-report=term

@@ -1,9 +1,13 @@
 """Options of the whole suite, and what every test starts with."""
 
 import copy
+import signal
+import threading
 
 import numpy as np
 import pytest
+
+from tests.perturbation import perturb_everything
 
 _FIRST_STATES: dict[tuple[str, str], dict] = {}
 
@@ -14,6 +18,37 @@ def pytest_addoption(parser):
         default="torch-cpu",
         help="where tests/devices computes: torch-cpu (tensors of the processor), cuda, cuda:1",
     )
+    parser.addoption(
+        "--perturb",
+        type=int,
+        metavar="SEED",
+        help="change the inputs of estimators and problems in their last bits",
+    )
+
+
+def pytest_configure(config):
+    if config.getoption("--perturb") is not None:
+        perturb_everything(config.getoption("--perturb"))
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--perturb") is None:
+        return
+    for item in items:
+        if (mark := item.get_closest_marker("exact")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"exact: {mark.args[0]}"))
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c():
+    """SIGINT interrupts a test and its child processes, also where it is ignored (`nohup`)."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.SIG_IGN or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)

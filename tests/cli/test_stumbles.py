@@ -278,6 +278,16 @@ def test_files_are_written_whole_before_ctrl_c_is_heard():
     assert done
 
 
+def test_an_interrupt_that_is_ignored_stays_ignored_while_files_are_written():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with unbroken():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 # --- the verdict -----------------------------------------------------------------------
 
 

@@ -150,3 +150,12 @@ def test_a_grid_over_weights_of_classes():
         cv=2,
     )
     assert np.isfinite(grid.fit(X, NAMED).cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("learner", [KTA(), LinearSeparation()], ids=str)
+def test_rounding_errors_do_not_turn_directions_without_variance(learner):
+    """Two features are sums of others: no principal axes exist in the plane that is left."""
+    noise = np.random.default_rng(0).standard_normal(X.shape)
+    plain = clone(learner).fit(X, Y).transform(X)
+    again = clone(learner).fit(X * (1 + 1e-15 * noise), Y).transform(X)
+    np.testing.assert_allclose(again, plain, atol=1e-8)

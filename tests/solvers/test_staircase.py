@@ -13,7 +13,7 @@ from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 from gramian.solvers import staircase_bounds
-from gramian.solvers.base import Settings
+from gramian.solvers.base import Settings, compress
 from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.lowest_eigenpairs import (
     DENSE_ORDER,
@@ -21,7 +21,9 @@ from gramian.solvers.lowest_eigenpairs import (
     estimated_ground,
     factored_ground,
 )
+from gramian.solvers.newton import newton_direction
 from gramian.solvers.staircase import _Climb
+from gramian.solvers.staircase_bounds import CRAWLS
 from tests.cases import BY_NAME, psd, symmetric
 
 
@@ -222,21 +224,33 @@ def test_a_sparse_factor_tells_eigenvalues_apart_that_products_do_not():
     assert rough.hope - rough.bound > 1e-5
 
 
-def test_steps_that_crawl_end_by_a_repaired_dual_vector(monkeypatch):
+def test_gaps_that_stay_near_are_closed_by_a_repaired_dual_vector(monkeypatch):
+    """The optimum without its smallest column: F hardly rises, and λ_min(∇F) is far below 0."""
+    problem = blobs_with_links(600, 30)
+    best = gm.minimize(problem, tol=1e-6)
+    point = problem.objective.image(compress(best.factor, best.rank - 1))
+    monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
+    below = _Climb(problem, Settings(rank=None, tol=5e-3, rng=np.random.default_rng(0))).below
+    for _ in range(CRAWLS):
+        certificate = below.certify(point, below.ground(point))
+        assert certificate.relative_gap > 0.1 and below.dual is None
+    repaired = below.certify(point, below.ground(point))
+    assert repaired.relative_gap <= 5e-3 and below.dual is not None
+    proved = gm.certify(problem, point.factor, dual=below.dual)
+    assert proved.proved and proved.relative_gap <= 5e-3
+    assert proved.lower_bound <= best.value
+
+
+def test_steps_that_crawl_come_to_the_optimum(monkeypatch):
     problem = blobs_with_links(600, 30)
     monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)
     quick = gm.minimize(problem, "staircase", tol=1e-4)
-    assert quick.certificate.proved and quick.dual is None  # its steps do not crawl
     monkeypatch.setattr(Composite, "preconditioner", lambda *told: None)
-    result = gm.minimize(problem, "staircase", tol=1e-4)
-    assert result.status is gm.Status.CONVERGED and result.certificate.proved
-    assert result.dual is not None
-    monkeypatch.setattr(staircase_bounds, "NEAR", 0.0)
-    rounds = 3 * len(result.history) // 2
-    plain = gm.minimize(problem, "staircase", tol=1e-4, max_iter=rounds)
-    assert plain.dual is None and len(plain.history) > rounds  # it was still at it
-    bound = result.certificate.lower_bound
-    assert bound <= min(plain.value, result.value) and result.value <= bound * (1 + 1e-4)
+    slow = gm.minimize(problem, "staircase", tol=1e-4)
+    for result in (quick, slow):
+        assert result.status is gm.Status.CONVERGED and result.certificate.proved
+        bound = result.certificate.lower_bound
+        assert bound <= min(quick.value, slow.value) and result.value <= bound * (1 + 1e-4)
 
 
 def test_a_slice_of_a_large_order_begins_with_columns_to_spare(monkeypatch):
@@ -254,3 +268,24 @@ def test_a_slice_of_a_large_order_begins_with_columns_to_spare(monkeypatch):
 def _pairs(rng):
     i = rng.integers(0, 400, 3000)
     return np.column_stack([i, (i + rng.integers(1, 399, 3000)) % 400])
+
+
+def test_newton_steps_over_a_slice_converge_quadratically():
+    """The multiplier of the trace is part of the Hessian, whatever part of ∂F is passed."""
+    rng = np.random.default_rng(0)
+    A = symmetric(rng, 8)
+    problem = gm.Problem(problems.quadratic(None, 1.0, A).objective, gm.Spectrahedron(1.0))
+    objective, domain = problem.objective, problem.domain
+    best = gm.minimize(problem, "staircase", tol=1e-12).factor
+    L = domain.rescale(best + 1e-3 * rng.standard_normal(best.shape))
+    sizes = []
+    for _ in range(3):
+        image = objective.image(L)
+        slope = domain.tangent(objective.gradient_factor(image), L)
+        sizes.append(np.linalg.norm(slope))
+        found = newton_direction(
+            objective, image, slope, below=None, domain=domain, tol=1e-10, limit=200
+        )
+        assert found.clean
+        L = domain.rescale(L + found.blocks[0])
+    assert sizes[2] < 1e-4 * sizes[1] < 1e-6 * sizes[0]

@@ -117,8 +117,9 @@ def starting(what: str) -> Iterator[None]:
 
 @contextmanager
 def unbroken() -> Iterator[None]:
-    """Let nothing be lost by Ctrl-C while files are written: it waits until they are."""
-    if threading.current_thread() is not threading.main_thread():
+    """Postpone Ctrl-C until files are written; where SIGINT is ignored it stays so."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored or threading.current_thread() is not threading.main_thread():
         yield
         return
     asked: list[Any] = []

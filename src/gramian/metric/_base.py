@@ -34,6 +34,13 @@ Indices = NDArray[np.integer]
 LARGE_RANK = 40
 """The rank of M beyond the orders that can be decomposed, unless told (LRO §5.2 takes 40 to 60)."""
 
+IDLE = 1e-12
+"""Directions along which the mapped samples vary by no more than this part of the largest variance
+are idle: what is left of it is rounding."""
+
+ALIKE = 1 - 1e-6
+"""Numbers that differ by less than this factor may be equal, up to rounding."""
+
 
 class MetricLearner(
     Kept, Verification, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
@@ -197,10 +204,13 @@ class MetricLearner(
     ) -> None:
         """Set what a fitted metric has, and warn where the run did not converge."""
         settle(self, result, stacklevel=5)
-        factor = Substitution(basis).factor(principal_columns(factor, gram @ factor))
+        factor = principal_columns(factor, gram @ factor)
+        spread = np.sum(factor * (gram @ factor), axis=0)
+        idle = spread <= IDLE * np.max(spread, initial=0.0)
+        factor = Substitution(basis).factor(factor)
         if factor.shape[1] == 0:  # M = 0, as where the time was up at once
-            factor = np.zeros((factor.shape[0], 1))
-        directions = np.ascontiguousarray(factor.T[: self.n_components])
+            factor, idle = np.zeros((factor.shape[0], 1)), np.zeros(1, dtype=bool)
+        directions = np.ascontiguousarray(_reproducible(factor.T, idle)[: self.n_components])
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)
         self._n_features_out = directions.shape[0]
@@ -336,9 +346,34 @@ def principal_columns(factor: Array, scatter_factor: Array) -> Array:
     return turned
 
 
+def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
+    """The rows, the idle ones turned among themselves in a way that only their span decides.
+
+    Samples do not vary along idle directions, so rounding errors alone choose their principal
+    axes. Instead, a QR decomposition of their entries at features with large ones turns them.
+    """
+    if np.sum(idle) < 2:
+        return rows
+    rest, features = rows[idle], []
+    for _ in range(rest.shape[0]):
+        j = int(_first_largest(np.linalg.norm(rest, axis=0)[None])[0])
+        features.append(j)
+        unit = rest[:, j] / max(float(np.linalg.norm(rest[:, j])), 1e-300)
+        rest = rest - np.outer(unit, unit @ rest)
+    turn, _ = np.linalg.qr(rows[idle][:, features])
+    found: Array = rows.copy()
+    found[idle] = turn.T @ rows[idle]
+    return found
+
+
+def _first_largest(rows: Array) -> Indices:
+    """The place of the largest number of each row, the first of those equal up to rounding."""
+    return np.argmax(rows >= ALIKE * np.max(rows, axis=1, keepdims=True), axis=1)
+
+
 def row_signs(rows: Array) -> Array:
     """The sign of the largest entry of each row: multiplied by it, fits repeat."""
     if rows.size == 0:
         return np.ones(rows.shape[0])
-    largest = rows[np.arange(rows.shape[0]), np.argmax(np.abs(rows), axis=1)]
+    largest = rows[np.arange(rows.shape[0]), _first_largest(np.abs(rows))]
     return np.where(largest < 0, -1.0, 1.0)

@@ -43,6 +43,8 @@ class Bottom:
     """A bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
     vector: Array | None = None
     """An approximate eigenvector, where one was found."""
+    hope: float | None = None
+    """What λ_min probably is, where an estimate had to allow for a large residual."""
 
     @property
     def proved(self) -> bool:

@@ -39,6 +39,10 @@ WITHIN = 1e-8
 RARE = 1e-6
 """A probability of having missed an eigenvalue that is small enough."""
 
+SEEDING, DIGITS = 16, 1000
+"""Entries of a product that the seed of the random starts depends on, and the part of the largest
+of them that each is rounded to."""
+
 LEAST, MOST = 60, 480
 """Products of each start, until the residual is what is wanted."""
 
@@ -60,8 +64,8 @@ def estimated(
     Woźniakowski (1992, Theorem 4.1) bound the probability that k steps miss λ_min by more than ε
     of the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε); here ε is the share of what is taken
     off, the accuracy that is wanted or more. `start` joins as a further run, which the bound does
-    not count. Without `chance` that probability is not looked for. The starts are those of a seed
-    made from a product with the matrix: they repeat, and no matrix is made to hide from them.
+    not count. Without `chance` that probability is not computed. The random starts depend on the
+    matrix (`_seed`), so that they are reproducible and no matrix can be built to defeat them.
 
     With columns `known`, on whose span the matrix is near 0 or at least known in full, the runs
     look beside them (`Split`): there the lowest eigenvalue may be well above 0, and then need not
@@ -96,9 +100,10 @@ def estimated(
     lower = best - max(residual, wanted if chance else 0.0)
     lower = floor if best - residual >= floor else lower
     miss = float(np.prod([miss_by(count, best - lower) for count in counts])) if chance else 1.0
-    if split.A.size and split.A[0, 0] < best:
-        vector = split.Q[:, 0]
-    return Bottom(split.least(lower), "Lanczos", min(max(miss, 1e-300), 1.0), vector)
+    hope = None
+    if split.A.size and split.A[0, 0] < best:  # the lowest eigenvector found is a known column
+        vector, hope = split.Q[:, 0], split.least(best)
+    return Bottom(split.least(lower), "Lanczos", min(max(miss, 1e-300), 1.0), vector, hope)
 
 
 @dataclass
@@ -132,8 +137,12 @@ class _Look:
 
 
 def _seed(matrix: Any) -> int:
-    ones = place_of_matrix(matrix).put(np.ones(matrix.order))
-    return zlib.crc32(np.ascontiguousarray(host(matrix @ ones)).tobytes())
+    """A hash of a few digits of a product with the matrix: rounding errors do not change it."""
+    place = place_of_matrix(matrix)
+    image = matrix @ place.put(np.random.default_rng(2).standard_normal(matrix.order))
+    few = host(image[:SEEDING])
+    scale = float(np.max(np.abs(few), initial=0.0)) or 1.0
+    return zlib.crc32(np.rint(DIGITS * (few / scale)).astype(np.int64).tobytes())
 
 
 def _miss(order: int, steps: int, share: float) -> float:

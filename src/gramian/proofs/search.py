@@ -130,9 +130,14 @@ def _of_blocks(
 
 
 def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
-    """The bound of the first shift that a factorisation proves, sharpened where it is far down."""
-    top, vector = float(guess.value), guess.vector
+    """The bound of the first shift that a factorisation proves, sharpened where it is far down.
+
+    The first shift lies below what λ_min probably is, the second also below the guess, which
+    allows for the residual of Lanczos.
+    """
+    low, vector = float(guess.value), guess.vector
     assert vector is not None
+    top = low if guess.hope is None else max(low, guess.hope)
     seen = float(vector @ (matrix @ vector))
     wanted = max(wanted, form.resolution(host(vector), top))
     step, shift, proof = max(wanted, COARSE * max(0.0, -top)), top, None
@@ -141,7 +146,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         proof = form.above(shift)
         if proof.definite or time.perf_counter() >= deadline:
             break
-        step = max(WIDER * step, 1e-13 * typical_size(matrix))
+        step = max(WIDER * step, top - low + step, 1e-13 * typical_size(matrix))
     if proof is None or not proof.definite:  # the guess is refuted, and no bound is left
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)

@@ -21,7 +21,7 @@ from gramian.solvers import interior as inside
 from gramian.solvers import primal_dual as written
 from gramian.solvers import whitened as white
 from gramian.solvers.alternating import alternating
-from gramian.solvers.base import Run, Settings, Step, compress
+from gramian.solvers.base import Run, Settings, Step, compress, cut
 from gramian.solvers.bilgo import bilgo
 from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.growing import PAIRS, growing, with_falling
@@ -92,7 +92,7 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     if split.refusal(problem, replace(settings, rank=None)) is None:
         if not limited:
             return _split_or_climb(problem, factor, settings)
-        return _cut_and_refine(problem, factor, settings, settings.rank or problem.order)
+        return _cut_and_refine(problem, factor, settings)
     if limited and (factor.shape[1] > 0 or problem.order > LARGE):
         return _at_the_rank(problem, factor, settings, settings.rank or problem.order)
     if limited:
@@ -225,14 +225,14 @@ def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int)
     return (yield from lbfgs(problem, start, settings, memory=PAIRS))
 
 
-def _cut_and_refine(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:
+def _cut_and_refine(problem: Problem, factor: Array, settings: Settings) -> Run:
     step = None
     for step in islice(split.eigenbasis(problem, factor, settings), SPLIT_STEPS):
         assert step.certificate is not None and step.certificate.relative_gap is not None
         if step.certificate.relative_gap <= settings.tol or settings.expired():
             break
     assert step is not None
-    return (yield from lbfgs(problem, compress(step.factor, rank), settings))
+    return (yield from lbfgs(problem, cut(step.factor, settings), settings))
 
 
 def _cut_the_slice(problem: Problem, factor: Array, settings: Settings) -> Run:
@@ -243,7 +243,7 @@ def _cut_the_slice(problem: Problem, factor: Array, settings: Settings) -> Run:
         if (gap is not None and gap <= CUT_AT) or settings.expired():
             break
     objective, domain = problem.objective, problem.domain
-    L = domain.rescale(compress(step.factor, settings.rank or problem.order))
+    L = domain.rescale(cut(step.factor, settings))
     L = descend(objective, L, settings, iterations=CUT_STEPS, tol=1e-8, domain=domain)
     image = objective.image(L)
     yield Step(L, objective.value(image), certify_image(problem, image))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, contiguous, host, inner
+from gramian.backends.arrays import beside, contiguous, host, inner, norm, place_of
 from gramian.backends.dense import eigh
 from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
@@ -34,6 +34,9 @@ at, is worth a look for a ray."""
 
 RESIDUALS = 4
 """Certificates running that must show small residuals, where no bound on the gap is known."""
+
+CUT_NOISE = 0.01
+"""Size of the noise that is added to a factor cut to a lower rank, relative to the factor."""
 
 SHORTEST_PROOF = 10.0
 """Seconds that a proof may take at least, however quick the run was before it."""
@@ -185,6 +188,20 @@ def compress(factor: Array, rank: int) -> Array:
     values, vectors = columns_by_size(factor)
     kept = values > 1e-14 * max(values[0], 0.0) if values.size else values > 0
     return contiguous(factor @ beside(factor, vectors[:, kept][:, :rank]))
+
+
+def cut(factor: Array, settings: Settings) -> Array:
+    """The closest factor of the rank allowed, plus noise of a hundredth of its size.
+
+    A factor cut from an optimum keeps its symmetries (zero blocks, invariant subspaces), which no
+    gradient leaves: without noise, descent from it may end at a saddle point.
+    """
+    closest = compress(factor, settings.rank or factor.shape[0])
+    if settings.expired():
+        return closest
+    noise = place_of(closest).normal(settings.rng, closest.shape)
+    spread: Array = CUT_NOISE * norm(closest) / max(norm(noise), 1.0) * noise
+    return closest + spread
 
 
 def for_steps(objective: Objective, settings: Settings) -> Objective:

@@ -78,7 +78,8 @@ def newton_direction(
         hessian = below.lifted(hessian)
     precondition = objective.preconditioner(image) or _preconditioner(objective.metric(), L)
     if domain.bounded:
-        multiplier, plain = domain.level(inner(gradient, L)), hessian
+        slope = objective.gradient_factor(image)  # `gradient` may be tangent to the sphere
+        multiplier, plain = domain.level(inner(slope, L)), hessian
 
         def hessian(D: Array) -> Array:
             return domain.tangent(plain(D) - multiplier * D, L)

@@ -73,13 +73,12 @@ class Bottoms:
             shift *= FARTHER
         else:
             return None
-        if in_blocks(form):
-            found = self._nearer(form, found, least)
+        found = self._nearer(form, found, least)
         self.last = max(-found.value, least)
         return found
 
     def _nearer(self, form: Any, found: Lowest, least: float) -> Lowest:
-        """The same by a factor that is not far below λ_min: from afar few blocks may miss it."""
+        """The same by a factor that is not far below λ_min: from afar, few solves may miss it."""
         shift = max(BELOW * -found.value, least)
         while FAR * shift < -found.shift:
             again = self._next_above(form, shift)
