@@ -32,6 +32,10 @@ class Dice:
 
     rng: np.random.Generator
     twists: list[str] = field(default_factory=list)
+    features: int = 15
+    """Features that samples with labels have at most."""
+    most: int | None = None
+    """How many of them there are at most, where it is not for the family to say."""
 
     def twist(self, name: str, probability: float) -> bool:
         """Whether a twist comes up; if so, it is written down."""

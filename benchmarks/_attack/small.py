@@ -96,8 +96,8 @@ def top_eigen(dice: Dice) -> Instance:
 
 
 def _labelled(dice: Dice, most: int = 24) -> tuple[np.ndarray, np.ndarray]:
-    d = min(dice.order(), 15)
-    count = dice.whole(4, most)
+    d = min(dice.order(), dice.features)
+    count = dice.whole(4, dice.most or most)
     if count < d:
         dice.twists.append("n < d")
     X = dice.samples(count, d)
