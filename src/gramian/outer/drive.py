@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -30,8 +30,17 @@ what they were."""
 class Drive:
     """Takes the points of a loop until one is good enough or something else ends it."""
 
-    def __init__(self, model: Model, settings: Settings, judge: Judge, history: History) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: Settings,
+        judge: Judge,
+        history: History,
+        restored: Callable[[Array], Array],
+    ) -> None:
         self.model, self.settings, self.judge, self.history = model, settings, judge, history
+        self.restored = restored
+        """A factor in the coordinates of the problem, from one in those of the model."""
         self.watchers: list[Any] = []
         self.last: Candidate | None = None
         self.last_method = ""
@@ -109,7 +118,8 @@ class Drive:
             **candidate.trace,
         }
         self.history.append(record)
-        state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
+        factor = self.restored(candidate.factor)
+        state = State(iteration, Step(factor, value), self.history.records[-1])
         return says_stop(self.watchers, state)
 
 

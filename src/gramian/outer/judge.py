@@ -73,8 +73,10 @@ class Judge:
             self._certified(candidate, last)
             self.looks += 1
             self.spent += time.perf_counter() - started
+            if self.converged:
+                return Status.CONVERGED
             self._steer()
-            return Status.CONVERGED if self.converged else None
+            return None
         return status
 
     @property
@@ -83,8 +85,8 @@ class Judge:
         best, tol = self.best, self.settings.tol
         if best is None or best.violation > tol:
             return False
-        if best.relative_gap is None:
-            return self.residuals >= RESIDUALS
+        if best.relative_gap is None:  # of a linear F nothing is known without a dual point
+            return self.model.linear is None and self.residuals >= RESIDUALS
         if self.below > tol:
             return False
         return best.relative_gap <= tol and (best.proved or self.proof != "proved")

@@ -1,0 +1,182 @@
+"""Planted semidefinite programs: dense rows, mixed scales, dependent rows, every way to end.
+
+Each program is made from a known primal-dual pair (M, y, S) with MS = 0, or from a known ray. The
+data are then changed in ways that do not change the answer: features and rows in other units, rows
+that are combinations of others, a common offset of the rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import gramian as gm
+
+ORDER, ROWS = (5, 90), (3, 120)
+"""The range of the order, and of the number of rows."""
+
+
+@dataclass
+class Facts:
+    """What is known: the optimum, or the reason why there is none."""
+
+    end: str
+    """"optimal", "unattained" (a finite infimum), "infeasible" or "unbounded"."""
+    optimum: float | None = None
+    C: Any = None
+    A: Any = None
+    b: Any = None
+    A_ub: Any = None
+    b_ub: Any = None
+
+    def problem(self) -> gm.Problem:
+        if self.A_ub is None:
+            return gm.problems.sdp(self.C, list(self.A), self.b)
+        equal = {} if self.A is None else {"A": list(self.A), "b": self.b}
+        return gm.problems.sdp(self.C, **equal, A_ub=list(self.A_ub), b_ub=self.b_ub)
+
+
+def instances(count: int, seed: int) -> Iterator[tuple[str, gm.Problem, Facts]]:
+    """Programs of every kind in turn: (name, problem, facts)."""
+    for k in range(count):
+        kind = KINDS[k % len(KINDS)]
+        rng = np.random.default_rng([seed, k])
+        facts = kind(rng)
+        name = f"{kind.__name__} {k} (order {len(facts.C)}, {_rows(facts)} rows)"
+        yield name, facts.problem(), facts
+
+
+def _rows(facts: Facts) -> int:
+    return sum(0 if part is None else len(part) for part in (facts.A, facts.A_ub))
+
+
+def _symmetric(rng: Any, m: int, n: int) -> Any:
+    A = rng.standard_normal((m, n, n))
+    return (A + A.transpose(0, 2, 1)) / 2
+
+
+def _sizes(rng: Any) -> tuple[int, int]:
+    n = int(np.exp(rng.uniform(*np.log(ORDER))))
+    most = min(ROWS[1], n * (n + 1) // 2 - 1)
+    return n, int(rng.integers(ROWS[0], most + 1))
+
+
+def _pair(rng: Any, n: int, m: int, lost: int = 0) -> tuple[Any, Any]:
+    """M and S with MS = 0, of ranks r and n − r − lost."""
+    r = int(rng.integers(1, max(2, min(n - lost, int(np.sqrt(2 * m)) + 1))))
+    Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
+    U, V = Q[:, :r], Q[:, r + lost :]
+    return (U * rng.uniform(0.5, 2, r)) @ U.T, (V * rng.uniform(0.5, 2, V.shape[1])) @ V.T
+
+
+def dense(rng: Any, lost: int = 0, offset: float = 0.0) -> Facts:
+    """Random dense rows."""
+    n, m = _sizes(rng)
+    M, S = _pair(rng, n, m, lost)
+    A = _symmetric(rng, m, n) + offset * _symmetric(rng, 1, n)
+    y = rng.standard_normal(m)
+    b = np.einsum("kij,ij->k", A, M)
+    return Facts("optimal", float(b @ y), S + np.tensordot(y, A, 1), A, b)
+
+
+def degenerate(rng: Any) -> Facts:
+    """Strict complementarity fails: the ranks of M and S do not add up to the order."""
+    return dense(rng, lost=int(rng.integers(1, 3)))
+
+
+def offset(rng: Any) -> Facts:
+    """A common matrix added to every row."""
+    return dense(rng, offset=10 ** rng.uniform(0, 3))
+
+
+def features(rng: Any) -> Facts:
+    """Every feature in a unit of its own, from 1e-6 to 1e6."""
+    return _in_units(dense(rng), 10 ** rng.uniform(-6, 6, 200))
+
+
+def units(rng: Any) -> Facts:
+    """C, b and every row in units of their own, from 1e-6 to 1e6."""
+    facts = dense(rng)
+    row = 10 ** rng.uniform(-6, 6, len(facts.b))
+    cost, right = 10 ** rng.uniform(-6, 6, 2)
+    facts.A, facts.b = facts.A * row[:, None, None], facts.b * row * right
+    facts.C, facts.optimum = facts.C * cost, facts.optimum * cost * right
+    return facts
+
+
+def dependent(rng: Any) -> Facts:
+    """A third of the rows again, as combinations of the others."""
+    facts = dense(rng)
+    mix = rng.standard_normal((max(1, len(facts.b) // 3), len(facts.b)))
+    facts.A = np.concatenate([facts.A, np.tensordot(mix, facts.A, 1)])
+    facts.b = np.concatenate([facts.b, mix @ facts.b])
+    return facts
+
+
+def inequalities(rng: Any) -> Facts:
+    """Half of the rows are ≤: some with a multiplier, the others with room."""
+    n, m = _sizes(rng)
+    M, S = _pair(rng, n, m)
+    A, y = _symmetric(rng, m, n), rng.standard_normal(m)
+    half, z = m // 2, np.einsum("kij,ij->k", A, M)
+    tight = rng.random(m - half) < 0.5
+    y[half:] = np.where(tight, -np.abs(y[half:]), 0.0)
+    room = np.where(tight, 0.0, rng.uniform(0.1, 2, m - half))
+    C = S + np.tensordot(y, A, 1)
+    return Facts("optimal", float(z @ y), C, A[:half], z[:half], A[half:], z[half:] + room)
+
+
+def unattained(rng: Any) -> Facts:
+    """Beside a planted program min N_11 with N_12 = 1, whose infimum 0 no matrix has."""
+    facts = dense(rng)
+    n, m = len(facts.C), len(facts.b)
+    grown = [np.pad(part, ((0, 0), (0, 2), (0, 2))) for part in (facts.A, facts.C[None])]
+    link = np.zeros((1, n + 2, n + 2))
+    link[0, n, n + 1] = link[0, n + 1, n] = 0.5
+    C = grown[1][0]
+    C[n, n] = 1.0
+    Q = np.linalg.qr(rng.standard_normal((n + 2, n + 2)))[0]
+    A = Q @ np.concatenate([grown[0], link]) @ Q.T
+    return Facts("unattained", facts.optimum, _even(Q @ C @ Q.T), _even(A), np.r_[facts.b, 1.0])
+
+
+def infeasible(rng: Any) -> Facts:
+    """Some combination of the rows is negative definite, and that of b is above 0."""
+    facts = dense(rng)
+    y = rng.standard_normal(len(facts.b))
+    M, S = _pair(rng, len(facts.C), len(facts.b))
+    k = int(np.argmax(np.abs(y)))
+    A = facts.A.copy()
+    A[k] -= (np.tensordot(y, A, 1) + S + 0.1 * M) / y[k]
+    b = facts.b + y * (1.0 - facts.b @ y) / (y @ y)
+    return Facts("infeasible", None, facts.C, A, b)
+
+
+def unbounded(rng: Any) -> Facts:
+    """V VᵀA = 0 for every row, and ⟨C, VVᵀ⟩ < 0."""
+    facts = dense(rng)
+    n = len(facts.C)
+    V = np.linalg.qr(rng.standard_normal((n, max(1, n // 5))))[0]
+    N = V @ V.T / np.sum(V * V)
+    A = facts.A - np.einsum("kij,ij->k", facts.A, N)[:, None, None] * N / np.sum(N * N)
+    M = _pair(rng, n, len(facts.b))[0] + 0.1 * np.eye(n)
+    C = facts.C - (np.sum(facts.C * N) + 1.0) * N / np.sum(N * N)
+    return Facts("unbounded", None, C, A, np.einsum("kij,ij->k", A, M))
+
+
+def _in_units(facts: Facts, d: Any) -> Facts:
+    """M ↦ DMD: every matrix of the program is divided by D on both sides."""
+    d = d[: len(facts.C)]
+    facts.C, facts.A = facts.C / np.outer(d, d), facts.A / np.outer(d, d)
+    return facts
+
+
+def _even(A: Any) -> Any:
+    return (A + np.swapaxes(A, -1, -2)) / 2
+
+
+KINDS: tuple[Callable[..., Facts], ...] = (
+    dense, features, units, dependent, inequalities, dense, offset, degenerate, unattained,
+    infeasible, unbounded, inequalities,
+)  # fmt: skip
