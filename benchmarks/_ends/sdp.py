@@ -63,8 +63,12 @@ def _sizes(rng: Any) -> tuple[int, int]:
 
 
 def _pair(rng: Any, n: int, m: int, lost: int = 0) -> tuple[Any, Any]:
-    """M and S with MS = 0, of ranks r and n − r − lost."""
-    r = int(rng.integers(1, max(2, min(n - lost, int(np.sqrt(2 * m)) + 1))))
+    """M and S with MS = 0, of ranks r and n − r − lost.
+
+    m rows determine an M of that rank: otherwise other optima exist, without bound as a rule.
+    """
+    most = int((np.sqrt(8 * m + 1) - 1) / 2) - lost  # (r + lost)(r + lost + 1)/2 ≤ m
+    r = int(rng.integers(1, max(2, min(n - lost, most + 1))))
     Q = np.linalg.qr(rng.standard_normal((n, n)))[0]
     U, V = Q[:, :r], Q[:, r + lost :]
     return (U * rng.uniform(0.5, 2, r)) @ U.T, (V * rng.uniform(0.5, 2, V.shape[1])) @ V.T
@@ -73,7 +77,7 @@ def _pair(rng: Any, n: int, m: int, lost: int = 0) -> tuple[Any, Any]:
 def dense(rng: Any, lost: int = 0, offset: float = 0.0) -> Facts:
     """Random dense rows."""
     n, m = _sizes(rng)
-    M, S = _pair(rng, n, m, lost)
+    M, S = _pair(rng, n, m, lost if m >= 6 else 0)
     A = _symmetric(rng, m, n) + offset * _symmetric(rng, 1, n)
     y = rng.standard_normal(m)
     b = np.einsum("kij,ij->k", A, M)
@@ -117,9 +121,10 @@ def dependent(rng: Any) -> Facts:
 def inequalities(rng: Any) -> Facts:
     """Half of the rows are ≤: some with a multiplier, the others with room."""
     n, m = _sizes(rng)
-    M, S = _pair(rng, n, m)
+    half = m // 2
+    M, S = _pair(rng, n, half)
     A, y = _symmetric(rng, m, n), rng.standard_normal(m)
-    half, z = m // 2, np.einsum("kij,ij->k", A, M)
+    z = np.einsum("kij,ij->k", A, M)
     tight = rng.random(m - half) < 0.5
     y[half:] = np.where(tight, -np.abs(y[half:]), 0.0)
     room = np.where(tight, 0.0, rng.uniform(0.1, 2, m - half))

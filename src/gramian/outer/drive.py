@@ -26,6 +26,9 @@ PROGRESS, PATIENCE = 0.9, 15
 """A loop is left where so many points running have not brought gap and violation to this part of
 what they were."""
 
+PROVED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
+"""Ends that a proof has decided."""
+
 
 class Drive:
     """Takes the points of a loop until one is good enough or something else ends it."""
@@ -80,7 +83,7 @@ class Drive:
         with clock.until(self.settings.deadline):
             status = self._taken(candidates, limit)
         judge = self.judge
-        if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
+        if status in PROVED:
             return status
         if self.last is not None and not judge.converged:
             late = clock.until(self.settings.last_deadline())

@@ -46,7 +46,7 @@ ITERATIONS = 60
 BOUNDARY = 0.99
 """The part of the way to the boundary of the cone that a step takes."""
 
-SHORT, PATIENCE = 1e-6, 4
+SHORT, PATIENCE = 1e-6, 8
 """A step that is too short to count, and how many of those, or of steps that do not bring the gap
 down any more, end the run."""
 
@@ -56,9 +56,12 @@ REFINED = 2
 RAY = 1e-7
 """What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
 
-NEAR, MARGIN = 1e-3, 0.2
+NEAR, MARGINS = 1e-3, (0.2, 2e-3)
 """The relative gap and the violation from which C − εI takes the place of C, and the part of the
-gap allowed that ε may cost."""
+gap allowed that ε may cost: the second where the first is too much."""
+
+FLAT = 1e-2
+"""‖Ax‖ beside c·x < 0 where only the margin makes c·x fall."""
 
 OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
 """The part of the tolerance that the gap falls to before a point is offered, the part of that gap,
@@ -100,31 +103,66 @@ def interior_point(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
     """The path to the optimum; the points near its end, and the rays on its way."""
-    form, offered, short = StandardForm(model), OFFERED * settings.tol, 0
-    point, ray, worse = Point.first(form), RAY, 0
-    for iteration in range(ITERATIONS):
-        clock.check()
-        step = Step(form, point)
-        told = {"steps": float(iteration), "violation": step.violation}
-        if step.ray <= ray:
-            ray = FURTHER * step.ray
-            yield _ray(form, step, told)
-        elif step.gap <= offered and (step.feasible or step.gap <= LAST * settings.tol):
-            offered, worse = FURTHER * step.gap, 0
-            yield Candidate(point.factor(form), point.multipliers(form), told, sure=True)
-        elif offered < OFFERED * settings.tol:
-            worse += 1
-        if step.near and not point.margin:
-            margin = MARGIN * settings.tol * step.size
-            step = Step(form, replace(point, margin=margin))
-        try:
-            point, length = step.taken()
-        except np.linalg.LinAlgError:  # rounding has left the cone
+    form = StandardForm(model)
+    path = Path(form, settings.tol, Point.first(form))
+    for margin in MARGINS:
+        path = Path(form, settings.tol, path.near or path.point, margin)
+        yield from path
+        if path.near is None:
             break
-        short = short + 1 if length < SHORT else 0
-        if max(short, worse) >= PATIENCE:
-            break
-    yield Candidate(point.factor(form), point.multipliers(form), sure=True)
+    L, y = path.best.factor(form), path.best.multipliers(form)
+    yield Candidate(L, y, flat_ray=path.point.factor(form) if path.flat else None, sure=True)
+
+
+class Path:
+    """The points from one on, with a margin from the first that is near an optimum."""
+
+    def __init__(
+        self, form: StandardForm, tol: float, point: Point, margin: float = MARGINS[0]
+    ) -> None:
+        self.form, self.tol, self.point, self.margin = form, tol, point, margin
+        self.best, self.error = point, np.inf
+        self.near: Point | None = None
+        """The first point near an optimum, without a margin."""
+        self.flat = False
+        """Whether no slack is definite by the margin, as the last point shows."""
+
+    def __iter__(self) -> Iterator[Candidate]:
+        offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
+        for iteration in range(ITERATIONS):
+            clock.check()
+            step = self._step()
+            told = {"steps": float(iteration), "violation": step.violation}
+            self.flat = step.flat
+            if self.flat:
+                return
+            if step.ray <= ray:
+                ray = FURTHER * step.ray
+                yield _ray(self.form, step, told)
+            elif step.gap <= offered and (step.feasible or step.gap <= LAST * self.tol):
+                offered, worse = FURTHER * step.gap, 0
+                L, y = self.point.factor(self.form), self.point.multipliers(self.form)
+                yield Candidate(L, y, told, sure=True)
+            elif offered < OFFERED * self.tol:
+                worse += 1
+            try:
+                self.point, length = step.taken()
+            except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
+                return
+            short = short + 1 if length < SHORT else 0
+            if max(short, worse) >= PATIENCE:
+                return
+
+    def _step(self) -> Step:
+        step = Step(self.form, self.point)
+        error = max(step.gap, step.violation)
+        if error < self.error:
+            self.best, self.error = self.point, error
+        if step.near and not self.point.margin:
+            self.near = self.point
+            self.point = replace(self.point, margin=self.margin * self.tol * step.size)
+            step = Step(self.form, self.point)
+        return step
 
 
 def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
@@ -249,6 +287,12 @@ class Step:
         trace = sum(float(np.sum(g * g * v)) for g, v in pairs)
         trace += float(np.sum((self.point.w * self.point.single)[: self.form.model.single.size]))
         return max(abs(self.cost), abs(self.reach)) / trace
+
+    @property
+    def flat(self) -> bool:
+        """Whether x is a ray along which c·x falls by the margin, which ends the path."""
+        far = self.point.margin > 0 and self.point.kappa > self.point.tau and self.cost < 0
+        return far and float(np.linalg.norm(self.A @ self.values)) <= -FLAT * self.cost
 
     @property
     def ray(self) -> float:

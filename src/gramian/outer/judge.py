@@ -15,7 +15,7 @@ from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.outer.polish import polished
-from gramian.outer.rays import proves_infeasible, proves_unbounded
+from gramian.outer.rays import proves_infeasible, proves_unattained, proves_unbounded
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
 from gramian.solvers.base import RESIDUALS, Settings, is_optimal
@@ -76,7 +76,7 @@ class Judge:
             if self.converged:
                 return Status.CONVERGED
             self._steer()
-            return None
+            return self._flat(candidate)
         return status
 
     @property
@@ -220,6 +220,13 @@ class Judge:
             if self.ray is not None:
                 return Status.UNBOUNDED
         return None
+
+    def _flat(self, candidate: Candidate) -> Status | None:
+        """The end of a search for a dual point, where no slack is definite."""
+        if candidate.flat_ray is None:
+            return None
+        self.ray = proves_unattained(self.model, candidate.flat_ray)
+        return None if self.ray is None else Status.UNATTAINED
 
     def dimacs(self) -> tuple[float, ...] | None:
         """The errors of the best point beside the dual point, or the multipliers it came with."""

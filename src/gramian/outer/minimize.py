@@ -175,7 +175,7 @@ def _check_options(methods: list[Method], options: dict[str, Any]) -> None:
 
 def _ray(ray: Array | None, status: Status, scaling: FeatureScaling) -> Array | None:
     """What proves the status, in the coordinates of the problem."""
-    if ray is None or status not in (Status.INFEASIBLE, Status.UNBOUNDED):
+    if ray is None or status not in (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED):
         return None
     if status is Status.INFEASIBLE:  # multipliers, which are the same in all coordinates
         return ray
