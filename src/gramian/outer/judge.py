@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, relative
+from gramian.certificate import Certificate, LowerBounds, relative
 from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
@@ -49,7 +49,7 @@ class Judge:
     best: Certificate | None = None
     factor: Array | None = None
     y: Array | None = None
-    point: DualPoint | None = None
+    bounds: LowerBounds[DualPoint] = field(default_factory=LowerBounds)
     ray: Array | None = None
     spent: float = 0.0
     """Seconds taken by certificates."""
@@ -64,6 +64,11 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
+
+    @property
+    def point(self) -> DualPoint | None:
+        """The best dual point."""
+        return self.bounds.best
 
     def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
         """Take a point in; the status that it ends the run with, None where it does not."""
@@ -123,8 +128,8 @@ class Judge:
         prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
         if prove or self.proof == "estimated":
             point = self._bound(image, candidate.y, prove)
-            if point is not None and (self.point is None or point.value > self.point.value):
-                self.point = point
+            if point is not None:
+                self.bounds.add(point)
         self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
         if model.linear is not None and self._close(image):
             factor = self._improved(factor)
