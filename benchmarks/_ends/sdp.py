@@ -135,7 +135,7 @@ def inequalities(rng: Any) -> Facts:
 def unattained(rng: Any) -> Facts:
     """Beside a planted program min N_11 with N_12 = 1, whose infimum 0 no matrix has."""
     facts = dense(rng)
-    n, m = len(facts.C), len(facts.b)
+    n = len(facts.C)
     grown = [np.pad(part, ((0, 0), (0, 2), (0, 2))) for part in (facts.A, facts.C[None])]
     link = np.zeros((1, n + 2, n + 2))
     link[0, n, n + 1] = link[0, n + 1, n] = 0.5

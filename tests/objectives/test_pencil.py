@@ -64,7 +64,9 @@ def test_a_well_conditioned_pencil_has_a_tight_shift():
 
 def test_an_uncertain_null_space_gives_no_bound():
     """P of rank N − 1, whose null vector is not that of a graph."""
-    rows = np.array([np.outer(v, v) for v in np.linalg.qr(np.vander(np.arange(1.0, 6)))[0][:, :4].T])
+    rows = np.array(
+        [np.outer(v, v) for v in np.linalg.qr(np.vander(np.arange(1.0, 6)))[0][:, :4].T]
+    )
     objective = Composite(inner_products(sp.csr_array(rows.reshape(4, 25)), 5), Squared(np.ones(4)))
     assert objective._image_root is None
 

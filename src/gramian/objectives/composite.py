@@ -369,7 +369,7 @@ class Composite(Objective):
     def metric(self) -> Array | None:
         """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
         root = self._image_root
-        if root is None or root[1].shape[1]:
+        if root is None or root.null.shape[1]:
             return None
         return self.map.adjoint_matrix(self.place.put(np.ones(self.map.size)))
 

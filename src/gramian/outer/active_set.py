@@ -213,7 +213,5 @@ def whole(
     if best is None:
         return replace(last, value=value, gap=None, relative_gap=None, method="none", proof="")
     method = f"{best.method} of the active triplets"
-    known = replace(
-        last, value=best.value, gap=0.0, method=method, proof=best.how, miss=best.miss
-    )
+    known = replace(last, value=best.value, gap=0.0, method=method, proof=best.how, miss=best.miss)
     return known.at(value, known.trace, ROUNDED * abs(value))

@@ -5,8 +5,8 @@ Ax = b, x ∈ K and its dual max b·y subject to Aᵀy + s = c, s ∈ K:
 
     Ax = bτ,    Aᵀy + s = cτ,    c·x − b·y + κ = 0,    x, s ∈ K,    τ, κ ≥ 0
 
-always has a solution: with τ > 0 it is an optimal pair, times τ; with κ > 0 it is a ray that proves
-that one of the two has no feasible point. Steps are in Nesterov and Todd's scaled coordinates, where
+always has a solution: with τ > 0 it is an optimal pair, times τ; with κ > 0 it is a ray, by which
+one of the two has no feasible point. Steps are in Nesterov and Todd's scaled coordinates, where
 GᵀSG = G⁻¹XG⁻ᵀ = Λ is diagonal (Todd, Toh and Tütüncü 1998): with Ã_k = GᵀA_kG, c̃ = GᵀCG and T the
 right-hand side of x̃ + s̃ = T,
 
@@ -21,7 +21,7 @@ part of the gap allowed: C − 𝒜*(y) is definite where the residuals are smal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -31,6 +31,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.outer import conic
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.outer.standard_form import StandardForm
@@ -85,9 +86,11 @@ def refusal(model: Model) -> str | None:
 
 
 def preferred(model: Model) -> bool:
-    """Whether the rows have so many entries that methods for sparse ones do not pay."""
+    """Whether `auto` takes it: for dense rows, and for small programs where Clarabel is missing."""
     if refusal(model) is not None or model.rows is None:
         return False
+    if conic.is_small(model) and not conic.installed():
+        return True
     entries = sum(len(rows) ** 2 for rows in model.blocks)
     return bool(model.rows.matrix.nnz >= FULL * entries * model.bounds.size)
 
@@ -180,8 +183,8 @@ class Point:
     y: Array
     tau: float
     kappa: float
-    G: list[Array]
-    values: list[Array]
+    G: Sequence[Array]
+    values: Sequence[Array]
     """The diagonals of Λ."""
     w: Array
     single: Array
@@ -354,9 +357,7 @@ class Step:
         """T of Λ ∘ T = σμI − Λ² − the symmetric product of x̃ and s̃ of the predictor."""
         parts = []
         (xs, x), (ss, s) = self._parts(first.x), self._parts(first.s)
-        for triangle, v, X, S in zip(
-            self.form.triangles, self.point.values, xs, ss, strict=True
-        ):
+        for triangle, v, X, S in zip(self.form.triangles, self.point.values, xs, ss, strict=True):
             product = X @ S
             right = np.diag(centre - v * v) - 0.5 * (product + product.T)
             parts.append(triangle.vec(2 * right / (v[:, None] + v)))

@@ -66,7 +66,7 @@ class UnitRows:
 def refusal(model: Model) -> str | None:
     """Why a problem is not of this kind."""
     if UnitRows(model).known is None:
-        return "it takes a C whose entries are known and one equation for every diagonal entry, and nothing else"
+        return "it takes one equation for every diagonal entry, and nothing else"
     return None
 
 
@@ -77,7 +77,8 @@ def unit_diagonal(
     known = UnitRows(model).known
     assert known is not None
     d, weight = known
-    C = sp.csr_array(model.linear.matrix if isinstance(model.linear, Sparse) else model.linear.array)
+    linear = model.linear
+    C = sp.csr_array(linear.matrix if isinstance(linear, Sparse) else linear.array)
     diagonal = C.diagonal()
     others = sp.csr_array(C - sp.diags_array(diagonal))
     others.eliminate_zeros()

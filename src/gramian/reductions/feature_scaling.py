@@ -1,7 +1,7 @@
 """A semidefinite program whose features are in units of their own: M = DM̂D with D diagonal.
 
-⟨A_k, M⟩ = ⟨DA_kD, M̂⟩: the values of the rows, their bounds and the multipliers stay the same. D holds
-powers of 2, so that no number of the program is rounded.
+⟨A_k, M⟩ = ⟨DA_kD, M̂⟩: the values of the rows, their bounds and the multipliers stay the same. D
+holds powers of 2, so that no number of the program is rounded.
 """
 
 from __future__ import annotations

@@ -142,4 +142,3 @@ class Written:
             slopes = slopes - lengths * (np.sum(slopes) / np.sum(lengths))
         kept = slopes < 0.5 * np.sum(squares * (self.P @ squares), axis=0)
         return contiguous(L[:, kept])
-
