@@ -19,36 +19,32 @@ ORDER, ROWS = (5, 90), (3, 120)
 
 @dataclass
 class Facts:
-    """What is known: the optimum, or the reason why there is none."""
+    """The data, and what is known: the optimum, or why there is none.
+
+    `end` is "optimal", "unattained" (a finite infimum), "infeasible" or "unbounded".
+    """
 
     end: str
-    """"optimal", "unattained" (a finite infimum), "infeasible" or "unbounded"."""
-    optimum: float | None = None
-    C: Any = None
-    A: Any = None
-    b: Any = None
+    optimum: float | None
+    C: Any
+    A: Any
+    b: Any
     A_ub: Any = None
     b_ub: Any = None
 
     def problem(self) -> gm.Problem:
-        if self.A_ub is None:
-            return gm.problems.sdp(self.C, list(self.A), self.b)
-        equal = {} if self.A is None else {"A": list(self.A), "b": self.b}
-        return gm.problems.sdp(self.C, **equal, A_ub=list(self.A_ub), b_ub=self.b_ub)
+        below = {} if self.A_ub is None else {"A_ub": list(self.A_ub), "b_ub": self.b_ub}
+        return gm.problems.sdp(self.C, list(self.A), self.b, **below)
 
 
 def instances(count: int, seed: int) -> Iterator[tuple[str, gm.Problem, Facts]]:
     """Programs of every kind in turn: (name, problem, facts)."""
     for k in range(count):
         kind = KINDS[k % len(KINDS)]
-        rng = np.random.default_rng([seed, k])
-        facts = kind(rng)
-        name = f"{kind.__name__} {k} (order {len(facts.C)}, {_rows(facts)} rows)"
+        facts = kind(np.random.default_rng([seed, k]))
+        rows = len(facts.A) + (0 if facts.A_ub is None else len(facts.A_ub))
+        name = f"{kind.__name__} {k} (order {len(facts.C)}, {rows} rows)"
         yield name, facts.problem(), facts
-
-
-def _rows(facts: Facts) -> int:
-    return sum(0 if part is None else len(part) for part in (facts.A, facts.A_ub))
 
 
 def _symmetric(rng: Any, m: int, n: int) -> Any:
@@ -95,8 +91,11 @@ def offset(rng: Any) -> Facts:
 
 
 def features(rng: Any) -> Facts:
-    """Every feature in a unit of its own, from 1e-6 to 1e6."""
-    return _in_units(dense(rng), 10 ** rng.uniform(-6, 6, 200))
+    """Every feature in a unit of its own, from 1e-6 to 1e6: M ↦ DMD."""
+    facts = dense(rng)
+    d = 10 ** rng.uniform(-6, 6, 200)[: len(facts.C)]
+    facts.C, facts.A = facts.C / np.outer(d, d), facts.A / np.outer(d, d)
+    return facts
 
 
 def units(rng: Any) -> Facts:
@@ -168,13 +167,6 @@ def unbounded(rng: Any) -> Facts:
     M = _pair(rng, n, len(facts.b))[0] + 0.1 * np.eye(n)
     C = facts.C - (np.sum(facts.C * N) + 1.0) * N / np.sum(N * N)
     return Facts("unbounded", None, C, A, np.einsum("kij,ij->k", A, M))
-
-
-def _in_units(facts: Facts, d: Any) -> Facts:
-    """M ↦ DMD: every matrix of the program is divided by D on both sides."""
-    d = d[: len(facts.C)]
-    facts.C, facts.A = facts.C / np.outer(d, d), facts.A / np.outer(d, d)
-    return facts
 
 
 def _even(A: Any) -> Any:

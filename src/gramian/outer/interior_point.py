@@ -61,7 +61,7 @@ NEAR, MARGINS = 1e-3, (0.2, 2e-3)
 """The relative gap and the violation from which C − εI takes the place of C, and the part of the
 gap allowed that ε may cost: the second where the first is too much."""
 
-FLAT = 1e-2
+FLAT = 0.1
 """‖Ax‖ beside c·x < 0 where only the margin makes c·x fall."""
 
 OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
@@ -111,10 +111,11 @@ def interior_point(
     for margin in MARGINS:
         path = Path(form, settings.tol, path.near or path.point, margin)
         yield from path
-        if path.near is None:
+        if path.near is None or clock.left() <= 0:
             break
     L, y = path.best.factor(form), path.best.multipliers(form)
-    yield Candidate(L, y, flat_ray=path.point.factor(form) if path.flat else None, sure=True)
+    escapes = path.point.margin > 0 and path.point.kappa > path.point.tau
+    yield Candidate(L, y, flat_ray=path.point.factor(form) if escapes else None, sure=True)
 
 
 class Path:
@@ -127,17 +128,15 @@ class Path:
         self.best, self.error = point, np.inf
         self.near: Point | None = None
         """The first point near an optimum, without a margin."""
-        self.flat = False
-        """Whether no slack is definite by the margin, as the last point shows."""
 
     def __iter__(self) -> Iterator[Candidate]:
         offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
         for iteration in range(ITERATIONS):
-            clock.check()
+            if clock.left() <= 0:  # the best point so far is offered at the end
+                return
             step = self._step()
             told = {"steps": float(iteration), "violation": step.violation}
-            self.flat = step.flat
-            if self.flat:
+            if step.flat:
                 return
             if step.ray <= ray:
                 ray = FURTHER * step.ray
