@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -78,6 +78,11 @@ class Certificate:
         return -np.inf if self.gap is None else self.value - self.gap
 
     @property
+    def bound(self) -> LowerBound:
+        """The lower bound with the theorem behind it, how it was found and how sure it is."""
+        return LowerBound(self.lower_bound, self.method, how=self.proof, miss=self.miss)
+
+    @property
     def proved(self) -> bool:
         """Whether the gap is a theorem, and no estimate."""
         return self.miss == 0.0
@@ -120,6 +125,43 @@ class Certificate:
     def _chance(self) -> str:
         chance = "an unknown probability" if self.miss >= 1 else f"probability {self.miss:.1e}"
         return f"Lanczos misses an eigenvalue with {chance}"
+
+
+B = TypeVar("B", bound=Any)
+"""A frozen dataclass with a `value` and the probability `miss` that it is no bound."""
+
+
+class LowerBounds(Generic[B]):
+    """Keeps the highest of several lower bounds on F* together with its probability of error.
+
+    Of estimates the highest is taken, whichever it is: it is wrong with a probability of at most
+    the sum of theirs.
+    """
+
+    def __init__(self) -> None:
+        self._proved: B | None = None
+        self._estimated: B | None = None
+        self._doubt = 0.0
+
+    def add(self, bound: B) -> None:
+        """Take a bound in; one that is not finite says nothing."""
+        if not np.isfinite(bound.value):
+            return
+        if bound.miss == 0:
+            if self._proved is None or bound.value > self._proved.value:
+                self._proved = bound
+            return
+        self._doubt += bound.miss
+        if self._estimated is None or bound.value > self._estimated.value:
+            self._estimated = bound
+
+    @property
+    def best(self) -> B | None:
+        """The highest bound, None where there is none."""
+        proved, estimated = self._proved, self._estimated
+        if estimated is None or (proved is not None and proved.value >= estimated.value):
+            return proved
+        return replace(estimated, miss=min(1.0, self._doubt))
 
 
 def certify(

@@ -35,6 +35,10 @@ class Status(Enum):
     DIVERGED = "values became NaN or infinite; this is the best point before that"
     ROUNDING = "the tolerance lies below what float64 resolves here; the gap says what is sure"
     UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
+    UNATTAINED = (
+        "no bound can be proved, and the infimum may not be attained: along a ray of PSD matrices "
+        "neither the objective nor the constraints change"
+    )
     INFEASIBLE = (
         "no matrix of a reasonable size meets all the constraints: a combination of them "
         "contradicts M ⪰ 0"
@@ -107,7 +111,8 @@ class Result:
     multipliers y, with ∇F − 𝒜*(y) ⪰ 0."""
     ray: Array | None = None
     """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED; where it is INFEASIBLE, y with
-    −𝒜*(y) ⪰ 0 and y·𝒜(M) above 0 for every M that meets the constraints."""
+    −𝒜*(y) ⪰ 0 and y·𝒜(M) above 0 for every M that meets the constraints; where it is UNATTAINED,
+    V with ⟨C, VVᵀ⟩ = 0 and 𝒜(VVᵀ) = 0."""
     dimacs: tuple[float, ...] | None = None
     """The six DIMACS errors of a problem with constraints (Mittelmann 2003)."""
 

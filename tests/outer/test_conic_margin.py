@@ -27,7 +27,7 @@ def uneven(seed, n=12, m=20, rank=4):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_margin_in_units_of_m_closes_the_gap(seed):
     problem, best = uneven(seed)
-    result = gm.minimize(problem, tol=1e-6, time_limit=60)
+    result = gm.minimize(problem, "clarabel", tol=1e-6, time_limit=60)
     assert result.route == ("clarabel",)
     assert result.certificate.relative_gap <= 1e-6
     assert result.certificate.violation <= 1e-6

@@ -20,6 +20,7 @@ from gramian.proofs import (
     estimated,
     gershgorin,
     lowest,
+    rounded_sum,
     search,
 )
 from gramian.proofs.estimate import _miss
@@ -271,3 +272,15 @@ def test_a_small_graph_that_fills_in_is_not_taken_for_a_quick_one():
     assert SparseForm(sp.csr_array(links + links.T + 10 * sp.eye_array(n))).seconds > 1.0
     path = sp.diags_array([np.ones(n - 1), 3 * np.ones(n), np.ones(n - 1)], offsets=[-1, 0, 1])
     assert SparseForm(sp.csr_array(path)).seconds <= 0.1
+
+
+def test_sums_are_bounded_for_every_order_of_summation():
+    """Half an ulp of 1 is lost at every addition to 1: nothing about that is random."""
+    terms = 10_000
+    unit = float(np.finfo(float).eps) / 2
+    total = 1.0
+    for _ in range(terms):
+        total += unit
+    error = (1.0 + terms * unit) - total
+    assert total == 1.0
+    assert error <= rounded_sum(terms + 1) * (1.0 + terms * unit)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian import metric as home
+from gramian.certificate import LowerBounds
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
 from gramian.dask._impostors import Task, differences, target_scatter, whitened
@@ -20,7 +21,7 @@ from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
 from gramian.metric._local import ridge_for
-from gramian.objectives import Composite, Linear, Sum
+from gramian.objectives import Composite, Linear, LowerBound, Sum
 from gramian.objectives.matrices import Dense
 from gramian.outer.active_set import ENDED, ROUNDS, ended, whole
 from gramian.problem import Problem
@@ -64,18 +65,19 @@ class LMNN(OnShards, home.LMNN):
 
     def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
         """Solve for the active triplets, find those that are violated now, and so on."""
-        factor, lower, gap = start, -np.inf, 1.0
+        bounds: LowerBounds[LowerBound] = LowerBounds()
+        factor, gap = start, 1.0
         best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
         for _ in range(ROUNDS):
             problem = task.problem(self.n_features_in_)
             tol = max(0.3 * self.tol, min(1e-2, 0.03 * gap))
             result = self._minimize(problem, init=factor, tol=tol)
             factor = result.factor
-            lower = max(lower, result.certificate.lower_bound)
+            bounds.add(result.certificate.bound)
             value, count = task.seek(factor)
             moved = abs(best[0] - value) > self.tol * value
             best = min(best, (value, count, factor), key=lambda known: known[0])
-            certificate = whole(result, best[0], lower, most)
+            certificate = whole(result, best[0], bounds, most)
             gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
             done = is_optimal(certificate, self.tol)
             settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)

@@ -9,8 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
+from scipy import sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, lsqr
 
 from gramian.backends.arrays import (
@@ -28,8 +29,6 @@ from gramian.backends.arrays import (
     stored,
 )
 from gramian.backends.blocks import Blocks
-from gramian.backends.dense import eigh
-from gramian.backends.threads import blas_threads_for
 from gramian.losses import Loss
 from gramian.losses.base import Separable, error_of, least_squares_of, on_simplex, recession_of
 from gramian.maps import (
@@ -74,7 +73,7 @@ from gramian.objectives.restriction import CompositeRestriction
 from gramian.objectives.structure import composite_errors, composite_form, whitened_errors
 from gramian.objectives.supports import Support, feasible
 from gramian.objectives.whitened import WhitenedImage, edge_weights, whitening
-from gramian.proofs import lowest, rounded_sum
+from gramian.proofs import PencilRoot, lowest, rounded_sum
 
 Array = NDArray[np.floating]
 
@@ -402,7 +401,7 @@ class Composite(Objective):
     def metric(self) -> Array | None:
         """𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there."""
         root = self._image_root
-        if root is None or root[1].shape[1]:
+        if root is None or root.null.shape[1]:
             return None
         return self.map.adjoint_matrix(self.place.put(np.ones(self.map.size)))
 
@@ -546,36 +545,40 @@ class Composite(Objective):
         )
 
     def _pencil_shift(self, w: Array) -> float | None:
-        """The least t with 𝒜*(w + ts) + C ⪰ 0, None where P = 𝒜*(s) cannot mend it.
+        """A t with 𝒜*(w + ts) + C ⪰ 0 near the least, None where P = 𝒜*(s) cannot mend it.
 
         The null space of P (the constants, for the Laplacian of a graph) must be one of 𝒜*(w) and
-        of C too, as it is where C is centred.
+        of C too, as it is where C is centred; C counts as centred where it is so to rounding.
         """
         assert self._image_root is not None
-        root, null = self._image_root
+        root = self._image_root
         C, image = host(self.C.dense()), host(self.map.adjoint_matrix(w))
         for part in (C, image):  # each by its own size: a large one would hide a small one
-            if np.linalg.norm(part @ null) > 1e-12 * np.linalg.norm(part):
+            if np.linalg.norm(part @ root.null) > 1e-12 * np.linalg.norm(part):
                 return None
-        G = image + C
-        with blas_threads_for(G.size):
-            lowest = scipy.linalg.eigvalsh(root.T @ G @ root, subset_by_index=[0, 0])[0]
-        return max(0.0, -float(lowest)) * (1 + 1e-12) + self._least_shift(w)
+        slack = composite_errors(self.map, w) + rounded_sum(1) * np.abs(C).sum(axis=1)
+        return max(0.0, -root.lowest(image + C, slack))
 
     def _least_shift(self, w: Array) -> float:
-        """Rounding can leave the shifted matrix a little below the cone."""
+        """A shift far below all that matter: whether g* is finite along s at all."""
         return 1e-14 * largest(w)
 
     @cached_property
-    def _image_root(self) -> tuple[Array, Array] | None:
-        """R with RᵀPR = I on the range of P = 𝒜*(s) ⪰ 0, and a basis of its null space."""
+    def _image_root(self) -> PencilRoot | None:
+        """R with RᵀPR = I on the range of P = 𝒜*(s) ⪰ 0, and a basis of its null space.
+
+        None where P has a null space that is not known to be one exactly: that of a graph's
+        Laplacian has as many dimensions as the graph has components.
+        """
         if self.order > PENCIL_ORDER:
             return None
-        values, vectors = eigh(host(self.map.adjoint_matrix(self._along_all)))
-        live = values > 1e-10 * values[-1]
-        if not np.any(live) or values[0] < -1e-10 * values[-1]:
-            return None
-        return vectors[:, live] / np.sqrt(values[live]), vectors[:, ~live]
+        P = host(self.map.adjoint_matrix(self._along_all))
+        root = PencilRoot.of(P, composite_errors(self.map, self._along_all))
+        if root is None or not root.null.shape[1]:
+            return root
+        components = connected_components(sp.csr_array(P != 0))[0]
+        known = _sees_distances_only(self.map) and components == root.null.shape[1]
+        return root if known else None
 
     @cached_property
     def _along_all(self) -> Array:
@@ -607,3 +610,12 @@ class Composite(Objective):
     def _moved_gradient(self, w: Array) -> Callable[[Array], Array]:
         """The same with vectors as matrices of one column."""
         return lambda v: self.map.adjoint(w, v[:, None])[:, 0] + self.C @ v
+
+
+def _sees_distances_only(map: Any) -> bool:
+    """Whether 𝒜*(w) is 0 on the constants, without rounding, for every w."""
+    if isinstance(map, Mix):
+        return _sees_distances_only(map.base)
+    if isinstance(map, Stack):
+        return all(_sees_distances_only(part) for part in map.maps)
+    return isinstance(map, PairDistances)

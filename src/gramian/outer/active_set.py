@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.certificate import Certificate
+from gramian.certificate import Certificate, LowerBounds
+from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.solvers.base import is_optimal
@@ -132,7 +133,8 @@ class ActiveSet:
         active = task.none
         # A start of higher rank than is asked for does not count.
         seen = [] if self.limited else [(found, factor)]
-        lower, finest = -np.inf, FINEST * self.tol
+        bounds: LowerBounds[LowerBound] = LowerBounds()
+        finest = FINEST * self.tol
         certificate: Certificate | None = None
         try:
             for _ in range(ROUNDS):
@@ -141,11 +143,11 @@ class ActiveSet:
                 tol = finest if unseen <= CLOSE else max(finest, COARSE)
                 result = self.solve(problem, init=factor, tol=tol, **self._precision(active))
                 factor = result.factor
-                lower = max(lower, result.certificate.lower_bound)
+                bounds.add(result.certificate.bound)
                 active = active[task.unmet(problem, factor, SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = [best], whole(result, best[0].value, lower, task.most)
+                seen, certificate = [best], whole(result, best[0].value, bounds, task.most)
                 unseen = 1.0 - result.value / max(found.value, 1e-300)
                 done = is_optimal(certificate, self.tol)
                 # A limited rank keeps a gap: there the rounds end when they change no more.
@@ -199,12 +201,17 @@ def ended(last: Status, *, done: bool, late: bool) -> Status:
     return Status.TIME_LIMIT if late else Status.MAX_ITER
 
 
-def whole(result: Result, value: float, lower: float, most: float) -> Certificate:
-    """The value of all terms against the bound of the active ones, which is below theirs."""
-    rounding = ROUNDED * abs(value)
-    method = f"{result.certificate.method} of the active triplets"
-    inner = replace(result.certificate, method=method, scale=most)
-    if not np.isfinite(lower):
-        return replace(inner, value=value, gap=None, relative_gap=None)
-    inner = replace(inner, value=lower, gap=0.0)
-    return inner.at(value, inner.trace, rounding)
+def whole(
+    result: Result, value: float, bounds: LowerBounds[LowerBound], most: float
+) -> Certificate:
+    """The value of all terms against the best bound of active ones, which is below theirs.
+
+    The method, the proof and the probability of error are those of that bound, which need not be
+    that of the last round.
+    """
+    best, last = bounds.best, replace(result.certificate, scale=most)
+    if best is None:
+        return replace(last, value=value, gap=None, relative_gap=None, method="none", proof="")
+    method = f"{best.method} of the active triplets"
+    known = replace(last, value=best.value, gap=0.0, method=method, proof=best.how, miss=best.miss)
+    return known.at(value, known.trace, ROUNDED * abs(value))

@@ -13,6 +13,7 @@ from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
 from gramian.problem import Problem, as_factor
 from gramian.proofs import PATIENCE
+from gramian.reductions.feature_scaling import feature_scaling
 
 Array = NDArray[np.floating]
 
@@ -50,13 +51,14 @@ def certify(
     """
     if not problem.constraints:
         return unconstrained.certify(problem, factor, dual=dual, tol=tol, time_limit=time_limit)
-    model = Model.of(problem)
+    scaling = feature_scaling(Model.of(problem).problem)
+    model = Model(scaling.problem)
     L = as_factor(factor, problem.order).astype(float, copy=False)
     y = _multipliers(model, dual)
-    image = model.objective.image(L)
+    image = model.objective.image(scaling.coordinates(L))
     wanted = accuracy(model, image, tol)
     point = Repair(model)(image, y, wanted=wanted, seconds=time_limit)
-    return constrained_certificate(model, image, point, y)
+    return scaling.certificate(constrained_certificate(model, image, point, y), L)
 
 
 def _multipliers(model: Model, dual: ArrayLike | None) -> Array:

@@ -38,12 +38,22 @@ def refusal(model: Model) -> str | None:
     """Why Clarabel cannot take a problem, or should not."""
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
-    if find_spec("clarabel") is None:
+    if not installed():
         return "the package clarabel is missing: pip install 'gramian[conic]'"
-    sizes = [len(rows) for rows in model.blocks]
-    if model.rows is None or sizes[0] > BLOCK or _entries(sizes) > ENTRIES:
+    if not is_small(model):
         return f"it is for blocks of {BLOCK} rows at most, and {ENTRIES} entries in all"
     return None
+
+
+def installed() -> bool:
+    """Whether the package is there."""
+    return find_spec("clarabel") is not None
+
+
+def is_small(model: Model) -> bool:
+    """Whether the rows are known and the blocks small enough."""
+    sizes = [len(rows) for rows in model.blocks]
+    return model.rows is not None and sizes[0] <= BLOCK and _entries(sizes) <= ENTRIES
 
 
 def clarabel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -26,12 +26,24 @@ PROGRESS, PATIENCE = 0.9, 15
 """A loop is left where so many points running have not brought gap and violation to this part of
 what they were."""
 
+PROVED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
+"""Ends that a proof has decided."""
+
 
 class Drive:
     """Takes the points of a loop until one is good enough or something else ends it."""
 
-    def __init__(self, model: Model, settings: Settings, judge: Judge, history: History) -> None:
+    def __init__(
+        self,
+        model: Model,
+        settings: Settings,
+        judge: Judge,
+        history: History,
+        restored: Callable[[Array], Array],
+    ) -> None:
         self.model, self.settings, self.judge, self.history = model, settings, judge, history
+        self.restored = restored
+        """A factor in the coordinates of the problem, from one in those of the model."""
         self.watchers: list[Any] = []
         self.last: Candidate | None = None
         self.last_method = ""
@@ -71,7 +83,7 @@ class Drive:
         with clock.until(self.settings.deadline):
             status = self._taken(candidates, limit)
         judge = self.judge
-        if status in (Status.INFEASIBLE, Status.UNBOUNDED, Status.CONVERGED):
+        if status in PROVED:
             return status
         if self.last is not None and not judge.converged:
             late = clock.until(self.settings.last_deadline())
@@ -109,7 +121,8 @@ class Drive:
             **candidate.trace,
         }
         self.history.append(record)
-        state = State(iteration, Step(candidate.factor, value), self.history.records[-1])
+        factor = self.restored(candidate.factor)
+        state = State(iteration, Step(factor, value), self.history.records[-1])
         return says_stop(self.watchers, state)
 
 

@@ -17,14 +17,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import lsqr
 
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.outer.bottoms import Bottoms, bottoms
 from gramian.outer.corner_dual import corner_point
-from gramian.outer.model import Model
+from gramian.outer.model import Model, least_squares
 from gramian.proofs import PATIENCE, gershgorin
 
 Array = NDArray[np.floating]
@@ -196,7 +196,8 @@ class Repair:
         flat = model.rows.diagonal.astype(float)
         if np.sum(flat) < model.order:  # an entry of the diagonal that no row sees
             return None
-        found = lsqr(model.rows.matrix.T, flat, atol=1e-15, btol=1e-15, iter_lim=LSQR)[0]
+        rows = sp.csr_array(model.rows.matrix.T)
+        found = least_squares(rows, flat, accuracy=1e-15, products=LSQR)
         # Rows that only a bound on one side is known of help with one sign.
         return model.bounds.signed(-found) * -1.0
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, relative
+from gramian.certificate import Certificate, LowerBounds, relative
 from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
 from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.outer.polish import polished
-from gramian.outer.rays import proves_infeasible, proves_unbounded
+from gramian.outer.rays import proves_infeasible, proves_unattained, proves_unbounded
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
 from gramian.solvers.base import RESIDUALS, Settings, is_optimal
@@ -49,7 +49,7 @@ class Judge:
     best: Certificate | None = None
     factor: Array | None = None
     y: Array | None = None
-    point: DualPoint | None = None
+    bounds: LowerBounds[DualPoint] = field(default_factory=LowerBounds)
     ray: Array | None = None
     spent: float = 0.0
     """Seconds taken by certificates."""
@@ -65,6 +65,11 @@ class Judge:
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
 
+    @property
+    def point(self) -> DualPoint | None:
+        """The best dual point."""
+        return self.bounds.best
+
     def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
         """Take a point in; the status that it ends the run with, None where it does not."""
         started = time.perf_counter()
@@ -73,8 +78,10 @@ class Judge:
             self._certified(candidate, last)
             self.looks += 1
             self.spent += time.perf_counter() - started
+            if self.converged:
+                return Status.CONVERGED
             self._steer()
-            return Status.CONVERGED if self.converged else None
+            return self._flat(candidate)
         return status
 
     @property
@@ -83,8 +90,8 @@ class Judge:
         best, tol = self.best, self.settings.tol
         if best is None or best.violation > tol:
             return False
-        if best.relative_gap is None:
-            return self.residuals >= RESIDUALS
+        if best.relative_gap is None:  # of a linear F nothing is known without a dual point
+            return self.model.linear is None and self.residuals >= RESIDUALS
         if self.below > tol:
             return False
         return best.relative_gap <= tol and (best.proved or self.proof != "proved")
@@ -121,8 +128,8 @@ class Judge:
         prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
         if prove or self.proof == "estimated":
             point = self._bound(image, candidate.y, prove)
-            if point is not None and (self.point is None or point.value > self.point.value):
-                self.point = point
+            if point is not None:
+                self.bounds.add(point)
         self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
         if model.linear is not None and self._close(image):
             factor = self._improved(factor)
@@ -218,6 +225,13 @@ class Judge:
             if self.ray is not None:
                 return Status.UNBOUNDED
         return None
+
+    def _flat(self, candidate: Candidate) -> Status | None:
+        """The end of a search for a dual point, where no slack is definite."""
+        if candidate.flat_ray is None:
+            return None
+        self.ray = proves_unattained(self.model, candidate.flat_ray)
+        return None if self.ray is None else Status.UNATTAINED
 
     def dimacs(self) -> tuple[float, ...] | None:
         """The errors of the best point beside the dual point, or the multipliers it came with."""

@@ -19,6 +19,7 @@ from gramian.outer.model import Model
 from gramian.outer.registry import METHODS, Method, choose
 from gramian.outer.sanity import check_rows
 from gramian.problem import Problem, as_factor
+from gramian.reductions.feature_scaling import FeatureScaling, feature_scaling
 from gramian.result import History, Result, Status
 from gramian.solvers.arguments import check_proof, is_single, settings_for
 from gramian.solvers.base import Settings
@@ -103,15 +104,16 @@ def _constrained(
     started = time.perf_counter()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     check_proof(proof)
-    model = Model.of(problem)
+    scaling = feature_scaling(Model.of(problem).problem)
+    model = Model(scaling.problem)
     check_rows(model)
     methods = _methods(solver, model, settings)
     _check_options(methods, options)
-    factor, y = _start(model, init, settings)
+    factor, y = _start(model, init)
     keeper = checkpoint_for(problem, checkpoint, every)
-    factor = factor if keeper is None else keeper.start(factor)
+    factor = scaling.coordinates(factor if keeper is None else keeper.start(factor))
     bar = ProgressBar(f"{problem.name} by {solver}", tol, max_iter) if progress else None
-    run = Drive(model, settings, Judge(model, settings, proof), History())
+    run = Drive(model, settings, Judge(model, settings, proof), History(), scaling.factor)
     run.watchers = [
         watch for watch in (callback, keeper, bar, clock.on_step()) if watch is not None
     ]
@@ -122,6 +124,8 @@ def _constrained(
         if bar is not None:
             bar.close()
     found, certificate = run.judge.outcome(factor if run.last is None else run.last.factor)
+    found = scaling.factor(found)
+    certificate = scaling.certificate(certificate, found)
     if keeper is not None:
         keeper.finish(found, certificate.value, len(run.history))
     if status is Status.INFEASIBLE:  # nothing is above an optimum that is not there
@@ -139,7 +143,7 @@ def _constrained(
         formula=problem.displayed,
         seconds=time.perf_counter() - started,
         dual=run.judge.y if point is None else point.y,
-        ray=run.judge.ray if status in (Status.INFEASIBLE, Status.UNBOUNDED) else None,
+        ray=_ray(run.judge.ray, status, scaling),
         dimacs=run.judge.dimacs(),
     )
 
@@ -169,9 +173,17 @@ def _check_options(methods: list[Method], options: dict[str, Any]) -> None:
         )
 
 
-def _start(
-    model: Model, init: ArrayLike | Result | None, settings: Settings
-) -> tuple[Array, Array]:
+def _ray(ray: Array | None, status: Status, scaling: FeatureScaling) -> Array | None:
+    """What proves the status, in the coordinates of the problem."""
+    if ray is None or status not in (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED):
+        return None
+    if status is Status.INFEASIBLE:  # multipliers, which are the same in all coordinates
+        return ray
+    V = scaling.factor(ray)
+    return V / float(np.linalg.norm(V))
+
+
+def _start(model: Model, init: ArrayLike | Result | None) -> tuple[Array, Array]:
     """The factor and the multipliers to begin with: none and 0 unless told."""
     y = np.zeros(model.bounds.size)
     if init is None:

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import lsqr
 
 from gramian.constrained import Constraint, Constraints
 from gramian.domains import PSDCone
@@ -30,6 +32,12 @@ Indices = NDArray[np.intp]
 
 MANY = 200
 """Blocks of more than one row that are looked at one by one."""
+
+FULL, DIRECT = 0.1, 5e8
+"""The share of entries from which least squares are solved directly, up to this many products."""
+
+APART = 1e-9
+"""The least eigenvalue of the Gram matrix of unit rows that are independent beyond doubt."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +225,26 @@ class Model:
         """Rows that are blocks of their own: entries of M that only have to be at least 0."""
         alone = [rows[0] for rows in self.blocks if len(rows) == 1]
         return np.asarray(sorted(alone), dtype=np.intp)
+
+
+def independent(matrix: sp.csr_array) -> bool:
+    """Whether the rows, of norm 1, are far from dependent; False where that takes long to say."""
+    entries = float(matrix.shape[0]) * matrix.shape[1]
+    if matrix.nnz <= FULL * entries or entries * matrix.shape[0] > DIRECT:
+        return False
+    dense = matrix.toarray()
+    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > APART)
+
+
+def least_squares(matrix: sp.csr_array, b: Array, *, accuracy: float, products: int) -> Array:
+    """x with ‖matrix x − b‖ the least, directly where the matrix is dense and has few rows."""
+    entries = float(matrix.shape[0]) * matrix.shape[1]
+    dense = matrix.nnz > FULL * entries and entries * min(matrix.shape) <= DIRECT
+    if dense:
+        found: Array = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
+        return found
+    x: Array = lsqr(matrix, b, atol=accuracy, btol=accuracy, iter_lim=products)[0]
+    return x
 
 
 def _pattern(parts: Parts) -> sp.csr_array:

@@ -24,6 +24,8 @@ class Candidate:
     """Multipliers that may show that there is no feasible M."""
     sure: bool = False
     """Whether the loop takes it for a solution: it is looked at whatever that takes."""
+    flat_ray: Array | None = None
+    """A direction along which F and the constraints may not change."""
 
 
 @dataclass

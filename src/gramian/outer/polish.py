@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -108,19 +109,9 @@ def _row_sizes(model: Model, L: Array) -> Array:
 def _direct_change(model: Model, L: Array, off: Array) -> Array:
     """D = JᵀJJ⁺off, J the derivative 2𝒜(sym(L·)) with its rows scaled to 1."""
     assert model.rows is not None
-    (n, r), rows = L.shape, model.rows
-    entries = sp.coo_array(rows.matrix)
-    k, (i, j) = entries.coords[0], np.divmod(rows.places[entries.coords[1]], n)
-    live = off[k] != 0
-    k, i, j, weight = k[live], i[live], j[live], 2 * entries.data[live] / model.norms[k[live]]
-    columns = (i[:, None] * r + np.arange(r)).ravel()
-    values = (weight[:, None] * L[j]).ravel()
-    J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(off.size, n * r))
     kept = np.flatnonzero(off)
-    J = J[kept]
-    full = J.nnz > FULL * J.shape[0] * J.shape[1] and J.shape[0] * J.shape[1] <= NUMBERS
-    dense = J.toarray() if full else None
-    normal = (J @ J.T).toarray() if dense is None else dense @ dense.T
+    J = _derivative(model, L, kept)
+    normal = J @ J.T if isinstance(J, np.ndarray) else (J @ J.T).toarray()
     scale = float(np.max(np.diagonal(normal), initial=0.0))
     if scale == 0:
         return np.zeros_like(L)
@@ -130,3 +121,22 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
     w = vectors @ (inverse * (vectors.T @ off[kept]))
     change: Array = (J.T @ w).reshape(L.shape)
     return change
+
+
+def _derivative(model: Model, L: Array, kept: Any) -> Any:
+    """The rows `kept` of J, dense where the matrices of the rows are."""
+    assert model.rows is not None
+    (n, r), rows = L.shape, model.rows
+    matrix = rows.matrix[kept]
+    if matrix.nnz > FULL * kept.size * n * n and kept.size * n * max(n, r) <= NUMBERS:
+        full = np.zeros((kept.size, n * n))
+        full[:, rows.places] = matrix.toarray() * (2 / model.norms[kept, None])
+        return (full.reshape(kept.size * n, n) @ L).reshape(kept.size, n * r)
+    entries = sp.coo_array(matrix)
+    k, (i, j) = entries.coords[0], np.divmod(rows.places[entries.coords[1]], n)
+    weight = 2 * entries.data / model.norms[kept][k]
+    columns = (i[:, None] * r + np.arange(r)).ravel()
+    values = (weight[:, None] * L[j]).ravel()
+    J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(kept.size, n * r))
+    full = J.nnz > FULL * J.shape[0] * J.shape[1] and J.shape[0] * J.shape[1] <= NUMBERS
+    return J.toarray() if full else J

@@ -1,4 +1,4 @@
-"""Proofs that a problem has no feasible point, or no minimum: rays, checked before told."""
+"""Proofs that a problem has no feasible point, no minimum or no definite slack: checked rays."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ Array = NDArray[np.floating]
 
 FAR = 1e7
 """A ray is told where it leaves room only for matrices of so many times the usual trace."""
+
+STILL = 1e-10
+"""What ⟨C, VVᵀ⟩ and 𝒜(VVᵀ) of a ray along which nothing changes may be, relatively."""
 
 ROUNDED = 1e-13
 """What 𝒜 of a ray of unit norm may be for rounding alone."""
@@ -35,6 +38,23 @@ def proves_infeasible(model: Model, y: Array) -> Array | None:
         return None
     delta = max(0.0, -found.least)
     return ray if delta * FAR * max(1.0, model.right) <= 1.0 else None
+
+
+def proves_unattained(model: Model, factor: Array) -> Array | None:
+    """V of unit norm where neither ⟨C, VVᵀ⟩ nor any row of 𝒜(VVᵀ) is above rounding.
+
+    The slack of all multipliers has ⟨S, VVᵀ⟩ = ⟨C, VVᵀ⟩ − y·𝒜(VVᵀ) = 0: none is definite, and no
+    proof in floating point can tell one that is feasible from one that is not.
+    """
+    norm = float(np.linalg.norm(factor))
+    if model.linear is None or not (np.isfinite(norm) and norm > 0):
+        return None
+    V = polished(model.homogeneous, factor / norm, goal=ROUNDED)
+    V = np.ascontiguousarray(V / float(np.linalg.norm(V)))
+    slope = abs(float(np.sum(V * (model.linear @ V)))) / model.left
+    bounds = model.homogeneous.bounds
+    moved = float(np.linalg.norm(bounds.off(bounds.map.bilinear(V, V)) / model.norms))
+    return V if max(slope, moved) <= STILL else None
 
 
 def proves_unbounded(model: Model, factor: Array) -> Array | None:

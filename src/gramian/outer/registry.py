@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gramian.maps import PairDistances
-from gramian.outer import anchored_newton, conic, theta_form, unfolding_path, unit_diagonal
+from gramian.outer import (
+    anchored_newton,
+    conic,
+    interior_point,
+    theta_form,
+    unfolding_path,
+    unit_diagonal,
+)
 from gramian.outer.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.outer.dual_newton import dual_newton
 from gramian.outer.model import Model
@@ -63,6 +70,12 @@ METHODS = {
             "clarabel", conic.clarabel, "an interior point method, for small ones", conic.refusal
         ),
         Method(
+            "interior-point",
+            interior_point.interior_point,
+            "a primal-dual interior point method, for dense rows and moderate order",
+            interior_point.refusal,
+        ),
+        Method(
             "unit-diagonal",
             unit_diagonal.unit_diagonal,
             "coordinate descent on rows of given length",
@@ -107,6 +120,7 @@ def choose(model: Model, settings: Settings) -> list[Method]:
     if settings.rank is not None:
         return [METHODS["augmented-lagrangian"]]
     chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
+    chosen += ["interior-point"] if interior_point.preferred(model) else []
     chosen += ["clarabel"] if conic.refusal(model) is None else []
     chosen += ["theta-form"] if theta_form.refusal(model) is None else []
     # Distances along a graph need its coordinates, which the dense method does not have.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.unit_rows import sweep_rows
-from gramian.objectives.matrices import Sparse
+from gramian.objectives.matrices import Dense, Sparse
 from gramian.outer.augmented_lagrangian import rank_for
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
@@ -50,7 +50,7 @@ class UnitRows:
         The rows have to be in the order of the diagonal, as `maxcut` and the files have them.
         """
         rows, bounds, n = self.model.rows, self.model.bounds, self.model.order
-        if rows is None or bounds.size != n or not isinstance(self.model.linear, Sparse):
+        if rows is None or bounds.size != n or not isinstance(self.model.linear, Sparse | Dense):
             return None
         order = np.arange(n)
         one_each = np.array_equal(rows.matrix.indptr, np.arange(n + 1))
@@ -66,7 +66,7 @@ class UnitRows:
 def refusal(model: Model) -> str | None:
     """Why a problem is not of this kind."""
     if UnitRows(model).known is None:
-        return "it takes a sparse C and one equation for every diagonal entry, and nothing else"
+        return "it takes one equation for every diagonal entry, and nothing else"
     return None
 
 
@@ -77,7 +77,8 @@ def unit_diagonal(
     known = UnitRows(model).known
     assert known is not None
     d, weight = known
-    C = model.linear.matrix
+    linear = model.linear
+    C = sp.csr_array(linear.matrix if isinstance(linear, Sparse) else linear.array)
     diagonal = C.diagonal()
     others = sp.csr_array(C - sp.diags_array(diagonal))
     others.eliminate_zeros()

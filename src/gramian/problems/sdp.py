@@ -13,10 +13,13 @@ from gramian.constrained import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
 from gramian.objectives import Linear, LowRankPlusIdentity
-from gramian.objectives.matrices import Sparse, SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]
+
+FULL, SMALL = 0.5, 300
+"""The share of entries of C that are not 0 from which it is kept dense, up to this order."""
 
 
 def sdp(
@@ -198,7 +201,8 @@ def _linear(flat: sp.csr_array, n: int) -> SymmetricMatrix:
     dense = rank_one(flat, n)
     if dense is not None:
         return LowRankPlusIdentity(n, 0.0, dense.vector[:, None], np.array([dense.sign]))
-    return Sparse(sp.csr_array(sp.coo_array(flat).reshape(n, n)))
+    C = sp.csr_array(sp.coo_array(flat).reshape(n, n))
+    return Dense(C.toarray()) if n <= SMALL and C.nnz > FULL * n * n else Sparse(C)
 
 
 def _right(values: ArrayLike | None, size: int, name: str) -> Array:

@@ -10,6 +10,7 @@ from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, eigen_seconds, lost_by
 from gramian.proofs.estimate import estimated
 from gramian.proofs.low_rank import LowRank
+from gramian.proofs.pencil import PencilRoot
 from gramian.proofs.search import PATIENCE, lowest
 from gramian.proofs.sparse import SparseForm, gershgorin
 from gramian.proofs.split import LIVE, Split
@@ -25,6 +26,7 @@ __all__ = [
     "Factor",
     "Form",
     "LowRank",
+    "PencilRoot",
     "SparseForm",
     "Split",
     "eigen_seconds",

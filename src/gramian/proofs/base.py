@@ -20,10 +20,6 @@ UNIT = float(np.finfo(float).eps) / 2
 EXACT_ORDER = 1500
 """Up to this order all eigenvalues of a dense matrix are computed: half a second on one core."""
 
-SPREAD = 8.0
-"""λ of Higham and Mary's γ̃_m(λ) = λ√m u, which a sum of m rounded terms exceeds with a probability
-below 2 exp(−λ²/2), 3e-14 for each sum."""
-
 PROVED = 0.0
 
 INVERSE_STEPS = 30
@@ -111,9 +107,14 @@ def typical_size(matrix: Any) -> float:
 
 
 def rounded_sum(terms: float) -> float:
-    """What a sum of so many rounded terms is off by, in units of the sum of their sizes."""
-    terms = max(terms, 1.0)
-    return float(min(SPREAD * np.sqrt(terms), terms) + 2) * UNIT
+    """What a sum of so many rounded products is off by, in units of the sum of their sizes.
+
+    γ_m = mu/(1 − mu) with m = terms + 2, which holds for every order of summation (Higham 2002,
+    §3.1): no model of how roundings are distributed stands behind it. Infinite where mu is 1 or
+    more.
+    """
+    lost = (max(terms, 1.0) + 2) * UNIT
+    return float(lost / (1 - lost)) if lost < 1 else np.inf
 
 
 def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:

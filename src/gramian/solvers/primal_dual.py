@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.backends.arrays import contiguous
 from gramian.backends.dense import eigh
-from gramian.certificate import Certificate, certify_image
-from gramian.objectives.base import LowerBound
+from gramian.certificate import certify_image
 from gramian.objectives.quadratic_form import (
     FLOPS,
     quadratic_form,
@@ -115,9 +114,8 @@ class Written:
         if is_optimal(certificate, tol):
             return Step(L, certificate.value, certificate)
         inside = certify_image(problem, objective.image(self.inside(S)))
-        if _lower(inside) > _lower(certificate):
-            known = LowerBound(_lower(inside), inside.method)
-            certificate = certify_image(problem, image, known=known)
+        if inside.lower_bound > certificate.lower_bound:
+            certificate = certify_image(problem, image, known=inside.bound)
         return Step(L, certificate.value, certificate)
 
     def inside(self, S: Array) -> Array:
@@ -144,7 +142,3 @@ class Written:
             slopes = slopes - lengths * (np.sum(slopes) / np.sum(lengths))
         kept = slopes < 0.5 * np.sum(squares * (self.P @ squares), axis=0)
         return contiguous(L[:, kept])
-
-
-def _lower(certificate: Certificate) -> float:
-    return -np.inf if certificate.gap is None else certificate.lower_bound

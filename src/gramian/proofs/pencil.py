@@ -1,0 +1,71 @@
+"""λ_min of a pencil (G, P) of small dense matrices, P ⪰ 0, with the rounding of all its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from gramian.backends.dense import eigh
+from gramian.backends.threads import blas_threads_for
+from gramian.proofs.base import rounded_sum
+from gramian.proofs.dense import rounding_of
+
+Array = NDArray[np.floating]
+
+DEAD = 1e-10
+"""The part of the largest eigenvalue of P below which one counts as 0."""
+
+
+@dataclass(frozen=True)
+class PencilRoot:
+    """R with ‖RᵀPR − I‖ ≤ skew, and a basis of the null space of P.
+
+    R is computed from eigenvalues of P down to 1e-10 of the largest, and divides by their roots. So
+    its error is not assumed but measured: RᵀPR is formed, and what rounding can hide of it is
+    bounded by |R|ᵀ|P||R|.
+    """
+
+    R: Array
+    null: Array
+    skew: float
+
+    @classmethod
+    def of(cls, P: Array, slack: Array) -> PencilRoot | None:
+        """That of P, known up to E with |E_ij| ≤ e_i e_j for e² = `slack`; None where it has none.
+
+        None too where P is not positive semidefinite, or R is no root of it at all.
+        """
+        values, vectors = eigh(P)
+        live = values > DEAD * values[-1]
+        if not np.any(live) or values[0] < -DEAD * values[-1]:
+            return None
+        R = vectors[:, live] / np.sqrt(values[live])
+        seen, hidden = _congruence(R, P, slack)
+        skew = float(np.linalg.norm(seen - np.eye(R.shape[1]))) + hidden
+        return cls(R, vectors[:, ~live], skew) if skew < 1 else None
+
+    def lowest(self, G: Array, slack: Array) -> float:
+        """t with RᵀGR ⪰ t RᵀPR, where G is known up to E with |E_ij| ≤ e_i e_j, e² = `slack`."""
+        seen, hidden = _congruence(self.R, G, slack)
+        with blas_threads_for(G.size):
+            least = float(scipy.linalg.eigvalsh(seen, subset_by_index=[0, 0])[0])
+        least -= rounding_of(seen, np.zeros(1)) + hidden
+        return least / (1 + self.skew if least > 0 else 1 - self.skew)
+
+
+def _congruence(R: Array, A: Array, slack: Array) -> tuple[Array, float]:
+    """RᵀAR as computed, and how far it can be from that of the true A in norm.
+
+    γ|R|ᵀ|A||R| for both products, of which no entry is above √(h_i h_j) with h = (R ∘ R)ᵀ|A|1: a
+    matrix of rank one whose norm is Σh. |R|ᵀeeᵀ|R| for the rounding of A itself.
+    """
+    with blas_threads_for(A.size):
+        found = R.T @ (A @ R)
+    found = 0.5 * (found + found.T)
+    squares = R * R
+    sums = float(np.sum(squares.T @ np.abs(A).sum(axis=1)))
+    own = float(np.sum((np.abs(R).T @ np.sqrt(slack)) ** 2))
+    return found, (2 * rounded_sum(A.shape[0]) + rounded_sum(1)) * sums + own

@@ -1,0 +1,95 @@
+"""A semidefinite program whose features are in units of their own: M = DM̂D with D diagonal.
+
+⟨A_k, M⟩ = ⟨DA_kD, M̂⟩: the values of the rows, their bounds and the multipliers stay the same. D
+holds powers of 2, so that no number of the program is rounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.certificate import Certificate
+from gramian.constrained import Constraint
+from gramian.maps import Rows, inner_products, rows_of
+from gramian.objectives import Linear
+from gramian.problem import Problem
+from gramian.reductions.base import carried
+
+Array = NDArray[np.floating]
+
+ORDER, NUMBERS = 200, 20_000_000
+"""The order up to which features are scaled, and numbers that the rows may hold."""
+
+UNEVEN = 64.0
+"""The ratio of the largest to the smallest entry of D from which the program is scaled."""
+
+
+@dataclass(frozen=True)
+class FeatureScaling:
+    """M = DM̂D, D = diag(d); None for d stands for the identity."""
+
+    problem: Problem
+    """The program for M̂."""
+    d: Array | None = None
+
+    def factor(self, Y: Array) -> Array:
+        """DY."""
+        return Y if self.d is None else np.ascontiguousarray(self.d[:, None] * Y)
+
+    def coordinates(self, L: Array) -> Array:
+        """D⁻¹L."""
+        return L if self.d is None else np.ascontiguousarray(L / self.d[:, None])
+
+    def certificate(self, found: Certificate, L: Array) -> Certificate:
+        """The same bound: F, the rows and the multipliers have the same values."""
+        return found if self.d is None else carried(found, L)
+
+
+def feature_scaling(problem: Problem) -> FeatureScaling:
+    """The program in units in which the entries of every feature are of about the same size.
+
+    The program itself where its features are alike already, or where it is too large.
+    """
+    objective = problem.objective
+    if not isinstance(objective, Linear) or problem.order > ORDER:
+        return FeatureScaling(problem)
+    rows = rows_of(problem.bounds.map)
+    if rows is None or rows.matrix.shape[0] * float(problem.order) ** 2 > NUMBERS:
+        return FeatureScaling(problem)
+    C = objective.C.dense()
+    d = _units(rows, C)
+    if d is None:
+        return FeatureScaling(problem)
+    scaled = sp.csr_array(rows.whole() @ sp.diags_array(np.outer(d, d).ravel()))
+    bounds = problem.bounds
+    constraint = Constraint(
+        inner_products(scaled, problem.order), bounds.lower, bounds.upper, bounds.unit
+    )
+    cost = Linear(C * np.outer(d, d), constant=objective.constant)
+    return FeatureScaling(replace(problem, objective=cost, constraints=(constraint,)), d)
+
+
+def _units(rows: Rows, C: Array) -> Array | None:
+    """d with log |a_ij| + log d_i + log d_j as even as can be in every matrix A of the program.
+
+    By least squares over all entries that are not 0, each less the mean of its matrix.
+    """
+    n = rows.order
+    every = sp.csr_array(sp.vstack([rows.whole(), C.reshape(1, n * n)]))
+    every.eliminate_zeros()
+    lengths = np.diff(every.indptr)
+    if not every.nnz:
+        return None
+    logs = np.log2(np.abs(every.data))
+    owner = np.repeat(np.arange(lengths.size), lengths)
+    means = np.bincount(owner, logs, lengths.size) / np.maximum(lengths, 1)
+    counts = np.bincount(every.indices, minlength=n * n).reshape(n, n).astype(float)
+    sums = np.bincount(every.indices, logs - means[owner], n * n).reshape(n, n)
+    normal = counts + np.diag(counts.sum(axis=1))
+    found = np.linalg.lstsq(normal, -sums.sum(axis=1), rcond=1e-10)[0]
+    d = np.exp2(np.round(found - np.median(found)))
+    return d if np.max(d) >= UNEVEN * np.min(d) else None
