@@ -21,6 +21,7 @@ from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
 from gramian.backends import cpu
+from gramian.backends.errstate import under_own_errstate
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
 from gramian.parameters import whole_number
@@ -111,6 +112,7 @@ class Graph:
         return sp.csr_array(sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W)
 
 
+@under_own_errstate
 def neighbor_graph(
     X: Any,
     n_neighbors: int = 6,
@@ -152,6 +154,7 @@ def neighbor_graph(
     return joined(X, graph, device=device)
 
 
+@under_own_errstate
 def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
     """The graph with the shortest edges between its parts, as many as it takes.
 
@@ -172,6 +175,7 @@ def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
     return graph
 
 
+@under_own_errstate
 def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
     """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for a lonely point."""
     degree = np.asarray(W.sum(axis=1)).ravel()
@@ -181,6 +185,7 @@ def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(sp.diags_array((degree > 0).astype(float)) - scale @ W @ scale)
 
 
+@under_own_errstate
 def smoothest(
     laplacian: Any, m: int, *, constant: bool = False, random_state: int | None = 0
 ) -> tuple[Array, Array]:
@@ -258,6 +263,7 @@ def _sums_to_zero(L: sp.csc_array) -> bool:
     return float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max())
 
 
+@under_own_errstate
 def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
     root, _ = _partial_root(laplacian)

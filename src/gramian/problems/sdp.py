@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
@@ -19,6 +20,7 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 
+@under_own_errstate
 def sdp(
     C: Any,
     A: Any = None,
