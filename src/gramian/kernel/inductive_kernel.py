@@ -60,7 +60,8 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         N: a kernel known to `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two
         sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
+        where it is not given.
     tau : float
         τ ≥ 0. With lam="auto" a direction is kept where it helps more than τ/2 of the best one.
     lam : float or "auto"

@@ -41,7 +41,8 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         the fit in `predict`), another kernel known to `sklearn.metrics.pairwise.pairwise_kernels`,
         or a function of two sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
+        where it is not given.
     n_init : int
         Starts, of which the best is kept.
     random_state :
