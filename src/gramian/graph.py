@@ -32,6 +32,9 @@ Indices = NDArray[np.integer]
 
 CONNECT = ("error", "mst", "components")
 
+REFINED = 3
+"""Rounds that tell points apart whose rows are of one length."""
+
 FACTORED = 20_000
 """Points beyond which a Laplacian is not factored: its fill can grow with their square."""
 
@@ -79,6 +82,14 @@ class Graph:
     def n_parts(self) -> int:
         """How many parts the graph falls into; 1 where it is connected."""
         return int(self.labels.max()) + 1
+
+    def renumbered(self, order: Indices) -> tuple[Graph, Indices]:
+        """The graph whose point k is point order[k] of this one, and which edge each edge was."""
+        place = np.empty(self.n, dtype=np.int64)
+        place[order] = np.arange(self.n)
+        ends = np.sort(place[self.edges], axis=1)
+        sorting = np.argsort(ends[:, 0] * self.n + ends[:, 1])
+        return Graph(self.n, ends[sorting], self.sq_distances[sorting], self.recall), sorting
 
     def weights(self, bandwidth: float | str = "auto") -> Array:
         """Gaussian weights exp(−D_e/σ²) of the edges; "auto" takes σ² = the median of D_e."""
@@ -173,6 +184,40 @@ def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
         bridges = np.column_stack([asking[chosen], found.indices[chosen, 0]])
         graph = _graph(X, np.vstack([graph.edges, bridges]), graph.recall)
     return graph
+
+
+@under_own_errstate
+def canonical_order(X: Any) -> Indices:
+    """An order of samples, or of the points of a symmetric matrix, that their own order is not in.
+
+    What is drawn at random or divided into parts in this order does not depend on how the rows are
+    numbered. Nor does it change where samples are shifted, scaled or turned: it is found from inner
+    products of the centred rows, their squared lengths k first and ⟨x_i, Σ_j √k_j x_j⟩ next, which
+    tells rows of one length apart.
+    """
+    rows: Any = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X, dtype=float)
+    mean = np.ravel(np.asarray(rows.mean(axis=0)))
+    if sp.issparse(rows):
+        squares = np.ravel(np.asarray(rows.multiply(rows).sum(axis=1)))
+        key = squares - 2 * (rows @ mean) + float(mean @ mean)
+    else:
+        rows, mean = rows - mean, np.zeros(mean.size)
+        key = np.einsum("ij,ij->i", rows, rows)
+    unit = float(np.mean(np.abs(key))) or 1.0
+    key = key / unit
+    for _ in range(REFINED):
+        v = np.sqrt(np.abs(key))
+        along = rows.T @ v - float(np.sum(v)) * mean
+        key = key + (rows @ along - float(mean @ along)) / (unit * rows.shape[0])
+    return np.argsort(key, kind="stable")
+
+
+def ranks(X: Any) -> Indices:
+    """The place of each sample or point in the canonical order."""
+    order = canonical_order(X)
+    found = np.empty_like(order)
+    found[order] = np.arange(order.size)
+    return found
 
 
 @under_own_errstate

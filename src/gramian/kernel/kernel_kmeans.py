@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_
 
 from gramian._random import for_sklearn
 from gramian._samples import ready, refuse_masked
+from gramian.kernel._clusters import k_means
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.parameters import whole_number
@@ -94,8 +95,8 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
             raise ValueError(f"n_clusters={count}, but there are {X.shape[0]} samples")
         starts = whole_number(self.n_init, "n_init")
         means = KMeans(count, n_init=starts, random_state=for_sklearn(self.random_state))
-        means.fit(X if self.kernel == "linear" else self._features(X))
-        self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
+        rows = X if self.kernel == "linear" else self._features(X)
+        self.labels_, self.cluster_centers_ = k_means(means, rows)
         self.inertia_, self.n_iter_ = float(means.inertia_), means.n_iter_
         return self
 
