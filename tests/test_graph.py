@@ -168,7 +168,7 @@ def test_there_are_fewer_trials_where_the_time_is_short(monkeypatch):
 
 def test_graphs_that_are_parts_but_for_rounding_have_smooth_waves():
     weights = 10.0 ** np.random.default_rng(0).uniform(-14, -2, 39)
-    W = sp.block_diag([np.ones((10, 10)) - np.eye(10)] * 40).tolil()
+    W = sp.block_diag([sp.coo_array(np.ones((10, 10)) - np.eye(10))] * 40).tolil()
     for part, weight in enumerate(weights):
         W[10 * part, 10 * part + 10] = W[10 * part + 10, 10 * part] = weight
     laplacian = normalized_laplacian(sp.csr_array(W))

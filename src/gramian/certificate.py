@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gramian import html
 from gramian.backends.arrays import as_double, host, inner
+from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
@@ -164,6 +165,7 @@ class LowerBounds(Generic[B]):
         return replace(estimated, miss=min(1.0, self._doubt))
 
 
+@under_own_errstate
 def certify(
     problem: Problem,
     factor: ArrayLike,

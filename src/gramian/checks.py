@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.losses import Loss
 from gramian.maps import LinearMap
 from gramian.objectives import Objective
 
 
+@under_own_errstate
 def check_adjoint(
     map: LinearMap, *, rank: int = 3, random_state: int = 0, rtol: float = 1e-10
 ) -> float:
@@ -27,6 +29,7 @@ def check_adjoint(
     return _judge("adjoint", abs(left - right), max(scale, 1e-300), rtol)
 
 
+@under_own_errstate
 def check_gradient(
     subject: Loss | Objective,
     point: Any = None,
@@ -60,6 +63,7 @@ def check_gradient(
     return _judge("gradient", *_against_difference(slope, value, x, direction), rtol)
 
 
+@under_own_errstate
 def check_curvature(
     loss: Loss, z: Any = None, *, size: int = 20, random_state: int = 0, rtol: float = 1e-5
 ) -> float:
@@ -75,6 +79,7 @@ def check_curvature(
     return _judge("curvature", *_against_difference(bend, slope, x, direction), rtol)
 
 
+@under_own_errstate
 def check_hessian(
     objective: Objective,
     point: Any = None,

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from gramian._random import generator
 from gramian._samples import checked_samples, class_indices
+from gramian.backends.errstate import under_own_errstate
 from gramian.neighbours import nearest
 from gramian.parameters import whole_number
 
@@ -22,6 +23,7 @@ Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
 
 
+@under_own_errstate
 def same_class_neighbors(
     X: Any,
     y: ArrayLike,
@@ -64,6 +66,7 @@ def same_class_neighbors(
     return found
 
 
+@under_own_errstate
 def other_class_neighbors(
     X: Any, y: ArrayLike, k: int = 3, *, approximate: bool = False, device: Any = None
 ) -> Indices:
@@ -89,6 +92,7 @@ def other_class_neighbors(
     return found
 
 
+@under_own_errstate
 def local_pairs(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> tuple[Indices, Indices]:
     """Similar pairs of every sample with its k targets, dissimilar ones with its k impostors.
 
@@ -100,6 +104,7 @@ def local_pairs(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> tuple[Indic
     return as_pairs(near), as_pairs(other_class_neighbors(X, y, k, **options))
 
 
+@under_own_errstate
 def local_triplets(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> Indices:
     """(anchor, target, impostor) for every sample, its k targets and k impostors: (n·k², 3)."""
     near = same_class_neighbors(X, y, k, **options)

@@ -21,6 +21,7 @@ from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
 from gramian.backends import cpu
+from gramian.backends.errstate import under_own_errstate
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
 from gramian.parameters import whole_number
@@ -30,6 +31,9 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 CONNECT = ("error", "mst", "components")
+
+REFINED = 3
+"""Rounds that tell points apart whose rows are of one length."""
 
 FACTORED = 20_000
 """Points beyond which a Laplacian is not factored: its fill can grow with their square."""
@@ -79,6 +83,14 @@ class Graph:
         """How many parts the graph falls into; 1 where it is connected."""
         return int(self.labels.max()) + 1
 
+    def renumbered(self, order: Indices) -> tuple[Graph, Indices]:
+        """The graph whose point k is point order[k] of this one, and which edge each edge was."""
+        place = np.empty(self.n, dtype=np.int64)
+        place[order] = np.arange(self.n)
+        ends = np.sort(place[self.edges], axis=1)
+        sorting = np.argsort(ends[:, 0] * self.n + ends[:, 1])
+        return Graph(self.n, ends[sorting], self.sq_distances[sorting], self.recall), sorting
+
     def weights(self, bandwidth: float | str = "auto") -> Array:
         """Gaussian weights exp(−D_e/σ²) of the edges; "auto" takes σ² = the median of D_e."""
         return np.exp(-self.sq_distances / self.square_bandwidth(bandwidth))
@@ -111,6 +123,7 @@ class Graph:
         return sp.csr_array(sp.diags_array(np.asarray(W.sum(axis=1)).ravel()) - W)
 
 
+@under_own_errstate
 def neighbor_graph(
     X: Any,
     n_neighbors: int = 6,
@@ -152,6 +165,7 @@ def neighbor_graph(
     return joined(X, graph, device=device)
 
 
+@under_own_errstate
 def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
     """The graph with the shortest edges between its parts, as many as it takes.
 
@@ -172,6 +186,41 @@ def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
     return graph
 
 
+@under_own_errstate
+def canonical_order(X: Any) -> Indices:
+    """An order of samples, or of the points of a symmetric matrix, that their own order is not in.
+
+    What is drawn at random or divided into parts in this order does not depend on how the rows are
+    numbered. Nor does it change where samples are shifted, scaled or turned: it is found from inner
+    products of the centred rows, their squared lengths k first and ⟨x_i, Σ_j √k_j x_j⟩ next, which
+    tells rows of one length apart.
+    """
+    rows: Any = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X, dtype=float)
+    mean = np.ravel(np.asarray(rows.mean(axis=0)))
+    if sp.issparse(rows):
+        squares = np.ravel(np.asarray(rows.multiply(rows).sum(axis=1)))
+        key = squares - 2 * (rows @ mean) + float(mean @ mean)
+    else:
+        rows, mean = rows - mean, np.zeros(mean.size)
+        key = np.einsum("ij,ij->i", rows, rows)
+    unit = float(np.mean(np.abs(key))) or 1.0
+    key = key / unit
+    for _ in range(REFINED):
+        v = np.sqrt(np.abs(key))
+        along = rows.T @ v - float(np.sum(v)) * mean
+        key = key + (rows @ along - float(mean @ along)) / (unit * rows.shape[0])
+    return np.argsort(key, kind="stable")
+
+
+def ranks(X: Any) -> Indices:
+    """The place of each sample or point in the canonical order."""
+    order = canonical_order(X)
+    found = np.empty_like(order)
+    found[order] = np.arange(order.size)
+    return found
+
+
+@under_own_errstate
 def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
     """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for a lonely point."""
     degree = np.asarray(W.sum(axis=1)).ravel()
@@ -181,6 +230,7 @@ def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(sp.diags_array((degree > 0).astype(float)) - scale @ W @ scale)
 
 
+@under_own_errstate
 def smoothest(
     laplacian: Any, m: int, *, constant: bool = False, random_state: int | None = 0
 ) -> tuple[Array, Array]:
@@ -258,6 +308,7 @@ def _sums_to_zero(L: sp.csc_array) -> bool:
     return float(np.abs(L.sum(axis=0)).max()) <= 1e-10 * float(L.diagonal().max())
 
 
+@under_own_errstate
 def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
     root, _ = _partial_root(laplacian)

@@ -24,28 +24,50 @@ def check_kernel(kernel: Any) -> None:
 
 
 def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
-    """The parameters, with γ = 1/(d·var X) for a Gaussian that has none."""
+    """The parameters, with γ = 1/(the sum of the variances of the columns) for "rbf" without one.
+
+    For centred samples that is 1/(n_features · var X). A shift, a rotation or a constant column
+    does not change it.
+    """
     found = dict(params or {})
     if kernel == "rbf" and found.get("gamma") is None:
-        spread = _variance(X)
-        found["gamma"] = 1.0 / (X.shape[1] * spread) if spread > 0 else 1.0
+        spread = float(np.sum(_column_variances(X)))
+        found["gamma"] = 1.0 / spread if spread > 0 else 1.0
     return found
 
 
-def _variance(X: Any) -> float:
-    """The variance of all entries, by their differences from the mean."""
+def varying_columns(X: Any) -> NDArray[np.bool_]:
+    """Which columns are not constant."""
     if not sp.issparse(X):
-        return float(np.var(X, dtype=float))
-    mean = float(X.mean(dtype=float))
-    empty = X.shape[0] * X.shape[1] - X.nnz
-    return float((np.sum(np.square(X.data - mean)) + empty * mean**2) / (X.nnz + empty))
+        return np.asarray(np.max(X, axis=0) > np.min(X, axis=0))
+    columns = sp.csc_array(X)
+    return np.ravel(columns.max(axis=0).toarray() > columns.min(axis=0).toarray())
+
+
+def _column_variances(X: Any) -> Array:
+    """The variance of each column, by the differences from its mean; exactly 0 for a constant."""
+    return np.where(varying_columns(X), _mean_squares(X), 0.0)
+
+
+def _mean_squares(X: Any) -> Array:
+    if not sp.issparse(X):
+        return np.var(X, axis=0, dtype=float)
+    n = X.shape[0]
+    columns = sp.csc_array(X, dtype=float)
+    mean = np.asarray(columns.sum(axis=0)).ravel() / n
+    stored = np.diff(columns.indptr)
+    squares = np.square(columns.data - np.repeat(mean, stored))
+    total = np.bincount(np.repeat(np.arange(mean.size), stored), squares, mean.size)
+    return (total + (n - stored) * mean**2) / n
 
 
 def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
     """k(x, z) for all rows of X and Z."""
     if kernel == "rbf":  # of distances, which are computed from products and cancel far away
         shift = far_means(Z)
-        X, Z = (shifted(X, shift), shifted(Z, shift)) if shift.any() else (X, Z)
+        if shift.any():
+            same, Z = X is Z, shifted(Z, shift)
+            X = Z if same else shifted(X, shift)
     if callable(kernel):
         values = np.asarray(kernel(X, Z, **params), dtype=float)
     else:

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
-from inspect import isfunction
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from gramian import (
     storage,
 )
 from gramian.backends.arrays import host
+from gramian.backends.errstate import OwnErrstate, own_errstate, under_own_errstate
 from gramian.backends.threads import few_blas_threads
 from gramian.parameters import check_rules
 from gramian.storage import StoredFileError
@@ -36,7 +36,7 @@ USES = ("transform", "predict")
 
 
 def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with the estimator's `time_limit` for everything it does."""
+    """The method with the estimator's `time_limit` for everything it does, in tensors too."""
 
     @wraps(method)
     def timed(self: Any, *given: Any, **named: Any) -> Any:
@@ -45,7 +45,12 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
         limit = getattr(self, "time_limit", None)
         known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
         seconds = float(limit) if known else None  # type: ignore[arg-type]
-        with clock.budget(seconds) as budget, few_blas_threads(), _computing_on(self, there):
+        with (
+            own_errstate(),
+            clock.budget(seconds) as budget,
+            few_blas_threads(),
+            _computing_on(self, there),
+        ):
             try:
                 return method(self, *given, **named)
             except clock.TimeUpError:
@@ -66,9 +71,9 @@ def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(method)
     def taking(self: Any, *given: Any, **named: Any) -> Any:
-        return method(
-            self, *_at_hand(given), **{name: _at_hand(part) for name, part in named.items()}
-        )
+        given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
+        with own_errstate():
+            return method(self, *given, **named)
 
     return taking
 
@@ -106,18 +111,18 @@ def _computing_on(estimator: Any, device: Any) -> Iterator[None]:
         estimator.device = None
 
 
-class Kept:
+class Kept(OwnErrstate):
     """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         storage.storable(cls)
-        for name in FITS:
-            if name in vars(cls):
-                setattr(cls, name, _in_time(vars(cls)[name]))
-        for name in USES:
-            if isfunction(vars(cls).get(name)):
-                setattr(cls, name, _taking_tensors(vars(cls)[name]))
+
+    @classmethod
+    def _public(cls, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name in FITS:
+            return _in_time(method)
+        return _taking_tensors(method) if name in USES else under_own_errstate(method)
 
     def save(self, path: str | Path) -> None:
         """Save the fitted estimator as arrays and JSON; `gramian.load` reads it back.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gramian import html
 from gramian.backends.arrays import HOST, Place, host
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint, Constraints
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
@@ -55,6 +56,7 @@ class Problem:
         """The number of rows of M."""
         return self.objective.order
 
+    @under_own_errstate
     def value(self, factor: ArrayLike) -> float:
         """F(LLᵀ), the value of the displayed formula, constants included."""
         L = as_factor(factor, self.order, self.objective.place)

@@ -6,7 +6,7 @@ from sklearn.datasets import load_iris, make_moons
 
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.kernel import NPKL, PCP, RegPCP
-from gramian.manifold import MVU, RegMVU
+from gramian.manifold import MVU, NeighborLayout, RegMVU
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 
 X, Y = load_iris(return_X_y=True)
@@ -173,3 +173,9 @@ def test_unfoldings_are_repaired_on_a_device_too(device, monkeypatch):
     same(host, there)
     assert looked and there.certificate_.relative_gap <= 1e-4
     assert there.certificate_.proved
+
+
+def test_a_layout(device):
+    host, there = (NeighborLayout(rounds=1, device=where).fit(X) for where in (None, device))
+    same(host, there)
+    assert there.result_.value == pytest.approx(host.result_.value, rel=1e-2)

@@ -179,23 +179,28 @@ def test_reg_pcp_pays_for_rough_waves():
         RegPCP(link_weight=0.0).fit(IRIS, cannot_link=[[0, 60]])
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_inductive_kernel_is_not_worse_than_the_one_it_is_given(seed):
+def test_the_inductive_kernel_is_not_worse_than_the_one_it_is_given():
+    """Over several divisions: of 60 samples held out, one more or less is chance."""
+    errors = np.mean([_errors_beside_the_given_kernel(seed) for seed in range(6)], axis=0)
+    assert errors[0] <= errors[1] + 0.01
+
+
+def _errors_beside_the_given_kernel(seed):
     rng = np.random.default_rng(seed)
     X = np.hstack([IRIS, rng.normal(size=(150, 4))])
     train = rng.permutation(150)[:90]
     test = np.setdiff1d(np.arange(150), train)
-    fitted = InductiveKernel().fit(X[train], SPECIES[train])
-    given = InductiveKernel(shrinkage=1).fit(X[train], SPECIES[train])
-    errors = [
+    kernels = [
+        InductiveKernel(shrinkage=share).fit(X[train], SPECIES[train]) for share in ("auto", 1)
+    ]
+    assert kernels[0].path_.value == kernels[0].shrinkage_
+    return [
         1
         - KNeighborsClassifier(3)
         .fit(k.transform(X[train]), SPECIES[train])
         .score(k.transform(X[test]), SPECIES[test])
-        for k in (fitted, given)
+        for k in kernels
     ]
-    assert errors[0] <= errors[1] + 0.02
-    assert fitted.path_.value == fitted.shrinkage_
 
 
 def test_with_full_shrinkage_the_inductive_kernel_is_the_given_one():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.cluster import SpectralClustering
-from sklearn.datasets import load_iris, make_circles, make_moons
+from sklearn.datasets import load_digits, load_iris, make_circles, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV
@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gramian as gm
 from gramian import problems
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from gramian.kernel import inductive_kernel as inductive
 from tests.conic import _Model
 
 LINKED = pytest.mark.parametrize("learner", [NPKL, RegPCP, PCP])
@@ -300,3 +301,14 @@ def test_a_limit_of_rank_cuts_the_best_kernel():
     assert cut.certificate_.lower_bound <= whole.certificate_.value
     with pytest.raises(ValueError, match="n_components must be"):
         InductiveKernel(n_components=0).fit(data, y)
+
+
+def test_one_decomposition_of_the_kernel_judges_every_shrinkage(monkeypatch):
+    """There was one for each of six: at 1,000 samples half of the fit."""
+    digits, labels = (part[:300] for part in load_digits(return_X_y=True))
+    orders = []
+    whole = inductive.eigh
+    monkeypatch.setattr(inductive, "eigh", lambda A: orders.append(len(A)) or whole(A))
+    fitted = InductiveKernel().fit(digits, labels)
+    assert len(fitted.path_.values) == 6
+    assert len(orders) <= 10  # three divisions into three parts, and the mixture at the end

@@ -1,16 +1,21 @@
 """The layout for looking at data: what comes apart, what is proved of it, where new samples go."""
 
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import Isomap, trustworthiness
 
 import gramian as gm
 from gramian import clock
+from gramian.backends.arrays import HOST
 from gramian.manifold import MVU, NeighborLayout
 from gramian.problems import neighbor_layout
+from gramian.proofs import sparse
 
 X, Y = load_digits(return_X_y=True)
 X, Y = X[:500], Y[:500]
@@ -92,8 +97,48 @@ def test_the_time_is_that_of_the_whole_fit_and_its_end_is_told():
 def test_very_many_samples_are_not_compared_with_the_optimum(monkeypatch):
     monkeypatch.setattr("gramian.manifold.neighbor_layout.FACTORED", 40)
     points, _ = make_blobs(60, n_features=4, random_state=2)
-    fitted = NeighborLayout(rounds=3).fit(points)
+    places = []
+    monkeypatch.setattr(
+        "gramian.manifold.neighbor_layout.place", lambda device: places.append(device) or HOST
+    )
+    before = time.perf_counter()
+    fitted = NeighborLayout(rounds=3, device="cpu").fit(points)
     assert fitted.certificate_.gap is not None and fitted.result_.status is gm.Status.LOCAL
+    assert 0 < fitted.result_.seconds <= time.perf_counter() - before
+    assert fitted.result_.route == ("lbfgs",)
+    assert fitted.result_.formula.startswith("min Σ_e")
+    assert places == ["cpu"]
+
+
+def test_the_result_tells_of_the_rounds_and_of_the_optimum_of_any_rank(fitted):
+    assert fitted.result_.route[0] == "lbfgs" and len(fitted.result_.route) > 1
+    alone = fitted.result_.history["time"][-1]
+    assert fitted.result_.seconds > alone > 0
+    problem = neighbor_layout(fitted.graph_.edges, [[0, 1]], len(X), weights=fitted.weights_)
+    pulled = problem.value(fitted.result_.factor) - neighbor_layout(
+        fitted.graph_.edges, [[0, 1]], len(X), weights=0.0
+    ).value(fitted.result_.factor)
+    squares = np.sum(
+        (
+            fitted.embedding_[fitted.graph_.edges[:, 0]]
+            - fitted.embedding_[fitted.graph_.edges[:, 1]]
+        )
+        ** 2,
+        axis=1,
+    )
+    assert pulled == pytest.approx(fitted.weights_ @ squares)
+
+
+def test_a_proof_that_would_fill_in_is_computed_as_a_dense_factor(monkeypatch):
+    """A sparse factor of random pairs fills in: of 2,000 points it took half of the fit."""
+    orders = []
+    monkeypatch.setattr(
+        sparse, "splu", lambda A, **options: orders.append(A.shape[0]) or splu(A, **options)
+    )
+    points, _ = make_blobs(1600, n_features=8, random_state=0)
+    fitted = NeighborLayout(rounds=2, tol=0.1).fit(points)
+    assert fitted.relaxation_.proved and fitted.relaxation_.relative_gap <= 0.1
+    assert max(orders, default=0) < 1600
 
 
 def test_whoever_watches_sees_the_picture_grow_and_nothing_else():

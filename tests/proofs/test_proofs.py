@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -167,6 +168,21 @@ def test_a_pencil_is_measured_by_its_unit():
     form = SparseForm(S, unit=P)
     assert form.above(true - 1e-6).definite
     assert not form.above(true + 1e-6).definite
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_a_pencil_that_fills_in_is_proved_by_a_dense_factor(scale):
+    rng, n = np.random.default_rng(2), 200
+    links = sp.random_array((n, n), density=0.05, rng=rng)
+    S = scale * sp.csr_array(links + links.T - sp.eye_array(n))
+    P = sp.diags_array(1e3 * rng.uniform(0.5, 2.0, n))
+    form = SparseForm(S, unit=P)
+    assert form.as_dense
+    least = float(scipy.linalg.eigh(S.toarray(), P.toarray(), eigvals_only=True)[0])
+    proof = form.above(least * (1 + 1e-7))
+    assert proof.definite and not form.above(least * (1 - 1e-12)).definite
+    value, _ = form.next_to(least * (1 + 1e-7), proof.solve)
+    assert value == pytest.approx(least, rel=1e-6)
 
 
 @pytest.mark.parametrize("weights", [None, [0.5], [-0.2, 1.0]])

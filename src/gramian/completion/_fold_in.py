@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian.backends import cpu
+from gramian.backends.errstate import OwnErrstate
 from gramian.completion._frames import is_frame
 from gramian.completion._ratings import gather
 from gramian.parameters import whole_number
@@ -19,7 +20,7 @@ Array = NDArray[np.floating]
 STEPS, ACCURACY = 300, 1e-12
 
 
-class Folding:
+class Folding(OwnErrstate):
     """`transform` and `complete` by the factors of the columns.
 
     A class with it says by `_squares` what the entries are as squares beside those factors.

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian import clock
 from gramian.backends import cpu
+from gramian.backends.errstate import OwnErrstate
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._frames import are_names, pair_columns, plain
 from gramian.completion._ratings import gather
@@ -24,7 +25,7 @@ BLOCK = 4_000_000
 """Numbers that are worked on at a time."""
 
 
-class Recommender:
+class Recommender(OwnErrstate):
     """Answers by row_factors_, col_factors_, offsets and ids of a completion."""
 
     row_factors_: Array

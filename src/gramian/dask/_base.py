@@ -10,11 +10,12 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
+from gramian.backends.errstate import OwnErrstate
 from gramian.callbacks import ProgressBar, State
 from gramian.dask._cluster import Cluster
 
 
-class OnCluster:
+class OnCluster(OwnErrstate):
     """A mixin in front of the estimator of the same name at home."""
 
     def at_home(self) -> Any:

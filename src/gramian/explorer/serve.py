@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gramian._samples import checked_samples, naming_text
+from gramian.backends.errstate import under_own_errstate
 from gramian.completion._base import Completion
 from gramian.explorer.naming import MetricSession
 from gramian.explorer.rating import RatingSession
@@ -16,6 +17,7 @@ from gramian.explorer.tables import START
 from gramian.metric._base import MetricLearner
 
 
+@under_own_errstate
 def explore(
     X: Any,
     y: Any = None,

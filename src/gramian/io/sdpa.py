@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.files import FileError
 from gramian.maps import rows_of
 from gramian.objectives import Linear
@@ -33,6 +34,7 @@ LARGEST = 2_000_000
 """Rows of M at most, and constraints."""
 
 
+@under_own_errstate
 def read_sdpa(path: str | Path) -> Problem:
     """The problem in a file of the sparse SDPA format, `.dat-s` or `.dat-s.gz`.
 
@@ -53,6 +55,7 @@ def read_sdpa(path: str | Path) -> Problem:
     return _problem(reader, path.name.split(".")[0], m, sizes, b, entries)
 
 
+@under_own_errstate
 def write_sdpa(problem: Problem, path: str | Path) -> Path:
     """Write a problem ⟨C, M⟩ with constraints to a file, gzipped where its name ends in .gz.
 

@@ -21,8 +21,8 @@ from gramian import plotting
 from gramian._random import for_sklearn
 from gramian._samples import naming_text, ready, refuse_masked
 from gramian.fitting import principal, settle, solve
-from gramian.graph import neighbor_graph, normalized_laplacian, smoothest
-from gramian.kernel._clusters import linked_clusters, share_met
+from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, ranks, smoothest
+from gramian.kernel._clusters import k_means, linked_clusters, share_met
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
 from gramian.neighbours import nearest
 from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
@@ -108,7 +108,15 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 "(-1 where unknown), must_link, cannot_link or links say what the kernel is to keep"
             )
         self.links_ = gather(
-            X.shape[0], y, must_link, cannot_link, links, targets, weights, names=self._row_names
+            X.shape[0],
+            y,
+            must_link,
+            cannot_link,
+            links,
+            targets,
+            weights,
+            names=self._row_names,
+            order=canonical_order(X),
         )
         self.n_clusters_ = self._number_of_clusters(y, X.shape[0])
         self._fit_to(X)
@@ -204,7 +212,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         self._check_clusters()
         clusters, count = self.labels_, int(self.n_clusters_ or 1)
         waves = smoothest(self.laplacian_, count, constant=True)[1]
-        before = self._k_means().fit(unit_rows(waves)).labels_
+        before = k_means(self._k_means(), unit_rows(waves))[0]
         places = self._places() if at is None else check_array(at, dtype=float, input_name="at")
         drawn = {"must-link": self.links_.must, "cannot-link": self.links_.cannot}
         some = {
@@ -246,8 +254,7 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
                 rows, self.links_, self._k_means()
             )
         else:
-            means = self._k_means().fit(rows)
-            self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
+            self.labels_, self.cluster_centers_ = k_means(self._k_means(), rows)
         self.links_met_ = share_met(self.links_, self.labels_)
 
     def _rows(self, factor: Array, waves: Array | None) -> Array:
@@ -365,11 +372,18 @@ class LinkedKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Base
         factor: Array = self._learn(None)[1]
         return factor
 
+    def _folds(self) -> NDArray[np.integer]:
+        """The part of each link, whatever the order and the names of the samples."""
+        ends = np.sort(ranks(self.laplacian_)[self.links_.pairs], axis=1)
+        found = np.empty(len(ends), dtype=int)
+        found[np.lexsort((ends[:, 1], ends[:, 0]))] = np.arange(len(ends)) % FOLDS
+        return found
+
     def _misplaced(self, setting: float, fold: int) -> list[Array]:
         """For each β and link of a fold how it is placed by a kernel that never saw the fold."""
         links, rough = self.links_, copy(self)
         rough._take(setting)
-        held = np.arange(len(links.pairs)) % FOLDS == fold
+        held = self._folds() == fold
         rough.links_ = Links(
             links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
         )

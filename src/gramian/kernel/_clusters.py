@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian.graph import canonical_order
 from gramian.kernel._links import Links, Pairs
 
 Array = NDArray[np.floating]
@@ -30,10 +31,10 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
     groups = links.groups
     sizes = np.bincount(groups).astype(float)
     if sizes.size <= means.n_clusters:
-        return _fitted(means, rows).labels_, means.cluster_centers_
+        return k_means(means, rows)
     S = sp.csr_array((1.0 / sizes[groups], (groups, np.arange(groups.size))))
     points = S @ rows
-    centres = _fitted(means, points, sizes).cluster_centers_
+    centres = k_means(means, points, sizes)[1]
     conflicts = _conflicts(links, sizes.size)
     labels = np.full(sizes.size, -1)
     for _ in range(STEPS):
@@ -45,11 +46,18 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
     return labels[groups], centres
 
 
-def _fitted(means: KMeans, points: Array, sizes: Array | None = None) -> KMeans:
-    """k-means; that points which links join coincide is no news: `links_met_` tells the rest."""
+def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pairs, Array]:
+    """Labels and centres of k-means, whose starts do not depend on the order of the points.
+
+    That points which links join coincide is no news: `links_met_` tells the rest.
+    """
+    order = canonical_order(points)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return means.fit(points, sample_weight=sizes)
+        means.fit(points[order], sample_weight=None if sizes is None else sizes[order])
+    labels = np.empty(order.size, dtype=means.labels_.dtype)
+    labels[order] = means.labels_
+    return labels, means.cluster_centers_
 
 
 def share_met(links: Links, labels: Pairs) -> float:

@@ -82,16 +82,18 @@ def gather(
     weights: ArrayLike | None = None,
     *,
     names: NDArray[Any] | None = None,
+    order: Pairs | None = None,
 ) -> Links:
     """All that is known of the pairs of n samples, refused where it contradicts itself.
 
-    Pairs are numbers of samples, or strings that are among their `names`.
+    Pairs are numbers of samples, or strings that are among their `names`. Of many labelled samples
+    some pairs are drawn at random, in this `order` of the samples.
     """
     parts = [
         _hard(_numbered(must_link, names, "must_link"), n, 1.0, "must_link"),
         _hard(_numbered(cannot_link, names, "cannot_link"), n, 0.0, "cannot_link"),
         _given(_numbered(links, names, "links"), targets, weights, n),
-        _from_labels(y, n),
+        _from_labels(y, n, np.arange(n) if order is None else order),
     ]
     pairs, wanted, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
     if not len(pairs):
@@ -193,7 +195,7 @@ def _column(values: ArrayLike, size: int, name: str) -> Array:
     return column
 
 
-def _from_labels(y: ArrayLike | None, n: int) -> tuple[Pairs, Array, Array]:
+def _from_labels(y: ArrayLike | None, n: int, order: Pairs) -> tuple[Pairs, Array, Array]:
     """Pairs of labelled samples: all of them, or some of each kind for each where they are many."""
     if y is None:
         return _hard(None, n, 0.0, "y")
@@ -202,7 +204,7 @@ def _from_labels(y: ArrayLike | None, n: int) -> tuple[Pairs, Array, Array]:
     if known.size <= LABELLED:
         table: Pairs = known[np.column_stack(np.triu_indices(known.size, k=1))]
     else:
-        table = _drawn(labels, known)
+        table = _drawn(renamed(labels, order), order[labels[order] != UNKNOWN])
     same = labels[table[:, 0]] == labels[table[:, 1]]
     return table.astype(np.intp), same.astype(float), np.ones(len(table))
 
@@ -223,6 +225,15 @@ def known_labels(y: ArrayLike, n: int) -> Pairs:
     labels = np.full(n, UNKNOWN, dtype=np.intp)
     labels[there[known]] = np.unique(found[known], return_inverse=True)[1]
     return labels
+
+
+def renamed(labels: Pairs, order: Pairs) -> Pairs:
+    """The classes numbered as they come in an order of the samples, whatever their names are."""
+    known = order[labels[order] != UNKNOWN]
+    names, first = np.unique(labels[known], return_index=True)
+    number = np.full(int(names.max(initial=0)) + 1, UNKNOWN)
+    number[names[np.argsort(first)]] = np.arange(names.size)
+    return np.where(labels == UNKNOWN, UNKNOWN, number[labels])
 
 
 def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,8 @@ from gramian._samples import ready, refuse_masked
 from gramian.backends.dense import eigh
 from gramian.certificate import certify
 from gramian.fitting import principal, settle, solve
-from gramian.kernel._links import UNKNOWN, known_labels
+from gramian.graph import canonical_order
+from gramian.kernel._links import UNKNOWN, known_labels, renamed
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
@@ -39,9 +40,9 @@ MATRICES = 5
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
 """α, from the given kernel to the model as it is."""
 
-FOLDS, FEWEST, FEW, MANY = 3, 20, 500, 2000
-"""Parts of the labelled samples, how many of those there must be, the samples up to which every
-part is held out once, and those up to which one is."""
+FOLDS, DIVISIONS, FEWEST, FEW, MANY = 3, 3, 20, 500, 2000
+"""Parts of the labelled samples, divisions into such parts, how many labelled samples there must
+be, the samples up to which every part is held out, and those up to which one is."""
 
 
 class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -60,7 +61,8 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         N: a kernel known to `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two
         sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
+        where it is not given.
     tau : float
         τ ≥ 0. With lam="auto" a direction is kept where it helps more than τ/2 of the best one.
     lam : float or "auto"
@@ -204,10 +206,14 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         return found
 
     def _weight(self, scatter: Array) -> float:
+        """λ, for the scatter of the classes."""
+        return self._weight_of(np.linalg.eigvalsh(scatter)[0] if self.lam == "auto" else 0.0)
+
+    def _weight_of(self, lowest: float) -> float:
+        """λ, for the lowest eigenvalue of the scatter."""
         if self.lam != "auto":
             return float(self.lam)
-        lowest = float(np.linalg.eigvalsh(scatter)[0])
-        return 2.0 / -lowest if lowest < 0 else 1.0
+        return 2.0 / -float(lowest) if lowest < 0 else 1.0
 
     def _finish(self, problem: Problem, Phi: Array, W: Array, rounding: float) -> None:
         factor = self.result_.factor
@@ -229,14 +235,15 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """α, by the neighbours of labelled samples held out where "auto"."""
         self.__dict__.pop("path_", None)
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
-        known = np.flatnonzero(labels != UNKNOWN)
-        if self.shrinkage != "auto" or known.size < FEWEST or labels.size > MANY:
+        count = np.count_nonzero(labels != UNKNOWN)
+        if self.shrinkage != "auto" or count < FEWEST or labels.size > MANY:
             return
-        known = known[np.argsort(labels[known], kind="stable")]
-        folds = [np.arange(known.size) % FOLDS == f for f in range(FOLDS)]
+        order = canonical_order(Phi)  # parts that do not depend on names and order
+        labels = renamed(labels, order)
+        known = order[labels[order] != UNKNOWN]
         losses = [
             self._losses(Phi, labels, known[~held], known[held])
-            for held in folds[: FOLDS if labels.size <= FEW else 1]
+            for held in _parts_held_out(labels[known], few=labels.size <= FEW)
             if _both_kinds(labels[known[~held]])
         ]
         if losses:
@@ -257,23 +264,25 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         kept: NDArray[np.integer],
         held: NDArray[np.integer],
     ) -> Array:
-        """Wrong votes for every α: without a limit of rank Ŵ = P₊(−(τI + λΦᵀTΦ)/2)."""
+        """Wrong votes for every α: without a limit of rank Ŵ = P₊(−(τI + λΦᵀTΦ)/2).
+
+        The blend with a multiple of I has the same eigenvectors, so one decomposition does for
+        all α.
+        """
         seen = np.full(labels.size, UNKNOWN)
         seen[kept] = np.unique(labels[kept], return_inverse=True)[1]
-        scatter = scores(Phi, seen)
-        values, vectors = eigh(self._weight(scatter) * scatter)
-        factor = vectors * np.sqrt(np.maximum(-0.5 * (self.tau + values), 0.0))
-        rows, classes = np.concatenate([kept, held]), labels[np.concatenate([kept, held])]
-        return np.array(
-            [
-                wrong_votes(
-                    Phi[rows] @ blended(factor, Phi, share)[:, : self.n_components],
-                    classes,
-                    kept.size,
-                )
-                for share in SHARES
-            ]
-        )
+        values, vectors = eigh(scores(Phi, seen))
+        found = np.maximum(-0.5 * (self.tau + self._weight_of(values[0]) * values), 0.0)
+        samples = Phi @ vectors
+        level = mean_square(samples, found)
+        rows = np.concatenate([kept, held])
+        samples, given = samples[rows], Phi[rows, ::-1]
+
+        def votes(share: float) -> Array:
+            mapped = given if share == 1 else samples * np.sqrt((1 - share) * found + share * level)
+            return wrong_votes(mapped[:, : self.n_components], labels[rows], kept.size)
+
+        return np.array([votes(share) for share in SHARES])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -281,11 +290,34 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
 
 
 def blended(factor: Array, Phi: Array, share: float) -> Array:
-    """A factor of (1 − α)LLᵀ + αcI, its columns orthogonal and falling."""
-    size = float(np.sum((Phi @ factor) ** 2)) / max(float(np.sum(Phi * Phi)), 1e-300)
-    values, vectors = eigh((1 - share) * factor @ factor.T)
-    found = vectors * np.sqrt(np.maximum(values, 0.0) + share * (size or 1.0))
+    """A factor of (1 − α)LLᵀ + αcI, its columns orthogonal and falling.
+
+    With α = 1 they are the principal directions of the given kernel, which Φ has in rising order.
+    """
+    values, vectors = eigh(factor @ factor.T)
+    values = np.maximum(values, 0.0)
+    level = mean_square(Phi @ vectors, values)
+    if share == 1:
+        vectors = np.eye(values.size)
+    found = vectors * np.sqrt((1 - share) * values + share * level)
     return np.ascontiguousarray(found[:, ::-1])
+
+
+def mean_square(samples: Array, values: Array) -> float:
+    """c with c tr ΦᵀΦ = tr ΦᵀΦŴ, of samples in the eigenvectors of Ŵ; 1 where Ŵ is 0."""
+    squares = np.sum(samples * samples, axis=0)
+    return float(squares @ values) / max(float(np.sum(squares)), 1e-300) or 1.0
+
+
+def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDArray[np.bool_]]:
+    """Parts with a share of every class; of few samples each part of several divisions."""
+    rng = np.random.default_rng(0)
+    for _ in range(DIVISIONS if few else 1):
+        mixed = rng.permutation(classes.size)
+        part = np.empty(classes.size, dtype=int)
+        part[mixed[np.argsort(classes[mixed], kind="stable")]] = np.arange(classes.size) % FOLDS
+        for fold in range(FOLDS if few else 1):
+            yield part == fold
 
 
 def _both_kinds(classes: NDArray[np.integer]) -> bool:

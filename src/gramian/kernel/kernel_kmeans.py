@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_
 
 from gramian._random import for_sklearn
 from gramian._samples import ready, refuse_masked
+from gramian.kernel._clusters import k_means
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.parameters import whole_number
@@ -41,7 +42,8 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         the fit in `predict`), another kernel known to `sklearn.metrics.pairwise.pairwise_kernels`,
         or a function of two sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/(n_features · var X) where it is not given.
+        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
+        where it is not given.
     n_init : int
         Starts, of which the best is kept.
     random_state :
@@ -93,8 +95,8 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
             raise ValueError(f"n_clusters={count}, but there are {X.shape[0]} samples")
         starts = whole_number(self.n_init, "n_init")
         means = KMeans(count, n_init=starts, random_state=for_sklearn(self.random_state))
-        means.fit(X if self.kernel == "linear" else self._features(X))
-        self.labels_, self.cluster_centers_ = means.labels_, means.cluster_centers_
+        rows = X if self.kernel == "linear" else self._features(X)
+        self.labels_, self.cluster_centers_ = k_means(means, rows)
         self.inertia_, self.n_iter_ = float(means.inertia_), means.n_iter_
         return self
 

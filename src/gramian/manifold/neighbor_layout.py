@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian._random import generator
+from gramian.backends.arrays import host, moved, place
 from gramian.certificate import certify
-from gramian.graph import FACTORED, Graph, smoothest
+from gramian.graph import FACTORED, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
 from gramian.outer.reweighting import reweighted
 from gramian.parameters import ABOVE_ZERO, COUNT
@@ -74,7 +75,8 @@ class NeighborLayout(Unfolding):
     time_limit, random_state :
         As in `gramian.minimize`; they are those of the whole fit.
     device :
-        Where to search for neighbours.
+        Where to search for neighbours and to lay the samples out. The optimum of any rank is found
+        on the processor.
 
     Attributes
     ----------
@@ -161,28 +163,54 @@ class NeighborLayout(Unfolding):
         return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
 
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
+        """Lay out the points in an order of their own: what is random does not see that of X."""
+        started = time.perf_counter()
+        order = canonical_order(graph.adjacency(graph.sq_distances))
+        ordered, edge = graph.renumbered(order)
+        with clock.placing(lambda places: self._at_samples(_put_back(places, order))):
+            problem, L, weights, rng = self._laid_out(ordered, started)
+        self.weights_ = _put_back(weights, edge)
+        self._unit = 1.0  # a picture has no units of the samples
+        result = self._compared(problem, L - L.mean(axis=0), rng)
+        result = replace(
+            result,
+            factor=_put_back(result.factor, order),
+            route=("lbfgs", *result.route),
+            formula=problem.displayed,
+            seconds=time.perf_counter() - started,
+        )
+        self._finish(result, result.factor, X)
+
+    def _laid_out(
+        self, graph: Graph, started: float
+    ) -> tuple[Problem, Array, Array, np.random.Generator]:
+        """The problem of the last round, the places and the weights it was solved for."""
         rng = generator(self.random_state)
         pushed = random_pairs(graph.n, rng)
-        edges, c = graph.edges, float(self.repulsion)
+        edges, there = graph.edges, place(self.device)
 
         def problem_of(weights: Array) -> Problem:
-            return neighbor_layout(edges, pushed, graph.n, weights=weights, repulsion=c)
+            return neighbor_layout(
+                edges, pushed, graph.n, weights=weights, repulsion=float(self.repulsion)
+            )
 
         def weights_of(L: Array) -> Array:
-            return affinities(squares_along(edges, L))
+            return affinities(squares_along(edges, host(L)))
 
-        start, weights = self._start(graph, rng), np.ones(len(edges))
-        settings = settings_for(
-            problem_of(weights), None, self.tol, self.time_limit, rng, time.perf_counter()
-        )
+        start = self._start(graph, rng)
+        weights: Array = np.ones(len(edges))
+        settings = settings_for(problem_of(weights), None, self.tol, self.time_limit, rng, started)
         clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
-        with clock.placing(self._at_samples):
-            L, self.weights_ = reweighted(
-                problem_of, weights_of, weights, start, settings, rounds=int(self.rounds)
+        with there.room():
+            L, weights = reweighted(
+                lambda weights: moved(problem_of(weights), there),
+                weights_of,
+                weights,
+                there.put(start),
+                settings,
+                rounds=int(self.rounds),
             )
-        self._unit = 1.0  # a picture has no units of the samples
-        result = self._compared(problem_of(self.weights_), L - L.mean(axis=0), rng)
-        self._finish(result, result.factor, X)
+        return problem_of(weights), host(L), weights, rng
 
     def _start(self, graph: Graph, rng: np.random.Generator) -> Array:
         """The smoothest waves of the graph, each of variance 1, and a little noise."""
@@ -242,6 +270,13 @@ class NeighborLayout(Unfolding):
             placed = np.where(known[:, None], placed, moved)
         squares = np.sum((around - placed[:, None]) ** 2, axis=2)
         return placed, np.mean(1 - affinities(squares), axis=1)
+
+
+def _put_back(values: Array, order: Indices) -> Array:
+    """Values of points order[k], by the numbers of the points."""
+    found = np.empty_like(values)
+    found[order] = values
+    return found
 
 
 def random_pairs(n: int, rng: np.random.Generator) -> Indices:

@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramian._samples import refuse_masked
+from gramian.backends.errstate import OwnErrstate, under_own_errstate
 from gramian.maps import PairDistances
 from gramian.metric._weak_input import blocks, marks, tuples, vectors
 
@@ -27,7 +28,7 @@ def _calibrated(learner: Any) -> bool:
     return True
 
 
-class Verification:
+class Verification(OwnErrstate):
     """Distances, scores and decisions for pairs, given the map to where they are Euclidean."""
 
     n_features_in_: int
@@ -112,6 +113,7 @@ class Verification:
         check_is_fitted(self)
         mapped = self._mapping()
 
+        @under_own_errstate
         def distance(u: ArrayLike, v: ArrayLike) -> float:
             return float(np.linalg.norm(mapped(np.asarray([u])) - mapped(np.asarray([v]))))
 

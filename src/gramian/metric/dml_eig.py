@@ -81,7 +81,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         two sample matrices that gives the matrix of kernel values. The model is exact in the
         span of the samples, and holds n × n matrices.
     kernel_params : dict, optional
-        Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
+        Parameters of the kernel; γ of "rbf" is 1/Σ_j var(X_j) unless given.
     ridge : float or "auto"
         Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
         more than half as many directions as they are.

@@ -51,7 +51,7 @@ class KTA(KernelMetricLearner):
         two sample matrices that gives the matrix of kernel values. The model is exact in the
         span of the samples, and holds n × n matrices.
     kernel_params : dict, optional
-        Parameters of the kernel; γ of "rbf" is 1/(d·var X) unless given.
+        Parameters of the kernel; γ of "rbf" is 1/Σ_j var(X_j) unless given.
     class_weight : "balanced" or dict, optional
         How often the samples of each class count, times `sample_weight`: "balanced" makes all
         classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has

@@ -171,7 +171,8 @@ class Composite(Objective):
         if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
             return WhitenedImage(self.map, self.C, L)
         CL, seen = self.C @ L, self.map.seen(L)
-        return CompositeImage(L, self.map.of_seen(seen), inner(L, CL), CL, seen)
+        linear = self.C.square(L) if isinstance(self.C, Gram) else inner(L, CL)
+        return CompositeImage(L, self.map.of_seen(seen), linear, CL, seen)
 
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
         return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])

@@ -25,6 +25,7 @@ from gramian.backends.arrays import (
     backend,
     eye,
     host,
+    inner,
     namespace,
     norm,
     place_of,
@@ -106,6 +107,11 @@ class Gram(Dense):
     def __matmul__(self, V: Array) -> Array:
         product: Array = self.root.T @ (self.root @ V)
         return product
+
+    def square(self, L: Array) -> float:
+        """‖RL‖² = ⟨RᵀR, LLᵀ⟩, at least 0."""
+        image = self.root @ L
+        return inner(image, image)
 
     def rounding(self, L: Array) -> float:
         """What the computed ‖RL‖² can be off by."""

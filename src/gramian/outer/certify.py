@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import certificate as unconstrained
+from gramian.backends.errstate import under_own_errstate
 from gramian.certificate import Certificate, relative
 from gramian.outer.dual import DualPoint, Repair
 from gramian.outer.model import Model
@@ -18,6 +19,7 @@ from gramian.reductions.feature_scaling import feature_scaling
 Array = NDArray[np.floating]
 
 
+@under_own_errstate
 def certify(
     problem: Problem,
     factor: ArrayLike,

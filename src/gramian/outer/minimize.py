@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock, solvers
+from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
 from gramian.outer.drive import Drive
@@ -28,6 +29,7 @@ from gramian.solvers.checkpoint import EVERY, checkpoint_for
 Array = NDArray[np.floating]
 
 
+@under_own_errstate
 def minimize(
     problem: Problem,
     solver: str = "auto",

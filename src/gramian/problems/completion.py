@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import check_size, real_numbers, refuse_masked
+from gramian.backends.errstate import under_own_errstate
 from gramian.domains import Spectrahedron
 from gramian.losses import (
     FilledSoftMin,
@@ -33,6 +34,7 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 
+@under_own_errstate
 def nuclear_completion(
     rows: ArrayLike,
     cols: ArrayLike,
@@ -101,6 +103,7 @@ def nuclear_completion(
     )
 
 
+@under_own_errstate
 def implicit_completion(
     rows: ArrayLike,
     cols: ArrayLike,
@@ -153,6 +156,7 @@ def trace_weighted(problem: Problem, lam: float) -> Problem:
     return replace(problem, objective=objective.with_linear(C))
 
 
+@under_own_errstate
 def mmmf(
     rows: ArrayLike,
     cols: ArrayLike,
@@ -202,6 +206,7 @@ def mmmf(
     )
 
 
+@under_own_errstate
 def mmmf_eig(
     rows: ArrayLike,
     cols: ArrayLike,

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries, Mix
@@ -19,6 +20,7 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 
+@under_own_errstate
 def maxcut(graph: Any) -> Problem:
     """min −¼⟨L, M⟩ subject to M_ii = 1, M ⪰ 0, with L the Laplacian (Goemans and Williamson 1995).
 
@@ -47,6 +49,7 @@ def maxcut(graph: Any) -> Problem:
     )
 
 
+@under_own_errstate
 def lovasz_theta(graph: Any) -> Problem:
     """min −⟨J, M⟩ subject to tr M = 1, M_ij = 0 for every edge, M ⪰ 0 (Lovász 1979).
 
@@ -80,6 +83,7 @@ def lovasz_theta(graph: Any) -> Problem:
     )
 
 
+@under_own_errstate
 def sensor_localization(
     edges: ArrayLike, distances: ArrayLike, anchors: ArrayLike, *, n: int | None = None
 ) -> Problem:
@@ -129,6 +133,7 @@ def sensor_localization(
     )
 
 
+@under_own_errstate
 def sensor_positions(factor: ArrayLike, dimension: int) -> Array:
     """X of M = LLᵀ = [I, Xᵀ; X, Y]: the places of the sensors, one a row."""
     L = np.asarray(factor, dtype=float)

@@ -10,6 +10,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian._samples import check_matrix
+from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import GramQuadratic
 from gramian.objectives.matrices import as_symmetric
 from gramian.parameters import positive
@@ -21,6 +22,7 @@ SINGULAR = 1e-12
 """Of its largest eigenvalue: below it the smallest one of a kernel is rounding."""
 
 
+@under_own_errstate
 def inductive_kernel(kernel: Any, scores: Any, lam: float, *, tau: float = 0.0) -> Problem:
     """min tr(N⁻¹KN⁻¹K) + tr((τN⁻¹ + λT)K) over K ⪰ 0, LRO eq. (10).
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import check_matrix, refuse_masked
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries
@@ -24,6 +25,7 @@ Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
 
 
+@under_own_errstate
 def npkl(laplacian: Any, must_link: ArrayLike, cannot_link: ArrayLike, lam: float) -> Problem:
     """min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0, BiS eq. (4).
 
@@ -59,6 +61,7 @@ def pcp_to(laplacian: Any, entries: Pairs, targets: Array) -> Problem:
     )
 
 
+@under_own_errstate
 def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem:
     """min Σ_S ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, SQLP eq. (3.12).
 

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from gramian._samples import real_numbers
+from gramian.backends.errstate import under_own_errstate
 from gramian.losses import Repulsion
 from gramian.maps import PairDistances
 from gramian.maps.base import check_order, refuse_rows
@@ -19,6 +20,7 @@ GRAVITY = 1e-3
 """ρ: enough for a bound on tr M*, too little to be seen in a picture."""
 
 
+@under_own_errstate
 def neighbor_layout(
     edges: ArrayLike,
     pairs: ArrayLike,

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import checked_samples, class_indices, near_origin, refuse_masked
+from gramian.backends.errstate import under_own_errstate
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
@@ -29,6 +30,7 @@ MOST_TRIPLETS = 50_000_000
 """Triplets of all impostors to write down; `gramian.metric.LMNN` keeps the active ones only."""
 
 
+@under_own_errstate
 def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
     """min tr M + λ Σ h_μ(1 + d_M(i, j) − d_M(i, l)) over M ⪰ 0, BiS eqs. (34)–(35).
 
@@ -45,6 +47,7 @@ def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
     )
 
 
+@under_own_errstate
 def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
     """min Σ_S d_M(i, j) + λ Σ_R max(0, 1 − d_M(i, l) + d_M(i, j))² over M ⪰ 0, BILGO eq. (8).
 
@@ -90,6 +93,7 @@ def _lmnn(margins: Congruence, lam: float, C: Any) -> Problem:
     )
 
 
+@under_own_errstate
 def dml_eig(
     X: Any, similar: ArrayLike, dissimilar: ArrayLike, mu: float, *, ridge: float = 0.0
 ) -> Problem:
@@ -118,6 +122,7 @@ def dml_eig_whitened(
     )
 
 
+@under_own_errstate
 def lmnn_eig(
     X: Any,
     similar: ArrayLike,

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
 from gramian._samples import check_matrix, check_size, real_numbers, refuse_masked
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint
 from gramian.losses import Squared
 from gramian.maps import PairDistances
@@ -26,6 +27,7 @@ SAME_DISTANCE = 1e-6
 """Relative: an edge given twice may carry a distance rounded twice."""
 
 
+@under_own_errstate
 def mvu(
     edges: ArrayLike,
     sq_distances: ArrayLike,
@@ -94,6 +96,7 @@ def exact_mvu(
     )
 
 
+@under_own_errstate
 def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) -> Problem:
     """min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0, SQLP eq. (3.11) with its lost tail.
 

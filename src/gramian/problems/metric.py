@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from gramian._samples import checked_samples, class_indices, near_origin
+from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.base import Growth
 from gramian.objectives.gram_quadratic import lowered
@@ -27,6 +28,7 @@ REGULARIZERS = {
 """LRO §2.2: each as (formula, b, c) of b‖M‖² + 2c·tr M (+ d for the first)."""
 
 
+@under_own_errstate
 def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> Problem:
     """min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0, LRO eq. (7) and BILGO eq. (5).
 
@@ -64,6 +66,7 @@ def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity"
     )
 
 
+@under_own_errstate
 def linear_separation(
     X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity"
 ) -> Problem:

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian._samples import check_matrix, check_size, real_numbers
+from gramian.backends.errstate import under_own_errstate
 from gramian.domains import PSDCone, Spectrahedron
 from gramian.losses import Squared
 from gramian.maps import Entries
@@ -21,6 +22,7 @@ ASYMMETRY = 1e-8
 """How far an entry may be from its mirror image, in units of the largest."""
 
 
+@under_own_errstate
 def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None = None) -> Problem:
     """min ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over M ⪰ 0, the sum over the known entries.
 

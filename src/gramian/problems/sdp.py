@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
@@ -22,6 +23,7 @@ FULL, SMALL = 0.5, 300
 """The share of entries of C that are not 0 from which it is kept dense, up to this order."""
 
 
+@under_own_errstate
 def sdp(
     C: Any,
     A: Any = None,

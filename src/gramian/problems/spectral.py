@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gramian._samples import check_matrix
+from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import (
     Dense,
@@ -19,6 +20,7 @@ from gramian.objectives.matrices import (
 from gramian.problem import Problem
 
 
+@under_own_errstate
 def quadratic(A: Any, B: Any, C: Any) -> Problem:
     """min tr((AM)² + BM² + 2CM) over M ⪰ 0, LRO eq. (1).
 
@@ -30,6 +32,7 @@ def quadratic(A: Any, B: Any, C: Any) -> Problem:
     return Problem(GramQuadratic(A, B, C), name="quadratic", formula="tr((AM)² + BM² + 2CM)")
 
 
+@under_own_errstate
 def top_eigen(K: Any) -> Problem:
     """min ‖M − K‖² over M ⪰ 0, LRO eq. (3); ask for the k leading eigenvalues with ``rank=k``.
 

@@ -12,8 +12,11 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
 from gramian import clock
+from gramian.backends import cpu
 from gramian.backends.fronts import FRONTED, Elimination, Fronts, elimination
+from gramian.backends.threads import blas_threads_for
 from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
+from gramian.proofs.dense import dense_seconds
 
 Array = NDArray[np.floating]
 
@@ -40,6 +43,10 @@ NONZERO, RATE = 2.5e-7, 8e9
 """Seconds for each nonzero of a sparse factor, and operations a second, about: 1,000 to 6,000
 digits and a Swiss roll take what these say to 40 %. Counts and not the clock, so that a busy
 machine decides as an idle one does."""
+
+AS_DENSE = 5000
+"""Orders up to which a factor that fills in is computed as a dense one (200 MB): of order 2,000
+SuperLU takes 1.6 s of one core, LAPACK 0.3 s."""
 
 FILLED = 3.0
 """The power of its order that the time of a factor grows with where it fills in."""
@@ -85,10 +92,18 @@ class SparseForm:
         return float(np.max(steps, where=np.isfinite(steps), initial=0.0)) <= SHALLOW
 
     @cached_property
+    def as_dense(self) -> bool:
+        """Whether the factor of a pencil is computed as a dense one; others have `DenseForm`."""
+        small = not self.plain and self.plan is None and self.order <= AS_DENSE
+        return small and not self.weights.size and self.fills
+
+    @cached_property
     def seconds(self) -> float:
         """Told by parts of the graph around its busiest node, each twice as large as the last."""
         if self.plan is not None:
             return self.plan.seconds
+        if self.as_dense:
+            return dense_seconds(self.order)
         pattern = abs(self.S) + abs(self.unit)
         degree = np.diff(sp.csr_array(pattern).indptr)
         near = breadth_first_order(
@@ -144,6 +159,8 @@ class SparseForm:
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
         lost = np.maximum(SHRINK, ALIKE * self._seen)
+        if self.as_dense:  # its error is known beforehand
+            lost = np.maximum(lost, 2 * _Dense.error_of(scaled.diagonal()))
         for _ in range(2):
             factor = self._factorised(scaled - sp.diags_array(lost + made))
             if factor is None:
@@ -163,8 +180,10 @@ class SparseForm:
         factor = self._factorised(scaled)
         return Factor(False) if factor is None else self._solved(factor, power)
 
-    def _factorised(self, A: Any) -> _Pivots | _Fronted | None:
+    def _factorised(self, A: Any) -> _Pivots | _Fronted | _Dense | None:
         """A factor of the bordered matrix, None where there is none."""
+        if self.as_dense:
+            return _Dense.of(A)
         if self.plan is None:
             return _factorised(A)
         fronts = Fronts(self.plan, A)
@@ -183,7 +202,7 @@ class SparseForm:
         scale = sp.diags_array(power)
         return sp.csc_array(scale @ bordered @ scale), power
 
-    def _solved(self, factor: _Pivots | _Fronted, power: Array) -> Factor:
+    def _solved(self, factor: _Pivots | _Fronted | _Dense, power: Array) -> Factor:
         """What the signs of the pivots say, and the solves."""
         if factor.below > np.sum(self.weights > 0):
             return Factor(False)
@@ -242,6 +261,35 @@ class _Pivots:
         sizes = abs(L)
         error = sizes @ lopsided + terms * (sizes @ whole)
         return np.where(np.isfinite(error), error, np.inf)[self.lu.perm_r]
+
+
+class _Dense:
+    """Cholesky's factor of a sparse matrix as a dense one."""
+
+    below = 0
+    """Pivots that are not above 0: with one there is no factor."""
+
+    def __init__(self, solve: Solve, diagonal: Array) -> None:
+        self.solve, self._diagonal = solve, diagonal
+
+    @classmethod
+    def of(cls, A: Any) -> _Dense | None:
+        """The factor, None where the matrix has none."""
+        with blas_threads_for(A.shape[0] ** 2):
+            solve = cpu.cholesky(A.toarray())
+        return None if solve is None else cls(solve, A.diagonal())
+
+    @staticmethod
+    def error_of(diagonal: Array) -> Array:
+        """The row sums of |A − LLᵀ| at most: |A − LLᵀ|_ij ≤ φ √(a_ii a_jj), φ ≤ 2(n + 2)u.
+
+        Higham, Theorem 10.3, as in `DenseForm.above`.
+        """
+        roots = np.sqrt(np.maximum(diagonal, 0.0))
+        return 2 * (diagonal.size + 2) * UNIT * roots * float(np.sum(roots))
+
+    def error(self) -> Array:
+        return self.error_of(self._diagonal)
 
 
 class _Fronted:

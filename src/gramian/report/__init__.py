@@ -13,6 +13,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from gramian.backends.errstate import under_own_errstate
 from gramian.completion._base import Completion
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold._base import Unfolding
@@ -42,6 +43,7 @@ from gramian.verdict import (
 __all__ = ["report", "report_eigen", "report_estimator", "report_results"]
 
 
+@under_own_errstate
 def report(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
     """Write the page of whatever gramian found, which needs no network; returns where.
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
 from gramian.backends.arrays import as_double, host, inner, largest, moved, place
+from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
 from gramian.callbacks import Callback, ProgressBar
 from gramian.problem import Problem, as_factor
@@ -38,6 +39,7 @@ STREAMED = "data in blocks"
 """What the route of a run begins with whose data stay on the host."""
 
 
+@under_own_errstate
 def minimize(
     problem: Problem,
     solver: str = "auto",

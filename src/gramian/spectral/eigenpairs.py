@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian._random import generator
 from gramian.backends.arrays import Place, host, place
+from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
 from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
 from gramian.spectral._inputs import Given, There, given, there_matrix
@@ -43,6 +44,7 @@ class TopEigen(NamedTuple):
     """‖Kv − λv‖ of each pair, from a fresh product: K has an eigenvalue this close to λ."""
 
 
+@under_own_errstate
 def top_eigen(
     K: Any,
     k: int,
@@ -170,7 +172,7 @@ def _warn_if_far(found: TopEigen, matrix: Given | There, tol: float) -> None:
             f"top_eigen stopped at a residual of {worst / norm:.2g} ‖K‖, short of tol={tol:g}; "
             "raise tol or max_products, or take method='lapack'",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

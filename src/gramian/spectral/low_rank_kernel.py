@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from gramian._samples import refuse_masked
+from gramian.kernels import kernel_values, varying_columns
 from gramian.parameters import ABOVE_ZERO, COUNT
 from gramian.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
@@ -42,7 +43,8 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         A name known to `sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is then K in
         `fit` and k(X_new, X) in `transform`), or a function of two samples.
     gamma, degree, coef0 : float or None
-        Parameters of the kernels that have them; None is scikit-learn's default.
+        Parameters of the kernels that have them; None is scikit-learn's default. That of γ is
+        1/n_features; for "rbf" and "laplacian" constant columns are not counted.
     kernel_params : dict, optional
         Further arguments of a callable kernel.
     lam : float
@@ -107,6 +109,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         self._check_parameters()
         X = self._validated(X, reset=True)
+        self._gamma = self._width(X)
         if self.kernel == "linear":
             found, trace = self._fit_linear(X)
         else:
@@ -184,7 +187,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         K = X
         if self.kernel != "precomputed":
             _refuse_absurd(X.shape[0])
-            K = self._kernel_of(X, None)
+            K = self._kernel_of(X, X)
         return self._top(K, X.shape[0]), float(np.trace(K))
 
     def _top(self, K: Any, most: int) -> TopEigen:
@@ -194,9 +197,16 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _kernel_of(self, X: Any, Y: Any) -> Array:
         if callable(self.kernel):
             return pairwise_kernels(X, Y, metric=self.kernel, **(self.kernel_params or {}))
-        named = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0}
         told = {name: value for name, value in named.items() if value is not None}
-        return pairwise_kernels(X, Y, metric=self.kernel, filter_params=True, **told)
+        values = kernel_values(self.kernel, told | {"filter_params": True}, X, Y)
+        return np.asarray(values, dtype=np.float64)
+
+    def _width(self, X: Any) -> float | None:
+        """γ of the kernels of distances, which a constant column does not change."""
+        if self.gamma is not None or self.kernel not in ("rbf", "laplacian"):
+            return self.gamma
+        return 1.0 / max(1, int(np.count_nonzero(varying_columns(X))))
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         precomputed = self.kernel == "precomputed"
