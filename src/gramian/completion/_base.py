@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from gramian._random import generator
 from gramian.backends.arrays import host, moved
+from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
@@ -28,6 +29,7 @@ from gramian.solvers.room import place_for
 from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
 HELD_OUT, LEAST = 0.1, 50
@@ -104,10 +106,42 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return self._fit(self._ratings(X, sample_weight))
 
     def _fit(self, ratings: Ratings) -> Any:
+        """Complete the ratings in an order that depends on no names; the names get the answers."""
         self.__dict__.pop("path_", None)  # that of another fit
-        problem = self._solved(ratings)
-        self._finish(ratings, problem)
+        ordered = canonical(ratings, self._features_of_sides())
+        del ratings  # `ordered` has the same entries
+        self._reorder_features(ordered.rows, ordered.cols)
+        places = self._places_in_factor(*ordered.ratings.shape)
+        problem = self._solved(ordered.ratings)
+        self.result_ = ordered.evened(self.result_, places)
+        self._finish(ordered.ratings, problem)
+        del problem
+        self.result_ = ordered.result(self.result_, places)
+        self._rename(ordered)
         return self
+
+    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
+        """Even features of rows and of columns, while they are fitted."""
+        return None, None
+
+    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
+        """Put the features of rows and columns into another order."""
+
+    def _places_in_factor(self, m: int, n: int) -> tuple[slice, slice]:
+        """Where a factor has its rows and its columns: each is followed by its features."""
+        features = self._features_of_sides()[0]
+        start = m if features is None else m + features.shape[1]
+        return slice(0, m), slice(start, start + n)
+
+    def _rename(self, ordered: Canonical) -> None:
+        """Put what was learned into the order of the names."""
+        self._rows, self._cols = ordered.names(0), ordered.names(1)
+        self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
+        self._known = ordered.known()
+        self.row_factors_ = ordered.restored(0, self.row_factors_)
+        self.row_biases_ = ordered.restored(0, self.row_biases_)
+        self.col_factors_ = ordered.restored(1, self.col_factors_)
+        self.col_biases_ = ordered.restored(1, self.col_biases_)
 
     def _solved(self, ratings: Ratings) -> Problem:
         """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
@@ -197,9 +231,6 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         settle(self, self.result_)
         self._set_bounds(ratings.values)
         self._unpack(ratings, problem, self.result_.factor)
-        self._rows, self._cols = ratings.row_ids, ratings.col_ids
-        self.row_ids_, self.col_ids_ = ratings.row_ids.names, ratings.col_ids.names
-        self._known = ratings.matrix
         self._n_features_out = self.col_factors_.shape[1]
 
     def _block(self, problem: Problem, factor: Array) -> Array:

@@ -249,6 +249,7 @@ class MMMF(Completion):
 
     def _finish(self, ratings: Ratings, problem: Problem) -> None:
         super()._finish(ratings, problem)
+        del self._row_offsets, self._col_offsets
         objective: Any = problem.objective
         loss, image = objective.loss, objective.image(self.result_.factor)
         sharp = loss.smoothed(1e-12)

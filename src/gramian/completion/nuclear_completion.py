@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gramian._samples import real_numbers
 from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
+from gramian.completion._canonical import Canonical
 from gramian.completion._features import Scaling, with_features
 from gramian.completion._quick import is_quick, quick
 from gramian.completion._ratings import Ratings
@@ -23,6 +24,7 @@ from gramian.problems.completion import nuclear_completion
 from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 
 GUESS = 0.72
 """λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
@@ -185,7 +187,12 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             with features and no entry are rows of the model: their factors come from the features.
         """
         self._check_parameters()
-        ratings = self._ratings(X, sample_weight)
+        return self._fit(
+            self._with_features(self._ratings(X, sample_weight), row_features, col_features)
+        )
+
+    def _with_features(self, ratings: Ratings, row_features: Any, col_features: Any) -> Ratings:
+        """Set the features of a fit; the ratings with a row or column for all that have some."""
         self._refuse_features(row_features, col_features)
         found: list[Array | None] = []
         scalings: list[Scaling | None] = []
@@ -197,7 +204,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             found.append(even)
             scalings.append(scaling)
         self._features, self._scaling = (found[0], found[1]), scalings[0]
-        return self._fit(ratings)
+        return ratings
 
     def _refuse_features(self, *features: Any) -> None:
         """What features cannot be fitted with."""
@@ -218,6 +225,20 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Even features of rows and of columns, while they are fitted."""
         found: tuple[Array | None, Array | None] = vars(self).get("_features", (None, None))
         return found
+
+    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
+        of_rows, of_cols = self._features_of_sides()
+        self._features = (
+            None if of_rows is None else of_rows[rows],
+            None if of_cols is None else of_cols[cols],
+        )
+
+    def _rename(self, ordered: Canonical) -> None:
+        super()._rename(ordered)
+        if self._expected is not None:
+            self._expected = tuple(
+                ordered.restored(side, lines) for side, lines in enumerate(self._expected)
+            )
 
     def _solved(self, ratings: Ratings) -> Problem:
         """By the error held out where that is asked for, and the optimum not as cheap."""

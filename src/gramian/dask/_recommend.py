@@ -90,8 +90,7 @@ class OfRatings(OnCluster, Kept, ABC):
         model: Any = self
         ratings = rated.gathered()
         model._look_at(ratings)
-        model._finish(ratings, model._solved(ratings))
-        return self
+        return model._fit(ratings)
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """The entries of pairs; those of a Dask array or frame stay lazy."""
