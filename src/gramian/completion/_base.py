@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from gramian._random import generator
-from gramian.backends.arrays import host, moved
+from gramian.backends.arrays import host
 from gramian.completion._canonical import Canonical, canonical
+from gramian.completion._folds import FOLDS, Folds
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
@@ -22,25 +22,21 @@ from gramian.fitting import AUTO, settle, solve, sweeps_for
 from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
-from gramian.problems.completion import trace_weighted
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
-from gramian.solvers.room import place_for
-from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
-HELD_OUT, LEAST = 0.1, 50
-"""The share of the ratings held out to choose λ, and how many it takes to do that."""
+LEAST = 50
+"""Ratings below which none are held out to choose λ."""
 
 LAST = 1e-3
 """Seconds of a solve that has none left."""
 
-PATH_RANK, PATH_SHARE = 24, 0.5
-"""The path is solved roughly, at a rank that tells one λ from another, within a share of the time
-that there is."""
+PATH_SHARE = 0.5
+"""The path's share of the time that there is."""
 
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
@@ -139,16 +135,16 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
         self._known = ordered.known()
         self.row_factors_ = ordered.restored(0, self.row_factors_)
-        self.row_biases_ = ordered.restored(0, self.row_biases_)
+        self.row_biases_ = ordered.offsets(0, self.row_biases_)
         self.col_factors_ = ordered.restored(1, self.col_factors_)
-        self.col_biases_ = ordered.restored(1, self.col_biases_)
+        self.col_biases_ = ordered.offsets(1, self.col_biases_)
 
     def _solved(self, ratings: Ratings) -> Problem:
         """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
         started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-        elif ratings.values.size < LEAST:
+        elif ratings.values.size < LEAST or (self.biases and ratings.flat):
             self.lam_ = self._guess(ratings)
         else:
             start = self._choose(ratings)
@@ -194,28 +190,17 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     def _choose(self, ratings: Ratings) -> Array:
         """Set λ by the path, and give the factor of its best solve to start from."""
-        rng = generator(self.random_state)
-        held = rng.random(ratings.values.size) < HELD_OUT
-        train, test = ratings.part(~held), ratings.part(held)
-        problem = self._problem(train, self._guess(train))
-        rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
-        problem = moved(problem, place_for(problem, self.device, rank))
-        found: dict[float, Array] = {}
-        last: Array | None = None
+        guess = float(np.sqrt(1.0 - 1.0 / FOLDS)) * self._guess(ratings)
+        limit = np.inf if self.time_limit is None else float(self.time_limit)
+        until = time.perf_counter() + PATH_SHARE * limit
 
-        def error_of(lam: float) -> float:
-            nonlocal last
-            of_lam = trace_weighted(problem, lam)
-            found[lam] = last = rough(of_lam, last, rank=rank, random_state=self.random_state)
-            self._unpack(train, of_lam, last)
-            return self._error(test, train)
+        def enough() -> bool:
+            return time.perf_counter() >= until
 
-        self._set_bounds(ratings.values)
-        started, limit = time.perf_counter(), self.time_limit
-        until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        self.path_ = falling(self._guess(train), error_of, lambda: time.perf_counter() >= until)
+        folds = Folds(self, ratings, guess, enough)
+        self.path_ = falling(guess, folds.error, enough)
         self.lam_ = self.path_.best
-        return host(found[self.lam_])
+        return folds.found[self.lam_]
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
         """The best factor found in the time left; a last step is taken in any case."""

@@ -61,13 +61,19 @@ class Canonical:
         not larger: it is convex in the rows for given columns, and symmetric in equal rows.
         """
         factor = result.factor.copy()
-        for where, first in zip(places, self.equal, strict=True):
-            counts = np.bincount(first, minlength=first.size)[first]
-            several = np.flatnonzero(counts > 1)
-            sums, lines = np.zeros_like(factor[where]), factor[where]
-            np.add.at(sums, first[several], lines[several])
-            lines[several] = sums[first[several]] / counts[several, None]
+        for side, where in enumerate(places):
+            factor[where] = self._means(side, factor[where])
         return replace(result, factor=factor)
+
+    def _means(self, side: int, lines: Array) -> Array:
+        """The lines of rows or columns, those of equal ones their mean."""
+        first = self.equal[side]
+        counts = np.bincount(first, minlength=first.size)[first]
+        several = np.flatnonzero(counts > 1)
+        sums, found = np.zeros_like(lines), lines.copy()
+        np.add.at(sums, first[several], lines[several])
+        found[several] = (sums[first[several]].T / counts[several]).T
+        return found
 
     def result(self, result: Result, places: Places) -> Result:
         """The result with its factor, and its dual vector, in the order of the names."""
@@ -85,6 +91,10 @@ class Canonical:
         found = np.empty_like(lines)
         found[(self.rows, self.cols)[side]] = lines
         return found
+
+    def offsets(self, side: int, lines: Array) -> Array:
+        """Offsets in the order of the names, those of equal rows or columns their mean."""
+        return self.restored(side, self._means(side, lines))
 
     def names(self, side: int) -> Ids:
         """The names of rows or columns, in their own order."""
@@ -128,11 +138,12 @@ def _refined(ratings: Ratings, start: Sides, colours: Sides) -> Sides:
     Sums of whole numbers modulo 2⁶⁴ do not depend on the order of the ratings.
     """
     by_row, by_col = start[0].copy(), start[1].copy()
-    low, high = float(ratings.values.min()), float(ratings.values.max())
+    low = float(ratings.values.min())
+    span = 0.0 if ratings.flat else float(ratings.values.max()) - low
     heaviest = 1.0 if ratings.weights is None else float(ratings.weights.max())
     for part in ratings.parts():
         rows, cols = ratings.rows[part], ratings.cols[part]
-        told = _mixed(_stepped(ratings.values[part] - low, high - low))
+        told = _mixed(_stepped(ratings.values[part] - low, span))
         if ratings.weights is not None:
             told = _mixed(told + _stepped(ratings.weights[part], heaviest))
         np.add.at(by_row, rows, _mixed(told + colours[1][cols]))

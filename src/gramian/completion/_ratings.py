@@ -28,6 +28,9 @@ CHUNK = 2**18
 DENSE_NAMES = 4
 """Whole numbers within so many times as many as are given are looked up in a table."""
 
+ROUNDING = 1e-13
+"""Values that differ by less than this part of the largest are the same."""
+
 COMPARED = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of names that are ordered together."""
 
@@ -102,6 +105,12 @@ class Ratings:
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.row_ids), len(self.col_ids)
+
+    @property
+    def flat(self) -> bool:
+        """Whether all values are the same but for rounding: offsets describe them alone."""
+        low, high = float(self.values.min()), float(self.values.max())
+        return high - low <= ROUNDING * max(abs(low), abs(high))
 
     def counts(self, side: int) -> Indices:
         """How many entries each row has (side 0), or each column (side 1)."""

@@ -270,7 +270,9 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _guess(self, ratings: Ratings) -> float:
         """λ for noise of the size of the entries beside their offsets."""
         m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
-        size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
+        size = 1.0
+        if not (self.biases and ratings.flat):
+            size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
         count = ratings.values.size
         return GUESS * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 

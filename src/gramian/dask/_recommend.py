@@ -14,7 +14,8 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, powers
+from gramian.completion._base import LAST, LEAST, PATH_SHARE, powers
+from gramian.completion._folds import PATH_RANK
 from gramian.completion._path import falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
