@@ -55,6 +55,12 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     _proved: ClassVar[float] = AUTO
     """The tolerance of tol="auto" where the optimum is as cheap as an end by what is held out."""
 
+    _problem_name: ClassVar[str]
+    """What the problem is called."""
+
+    _pace: ClassVar[int] = 1
+    """How much more a sweep costs than one of least squares."""
+
     _ranks: ClassVar[bool] = False
     """Whether the error held out is one of lists, which leave out what is known."""
 
@@ -139,8 +145,11 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.col_factors_ = ordered.restored(1, self.col_factors_)
         self.col_biases_ = ordered.offsets(1, self.col_biases_)
 
-    def _solved(self, ratings: Ratings) -> Problem:
-        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
+    def _solved(self, ratings: Ratings) -> Problem | None:
+        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`.
+
+        The problem is None where there is no time for another look at it.
+        """
         started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
@@ -212,7 +221,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _tolerance(self) -> float:
         return self._proved if self.tol == "auto" else float(self.tol)
 
-    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
         settle(self, self.result_)
         self._set_bounds(ratings.values)
         self._unpack(ratings, problem, self.result_.factor)
@@ -222,11 +231,17 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """[P; Q] of a factor."""
         return factor
 
-    def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
-        """Factors and offsets from M, in the units of the entries."""
+    def _unpack(self, ratings: Ratings, problem: Problem | None, factor: Array) -> None:
+        """Factors and offsets from M, in the units of the entries.
+
+        Without a problem, which means without time, the offsets are those of the last sweep.
+        """
         m, n = ratings.shape
-        L = balanced(host(self._block(problem, factor)), m)
+        block = factor if problem is None else host(self._block(problem, factor))
+        L = balanced(block, m)
         self.row_factors_, self.col_factors_ = BlockEmbedding(*self._scales(ratings)).halves(L)
+        if problem is None:
+            return
         self.row_biases_: Array = np.zeros(m)
         self.col_biases_: Array = np.zeros(n)
         if self.biases:

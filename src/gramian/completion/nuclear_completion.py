@@ -118,6 +118,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
 
+    _problem_name = "nuclear_completion"
+
     def __init__(
         self,
         *,
@@ -240,7 +242,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 ordered.restored(side, lines) for side, lines in enumerate(self._expected)
             )
 
-    def _solved(self, ratings: Ratings) -> Problem:
+    def _solved(self, ratings: Ratings) -> Problem | None:
         """By the error held out where that is asked for, and the optimum not as cheap."""
         if is_quick(self, ratings):
             self._set_bounds(ratings.values)
@@ -294,9 +296,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         objective: Any = problem.objective
         return objective.expanded(host(factor)) if self._featured else factor
 
-    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
         super()._finish(ratings, problem)
-        priors = getattr(problem.objective, "priors", (None, None))
+        priors = (None, None)
+        if problem is not None:
+            priors = getattr(problem.objective, "priors", priors)
         both = self.row_factors_, self.col_factors_
         found = [
             None if prior is None else prior.coefficients(factors)
