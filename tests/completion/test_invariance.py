@@ -1,7 +1,7 @@
 """What must not change an answer: names, the order of ratings, units, other rows asked with one.
 
-The sizes are those at which λ is chosen: by rough solves of several splits below 20,000 ratings, and
-by sweeps from there on.
+The sizes are those at which λ is chosen: by rough solves of several splits below 20,000 ratings,
+and by sweeps from there on.
 """
 
 from functools import cache
@@ -88,7 +88,7 @@ def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_order_of_names_is_that_of_the_factors(learner):
     """Public arrays are in the order of the ids, whatever the order of the fit was."""
-    rows, cols, values = stars("small", learner)
+    rows, cols, _ = stars("small", learner)
     model = plain("small", learner)
     m, n = SHAPES["small"]
     np.testing.assert_array_equal(model.row_ids_, np.arange(m))

@@ -237,7 +237,7 @@ def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
 
 @pytest.mark.parametrize("lam", [0.1, 1.0, 10.0])
 def test_sweeps_to_zero_end_at_zero(lam):
-    """Changes become so small that their products underflow: no mixture is left to be solved for."""
+    """Changes become so small that their products underflow, and no mixture is left."""
     rng = np.random.default_rng(0)
     rows, cols = np.nonzero(rng.random((30, 20)) < 0.5)
     problem = problems.nuclear_completion(rows, cols, np.zeros(rows.size), (30, 20), lam, ridge=5.0)

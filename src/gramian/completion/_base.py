@@ -49,6 +49,8 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         "weight_power": SHARE,
     }
 
+    result_: Result
+
     _featured: ClassVar[Any] = False
     """Whether rows or columns have features."""
 

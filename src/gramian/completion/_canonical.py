@@ -106,9 +106,8 @@ class Canonical:
         return self._by_name(self.ratings.values)
 
     def _by_name(self, entries: NDArray[Any]) -> sp.csr_array:
-        matrix = self.ratings.matrix
-        cols, rows = self.cols[matrix.indices], _inverse(self.rows)
-        return _reordered(entries, cols, matrix.indptr, rows, self.ratings.shape)
+        cols, rows = self.cols[self.ratings.cols], _inverse(self.rows)
+        return _reordered(entries, cols, self.ratings.starts, rows, self.ratings.shape)
 
 
 def canonical(ratings: Ratings, features: Features = (None, None)) -> Canonical:
@@ -192,17 +191,19 @@ def _mixed(words: Words) -> Words:
 
 def _placed(ratings: Ratings, rows: Indices, cols: Indices) -> Ratings:
     """The ratings with rows and columns in another order."""
-    starts = np.searchsorted(ratings.rows, np.arange(rows.size + 1))
-    entries = np.arange(ratings.values.size, dtype=np.int32)
-    turned = _reordered(entries, _inverse(cols)[ratings.cols], starts, rows, ratings.shape)
-    order, weights = turned.data, ratings.weights
+    places = _inverse(cols)[ratings.cols]
+
+    def turned(each: Array) -> sp.csr_array:
+        return _reordered(each, places, ratings.starts, rows, ratings.shape)
+
+    values = turned(ratings.values)
     return Ratings(
-        np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(turned.indptr)),
-        turned.indices,
-        ratings.values[order],
+        np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(values.indptr)),
+        values.indices,
+        values.data,
         Ids(ratings.row_ids.names[rows]),
         Ids(ratings.col_ids.names[cols]),
-        None if weights is None else weights[order],
+        None if ratings.weights is None else turned(ratings.weights).data,
     )
 
 

@@ -52,9 +52,7 @@ class Fold:
     def error(self, lam: float) -> float:
         """The error held out after a rough solve from the last factor."""
         problem, model = trace_weighted(self.problem, lam), self.model
-        self.factor = rough(
-            problem, self.factor, rank=self.rank, random_state=model.random_state
-        )
+        self.factor = rough(problem, self.factor, rank=self.rank, random_state=model.random_state)
         model._unpack(self.train, problem, self.factor)
         return float(model._error(self.test, self.train))
 

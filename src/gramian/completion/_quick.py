@@ -194,9 +194,7 @@ def sweeps_pay(model: Any, ratings: Ratings) -> bool:
     """Whether sweeps are the way to begin, where nothing else is asked for."""
     plain = model.solver == "auto" and model.max_iter is None and place(model.device).is_host
     least = HELD_LEAST if model._featured else LEAST
-    return bool(
-        plain and ratings.values.size >= least and not (model.biases and ratings.flat)
-    )
+    return bool(plain and ratings.values.size >= least and not (model.biases and ratings.flat))
 
 
 def _path(

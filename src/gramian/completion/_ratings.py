@@ -123,10 +123,14 @@ class Ratings:
         """Blocks of entries: sums over them make no array of the length of all."""
         return [slice(start, start + CHUNK) for start in range(0, self.values.size, CHUNK)]
 
+    @property
+    def starts(self) -> Indices:
+        """Where the entries of each row begin, and the last of them end."""
+        return index_array(np.searchsorted(self.rows, np.arange(self.shape[0] + 1)))
+
     @cached_property
     def matrix(self) -> sp.csr_array:
-        starts = np.searchsorted(self.rows, np.arange(self.shape[0] + 1))
-        return sp.csr_array((self.values, self.cols, starts), shape=self.shape)
+        return sp.csr_array((self.values, self.cols, self.starts), shape=self.shape)
 
     def part(self, kept: NDArray[np.bool_]) -> Ratings:
         """Some of them, of the same rows and columns."""

@@ -256,7 +256,9 @@ class MMMF(Completion):
         del self._row_offsets, self._col_offsets
         lower = self.certificate_.lower_bound
         if problem is None:  # each hinge is at most μ/2 above the smoothed one
-            hinges = float(ratings.values.size if ratings.weights is None else ratings.weights.sum())
+            hinges = float(
+                ratings.values.size if ratings.weights is None else ratings.weights.sum()
+            )
             value = self.result_.value + 0.5 * self.mu * hinges * (self.classes_.size - 1)
             self.hinge_gap_ = relative(value - lower, value)
             return
