@@ -51,7 +51,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     ----------
     lam : float or "auto"
         λ. "auto" holds out a tenth of the entries, goes down a path of λ, each solve from the
-        last, and takes the one that predicts them best.
+        last, and takes the one that predicts them best. Of fewer than 20,000 entries several such
+        splits are made, and the mean of their errors counts.
     biases : bool
         Offsets b and c, and the mean; without them U is all there is.
     bias_ridge : float
@@ -91,7 +92,8 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         command line also their places, as int, in a file without a header.
     lam_ : float
     path_ : Path
-        λ and held-out error, where lam="auto"; `path_.plot()` draws it.
+        λ and held-out error, where lam="auto" and λ was chosen; `path_.plot()` draws it. It is
+        not chosen where there are fewer than 50 entries, all are the same, or there is no time.
     bounds_ : (float, float) or None
     result_ : Result
     certificate_ : Certificate
