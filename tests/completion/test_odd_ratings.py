@@ -86,6 +86,18 @@ def test_ratings_that_are_all_the_same(shape, value):
     assert model.result_.status is gm.Status.CONVERGED and model.certificate_.gap == 0
 
 
+@pytest.mark.parametrize("shape", [(30, 20), (300, 200)])
+def test_ratings_that_differ_by_rounding_are_all_the_same(shape):
+    """There is nothing to choose λ by: no path, and the λ of the equal ratings."""
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random(shape) < 0.5)
+    equal = NuclearCompletion().fit((rows, cols, np.full(rows.size, 4.0)))
+    noise = 4.0 * (1 + 1e-15 * rng.normal(size=rows.size))
+    model = NuclearCompletion().fit((rows, cols, noise))
+    assert model.lam_ == equal.lam_ and not hasattr(model, "path_")
+    np.testing.assert_allclose(model.predict((rows, cols)), 4.0, rtol=1e-14)
+
+
 @pytest.mark.parametrize("learner", [NuclearCompletion, ImplicitCompletion])
 def test_many_more_rows_and_columns_than_ratings_of_each(learner):
     """As 10⁵ users, 10⁶ items and 10⁶ ratings, in small: no time for the optimum."""

@@ -233,3 +233,13 @@ def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
     assert found.factor.dtype == np.float64 and found.status is gm.Status.CONVERGED
     assert found.value == pytest.approx(known.value, rel=1e-4)
     assert found.certificate.lower_bound <= known.value * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("lam", [0.1, 1.0, 10.0])
+def test_sweeps_to_zero_end_at_zero(lam):
+    """Changes become so small that their products underflow, and no mixture is left."""
+    rng = np.random.default_rng(0)
+    rows, cols = np.nonzero(rng.random((30, 20)) < 0.5)
+    problem = problems.nuclear_completion(rows, cols, np.zeros(rows.size), (30, 20), lam, ridge=5.0)
+    sweeps = Sweeps(problem, rng.normal(size=(50, 8)), Settings(rank=8, tol=1e-3, rng=rng))
+    assert np.abs(sweeps.take(200)).max() < 1e-100

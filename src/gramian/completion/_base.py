@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from gramian._random import generator
-from gramian.backends.arrays import host, moved
+from gramian.backends.arrays import host
+from gramian.completion._canonical import Canonical, canonical
+from gramian.completion._folds import FOLDS, Folds
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
 from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
@@ -21,24 +22,21 @@ from gramian.fitting import AUTO, settle, solve, sweeps_for
 from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
-from gramian.problems.completion import trace_weighted
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
-from gramian.solvers.room import place_for
-from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
-HELD_OUT, LEAST = 0.1, 50
-"""The share of the ratings held out to choose λ, and how many it takes to do that."""
+LEAST = 50
+"""Ratings below which none are held out to choose λ."""
 
 LAST = 1e-3
 """Seconds of a solve that has none left."""
 
-PATH_RANK, PATH_SHARE = 24, 0.5
-"""The path is solved roughly, at a rank that tells one λ from another, within a share of the time
-that there is."""
+PATH_SHARE = 0.5
+"""The path's share of the time that there is."""
 
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
@@ -51,11 +49,19 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         "weight_power": SHARE,
     }
 
+    result_: Result
+
     _featured: ClassVar[Any] = False
     """Whether rows or columns have features."""
 
     _proved: ClassVar[float] = AUTO
     """The tolerance of tol="auto" where the optimum is as cheap as an end by what is held out."""
+
+    _problem_name: ClassVar[str]
+    """What the problem is called."""
+
+    _pace: ClassVar[int] = 1
+    """How much more a sweep costs than one of least squares."""
 
     _ranks: ClassVar[bool] = False
     """Whether the error held out is one of lists, which leave out what is known."""
@@ -104,17 +110,52 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return self._fit(self._ratings(X, sample_weight))
 
     def _fit(self, ratings: Ratings) -> Any:
+        """Complete the ratings in an order that depends on no names; the names get the answers."""
         self.__dict__.pop("path_", None)  # that of another fit
-        problem = self._solved(ratings)
-        self._finish(ratings, problem)
+        ordered = canonical(ratings, self._features_of_sides())
+        del ratings  # `ordered` has the same entries
+        self._reorder_features(ordered.rows, ordered.cols)
+        places = self._places_in_factor(*ordered.ratings.shape)
+        problem = self._solved(ordered.ratings)
+        self.result_ = ordered.evened(self.result_, places)
+        self._finish(ordered.ratings, problem)
+        del problem
+        self.result_ = ordered.result(self.result_, places)
+        self._rename(ordered)
         return self
 
-    def _solved(self, ratings: Ratings) -> Problem:
-        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
+    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
+        """Even features of rows and of columns, while they are fitted."""
+        return None, None
+
+    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
+        """Put the features of rows and columns into another order."""
+
+    def _places_in_factor(self, m: int, n: int) -> tuple[slice, slice]:
+        """Where a factor has its rows and its columns: each is followed by its features."""
+        features = self._features_of_sides()[0]
+        start = m if features is None else m + features.shape[1]
+        return slice(0, m), slice(start, start + n)
+
+    def _rename(self, ordered: Canonical) -> None:
+        """Put what was learned into the order of the names."""
+        self._rows, self._cols = ordered.names(0), ordered.names(1)
+        self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
+        self._known = ordered.known()
+        self.row_factors_ = ordered.restored(0, self.row_factors_)
+        self.row_biases_ = ordered.offsets(0, self.row_biases_)
+        self.col_factors_ = ordered.restored(1, self.col_factors_)
+        self.col_biases_ = ordered.offsets(1, self.col_biases_)
+
+    def _solved(self, ratings: Ratings) -> Problem | None:
+        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`.
+
+        The problem is None where there is no time for another look at it.
+        """
         started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-        elif ratings.values.size < LEAST:
+        elif ratings.values.size < LEAST or (self.biases and ratings.flat):
             self.lam_ = self._guess(ratings)
         else:
             start = self._choose(ratings)
@@ -160,28 +201,17 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     def _choose(self, ratings: Ratings) -> Array:
         """Set λ by the path, and give the factor of its best solve to start from."""
-        rng = generator(self.random_state)
-        held = rng.random(ratings.values.size) < HELD_OUT
-        train, test = ratings.part(~held), ratings.part(held)
-        problem = self._problem(train, self._guess(train))
-        rank = min(PATH_RANK, problem.order, self.rank or PATH_RANK)
-        problem = moved(problem, place_for(problem, self.device, rank))
-        found: dict[float, Array] = {}
-        last: Array | None = None
+        guess = float(np.sqrt(1.0 - 1.0 / FOLDS)) * self._guess(ratings)
+        limit = np.inf if self.time_limit is None else float(self.time_limit)
+        until = time.perf_counter() + PATH_SHARE * limit
 
-        def error_of(lam: float) -> float:
-            nonlocal last
-            of_lam = trace_weighted(problem, lam)
-            found[lam] = last = rough(of_lam, last, rank=rank, random_state=self.random_state)
-            self._unpack(train, of_lam, last)
-            return self._error(test, train)
+        def enough() -> bool:
+            return time.perf_counter() >= until
 
-        self._set_bounds(ratings.values)
-        started, limit = time.perf_counter(), self.time_limit
-        until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        self.path_ = falling(self._guess(train), error_of, lambda: time.perf_counter() >= until)
+        folds = Folds(self, ratings, guess, enough)
+        self.path_ = falling(guess, folds.error, enough)
         self.lam_ = self.path_.best
-        return host(found[self.lam_])
+        return folds.found[self.lam_]
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
         """The best factor found in the time left; a last step is taken in any case."""
@@ -193,24 +223,27 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _tolerance(self) -> float:
         return self._proved if self.tol == "auto" else float(self.tol)
 
-    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
         settle(self, self.result_)
         self._set_bounds(ratings.values)
         self._unpack(ratings, problem, self.result_.factor)
-        self._rows, self._cols = ratings.row_ids, ratings.col_ids
-        self.row_ids_, self.col_ids_ = ratings.row_ids.names, ratings.col_ids.names
-        self._known = ratings.matrix
         self._n_features_out = self.col_factors_.shape[1]
 
     def _block(self, problem: Problem, factor: Array) -> Array:
         """[P; Q] of a factor."""
         return factor
 
-    def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
-        """Factors and offsets from M, in the units of the entries."""
+    def _unpack(self, ratings: Ratings, problem: Problem | None, factor: Array) -> None:
+        """Factors and offsets from M, in the units of the entries.
+
+        Without a problem, which means without time, the offsets are those of the last sweep.
+        """
         m, n = ratings.shape
-        L = balanced(host(self._block(problem, factor)), m)
+        block = factor if problem is None else host(self._block(problem, factor))
+        L = balanced(block, m)
         self.row_factors_, self.col_factors_ = BlockEmbedding(*self._scales(ratings)).halves(L)
+        if problem is None:
+            return
         self.row_biases_: Array = np.zeros(m)
         self.col_biases_: Array = np.zeros(n)
         if self.biases:

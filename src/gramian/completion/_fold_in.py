@@ -179,7 +179,7 @@ def ridge_rows(
     right = np.asarray(R @ Q)
     P, left = np.zeros_like(right), right.copy()
     direction, square = left.copy(), np.sum(left * left, axis=1)
-    enough = ACCURACY**2 * np.maximum(square, np.finfo(float).tiny)
+    enough = np.maximum(ACCURACY**2 * square, np.finfo(float).tiny)
     for _ in range(STEPS):
         live = square > enough
         if not live.any():

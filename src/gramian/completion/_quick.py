@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
@@ -47,12 +48,24 @@ FIRST, NEXT, LAST = 3, 2, 2
 PATH_SHARE = 0.5
 """The path's share of the time that there is."""
 
+FINISHING = 2.0
+"""What the certificate and the answers take, in units of the time that reading the ratings took."""
 
-def quick(model: Any, ratings: Ratings) -> tuple[Problem, Result]:
-    """The problem of the λ chosen and its answer; sets `lam_`, and `path_` where λ is "auto"."""
+
+def quick(model: Any, ratings: Ratings) -> tuple[Problem | None, Result]:
+    """The problem of the λ chosen and its answer; sets `lam_`, and `path_` where λ is "auto".
+
+    The problem is None where the time is up: the offsets of the last sweep are set then.
+    """
     limit = np.inf if model.time_limit is None else float(model.time_limit)
     with _sweeps(model, limit) as sweeps:
-        halves, state = _whole(model, ratings, sweeps, limit)
+        halves, state = _whole(model, ratings, sweeps)
+        if not model._featured and clock.left() < FINISHING * model._pace * sweeps.reading:
+            m = ratings.shape[0]
+            model._set_swept(halves, state[:m, -1].astype(float), state[m:, -1].astype(float))
+            sweeps.deadline = min(sweeps.deadline, time.perf_counter())
+            return None, sweeps.cut_off(halves, state, model._problem_name)
+        model._keep_swept(state)
         factor, ahead = halves.factor(state), sweeps.ahead(halves, state)
         del halves  # both orders of the entries, and the certificate needs one
     problem = model._problem(ratings, model.lam_)
@@ -63,32 +76,41 @@ def swept(model: Any, ratings: Ratings) -> Array:
     """The factor alone, for another solver to go on from; it sets the same."""
     limit = np.inf if model.time_limit is None else PATH_SHARE * float(model.time_limit)
     with _sweeps(model, limit) as sweeps:
-        halves, state = _whole(model, ratings, sweeps, limit)
+        halves, state = _whole(model, ratings, sweeps)
+    model._keep_swept(state)
     factor: Array = halves.factor(state)
     return factor
 
 
 @contextmanager
 def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
-    """Sweeps that end in time, shown by a bar where one is asked for."""
+    """Sweeps that end in time, shown by a bar where one is asked for.
+
+    What follows them takes about as long as reading the ratings did.
+    """
     started = time.perf_counter()
+    reading = 0.0 if model.time_limit is None else max(model.time_limit - clock.left(), 0.0)
+    deadline = min(started + limit, clock.budget_end() - reading)
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
     try:
-        yield Quick(generator(model.random_state), started + limit, started, watch=bar)
+        rng = generator(model.random_state)
+        yield Quick(rng, deadline, started, watch=bar, reading=reading)
     finally:
         if bar is not None:
             bar.close()
 
 
-def _whole(model: Any, ratings: Ratings, sweeps: Quick, limit: float) -> tuple[Any, Array]:
+def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array]:
     """The state after the last sweeps, over all the ratings, and what they go over."""
     kept = Progress(model, ratings)
-    state = _settled(model, ratings, sweeps, limit, kept)
+    state = _settled(model, ratings, sweeps, kept)
     halves = model._halves(ratings, model.lam_)
-    if not kept.done("whole"):
+    if state is None:
+        state = sweeps.scattered(halves, sum(ratings.shape), _first_columns(model, ratings))
+        sweeps.sweep(halves, state, (FIRST + LAST) * halves.pace)
+    elif not kept.done("whole"):
         sweeps.sweep(halves, state, LAST * halves.pace)
         _reached(kept, sweeps, "whole", state=state)
-    model._keep_swept(state)
     return halves, state
 
 
@@ -98,31 +120,36 @@ def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
         kept.keep(now=True, stage=stage, **content)
 
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, limit: float, kept: Progress) -> Array:
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Array | None:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
+
+    None where there is no time to hold anything out: then λ is its guess.
 
     Apart from `_whole`, so that what is made here is gone before the last sweeps.
     """
     if kept.done("still"):
         return _chosen(model, kept)
     rng, started = sweeps.rng, sweeps.started
+    left = sweeps.deadline - time.perf_counter()
+    if left < model._pace * sweeps.reading and not kept.done("path"):
+        model.lam_ = model._guess(ratings) if model.lam == "auto" else float(model.lam)
+        return None
     held = kept.held(_some(rng, ratings.values.size))
     guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
     halves = model._halves(ratings, guess, held)
     error_of = _error(model, halves, ratings, held)
     del held
-    most = min(model.rank or _columns(ratings), *ratings.shape)
     if kept.done("path"):
         state = _chosen(model, kept)
     elif model.lam == "auto":
-        until = started + PATH_SHARE * limit
-        path, state = _path(sweeps, halves, error_of, min(PATH_RANK, most), until, kept)
+        until = started + PATH_SHARE * (sweeps.deadline - started)
+        path, state = _path(sweeps, halves, error_of, _first_columns(model, ratings), until, kept)
         model.path_, model.lam_ = path, path.best
     else:
         model.lam_ = float(model.lam)
-        state = sweeps.scattered(halves, sum(ratings.shape), min(PATH_RANK, most))
+        state = sweeps.scattered(halves, sum(ratings.shape), _first_columns(model, ratings))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST * halves.pace)
-    state = sweeps.widened(state, most, halves.noise)
+    state = sweeps.widened(state, _most_columns(model, ratings), halves.noise)
     _reached(kept, sweeps, "path", lam=model.lam_, state=state)
 
     def error_kept(state: Array) -> float:
@@ -148,9 +175,14 @@ def _path_of(lams: list[float], errors: list[float]) -> Path:
     return Path(np.array(lams)[order], np.array(errors)[order])
 
 
-def _columns(ratings: Ratings) -> int:
+def _most_columns(model: Any, ratings: Ratings) -> int:
     """Columns that the ratings of a row or column can tell apart, about, up to `RANK`."""
-    return int(np.clip(SHARE * ratings.values.size / sum(ratings.shape), FEWEST, RANK))
+    enough = int(np.clip(SHARE * ratings.values.size / sum(ratings.shape), FEWEST, RANK))
+    return min(model.rank or enough, *ratings.shape)
+
+
+def _first_columns(model: Any, ratings: Ratings) -> int:
+    return min(PATH_RANK, _most_columns(model, ratings))
 
 
 def is_quick(model: Any, ratings: Ratings) -> bool:
@@ -161,9 +193,8 @@ def is_quick(model: Any, ratings: Ratings) -> bool:
 def sweeps_pay(model: Any, ratings: Ratings) -> bool:
     """Whether sweeps are the way to begin, where nothing else is asked for."""
     plain = model.solver == "auto" and model.max_iter is None and place(model.device).is_host
-    flat = model.biases and np.ptp(ratings.values) == 0  # offsets are all there is
     least = HELD_LEAST if model._featured else LEAST
-    return bool(plain and ratings.values.size >= least and not flat)
+    return bool(plain and ratings.values.size >= least and not (model.biases and ratings.flat))
 
 
 def _path(

@@ -28,6 +28,9 @@ CHUNK = 2**18
 DENSE_NAMES = 4
 """Whole numbers within so many times as many as are given are looked up in a table."""
 
+ROUNDING = 1e-13
+"""Values that differ by less than this part of the largest are the same."""
+
 COMPARED = {"i": "iuf", "u": "iuf", "f": "iuf", "U": "U"}
 """Kinds of names that are ordered together."""
 
@@ -103,6 +106,12 @@ class Ratings:
     def shape(self) -> tuple[int, int]:
         return len(self.row_ids), len(self.col_ids)
 
+    @property
+    def flat(self) -> bool:
+        """Whether all values are the same but for rounding: offsets describe them alone."""
+        low, high = float(self.values.min()), float(self.values.max())
+        return high - low <= ROUNDING * max(abs(low), abs(high))
+
     def counts(self, side: int) -> Indices:
         """How many entries each row has (side 0), or each column (side 1)."""
         index, found = (self.rows, self.cols)[side], np.zeros(self.shape[side], dtype=np.int64)
@@ -114,10 +123,14 @@ class Ratings:
         """Blocks of entries: sums over them make no array of the length of all."""
         return [slice(start, start + CHUNK) for start in range(0, self.values.size, CHUNK)]
 
+    @property
+    def starts(self) -> Indices:
+        """Where the entries of each row begin, and the last of them end."""
+        return index_array(np.searchsorted(self.rows, np.arange(self.shape[0] + 1)))
+
     @cached_property
     def matrix(self) -> sp.csr_array:
-        starts = np.searchsorted(self.rows, np.arange(self.shape[0] + 1))
-        return sp.csr_array((self.values, self.cols, starts), shape=self.shape)
+        return sp.csr_array((self.values, self.cols, self.starts), shape=self.shape)
 
     def part(self, kept: NDArray[np.bool_]) -> Ratings:
         """Some of them, of the same rows and columns."""

@@ -74,6 +74,8 @@ class ImplicitCompletion(Updating, Completion):
     everywhere = 1.0
     _ranks = True
 
+    _problem_name = "implicit_completion"
+
     def __init__(
         self,
         *,
@@ -122,7 +124,7 @@ class ImplicitCompletion(Updating, Completion):
         told = super().evaluate(X, k=k, relevant=relevant)
         return {name: value for name, value in told.items() if name not in ("rmse", "mae")}
 
-    def _solved(self, ratings: Ratings) -> Problem:
+    def _solved(self, ratings: Ratings) -> Problem | None:
         """By the lists held out where that is asked for, and the optimum not as cheap."""
         if is_quick(self, ratings):
             self._set_bounds(ratings.values)

@@ -76,6 +76,8 @@ class MMMF(Completion):
 
     _proved = 1e-3
 
+    _problem_name, _pace = "mmmf", MarginHalves.pace
+
     def __init__(
         self,
         *,
@@ -142,7 +144,7 @@ class MMMF(Completion):
         """Whether thresholds are part of the problem: of two levels there is one, an offset."""
         return self.thresholds == "learned" and self.classes_.size > 2
 
-    def _solved(self, ratings: Ratings) -> Problem:
+    def _solved(self, ratings: Ratings) -> Problem | None:
         """By the levels held out where that is asked for, and on from there to a tolerance."""
         if not sweeps_pay(self, ratings):
             return super()._solved(ratings)
@@ -225,8 +227,10 @@ class MMMF(Completion):
                 self._row_offsets = self._row_offsets + self._moved[:m]
                 self._col_offsets = self._col_offsets + self._moved[m:]
 
-    def _unpack(self, ratings: Ratings, problem: Problem, factor: Array) -> None:
+    def _unpack(self, ratings: Ratings, problem: Problem | None, factor: Array) -> None:
         super()._unpack(ratings, problem, factor)
+        if problem is None:
+            return
         self.thresholds_ = self._midway()
         if self._learned:
             objective: Any = problem.objective
@@ -247,8 +251,17 @@ class MMMF(Completion):
         steps = np.searchsorted(self.classes_, found) - np.searchsorted(self.classes_, test.values)
         return float(np.mean(np.abs(steps)))
 
-    def _finish(self, ratings: Ratings, problem: Problem) -> None:
+    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
         super()._finish(ratings, problem)
+        del self._row_offsets, self._col_offsets
+        lower = self.certificate_.lower_bound
+        if problem is None:  # each hinge is at most μ/2 above the smoothed one
+            hinges = float(
+                ratings.values.size if ratings.weights is None else ratings.weights.sum()
+            )
+            value = self.result_.value + 0.5 * self.mu * hinges * (self.classes_.size - 1)
+            self.hinge_gap_ = relative(value - lower, value)
+            return
         objective: Any = problem.objective
         loss, image = objective.loss, objective.image(self.result_.factor)
         sharp = loss.smoothed(1e-12)
@@ -258,7 +271,6 @@ class MMMF(Completion):
             else sharp.value(image.z)
         )
         value = hinges + image.linear
-        lower = self.certificate_.lower_bound
         self.hinge_gap_ = relative(value - lower, value)
 
     def _set_bounds(self, values: Array) -> None:

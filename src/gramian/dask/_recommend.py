@@ -14,7 +14,8 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, LEAST, PATH_RANK, PATH_SHARE, powers
+from gramian.completion._base import LAST, LEAST, PATH_SHARE, powers
+from gramian.completion._folds import PATH_RANK
 from gramian.completion._path import falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
@@ -90,8 +91,7 @@ class OfRatings(OnCluster, Kept, ABC):
         model: Any = self
         ratings = rated.gathered()
         model._look_at(ratings)
-        model._finish(ratings, model._solved(ratings))
-        return self
+        return model._fit(ratings)
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """The entries of pairs; those of a Dask array or frame stay lazy."""

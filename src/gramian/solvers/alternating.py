@@ -134,9 +134,10 @@ class Sweeps:
     def _weights(self) -> Array | None:
         """What Σ_k α_k g(x_k) takes of each move from one g(x) to the next; None for g(x) alone."""
         told = self.halves.products(self.changes)
-        gram, right = told[:, :-1], told[:, -1]
-        if not np.any(gram):  # the first sweep, or one that changes nothing
+        size = float(np.trace(told[:, :-1]))
+        if not size > np.finfo(told.dtype).tiny:  # the first sweep, or changes that underflow
             return None
-        gram[np.diag_indices_from(gram)] += self.damping * np.trace(gram)
+        gram, right = told[:, :-1] / size, told[:, -1] / size
+        gram[np.diag_indices_from(gram)] += self.damping
         weights: Array = np.linalg.solve(gram, right)
         return weights

@@ -64,7 +64,7 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
     if xp is np:
         with blas_threads_for(G.size):
-            values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, last], check_finite=False)
+            values, vectors = _lowest(G, last)
         rounding = float(8 * np.finfo(float).eps) * norm(G)
     else:
         values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
@@ -76,6 +76,18 @@ def exact_ground(G: Array, level: float, count: int) -> Ground:
     below = Below(above[:negative], vectors[:, :negative], rest)
     bound = float(values[0]) - rounding
     return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
+
+
+def _lowest(G: Array, last: int) -> tuple[Array, Array]:
+    """The eigenpairs 0 … last of a matrix."""
+    try:
+        found: tuple[Array, Array] = scipy.linalg.eigh(
+            G, subset_by_index=[0, last], check_finite=False
+        )
+    except np.linalg.LinAlgError:  # LAPACK's default driver fails on some close eigenvalues
+        values, vectors = scipy.linalg.eigh(G, driver="evd", check_finite=False)
+        found = values[: last + 1], vectors[:, : last + 1]
+    return found
 
 
 def span_ground(form: LowRank, level: float, count: int) -> Ground:

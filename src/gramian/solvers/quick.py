@@ -42,6 +42,10 @@ PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
 """What a proof of λ_min may take beside the sweeps, and the seconds that it may take at least."""
 
 
+SINGLE = 1e-5
+"""What sums in float32 are allowed to be wrong by, relatively."""
+
+
 @dataclass
 class Quick:
     """States that are swept on, and what is told of the sweeps."""
@@ -53,6 +57,8 @@ class Quick:
     watch: Callable[[State], Any] | None = None
     """Is shown every sweep."""
     interrupted: bool = False
+    reading: float = 0.0
+    """Seconds that it took to read and sort the entries, where there is a limit."""
 
     def expired(self) -> bool:
         return time.perf_counter() >= self.deadline
@@ -154,6 +160,36 @@ class Quick:
         dual = None if ahead is None else objective.dual(objective.image(ahead))
         return self.result_of(problem, objective.image(factor), dual=dual)
 
+    def cut_off(self, halves: Any, state: Array, problem: str) -> Result:
+        """The point of a state without another look at the problem, where the time is up.
+
+        Its value is that of the state, whose offsets are not the best of its factor, and may be
+        above F. The bound is that F is not negative.
+        """
+        factor: Array = halves.factor(state)
+        value = (1.0 + SINGLE) * float(halves.refit_upper(state.copy(), 0))
+        method = "sum of the least of its terms"
+        certificate = Certificate(
+            value, -np.inf, np.nan, value, 1.0, method, float(np.vdot(factor, factor))
+        )
+        return self._told(factor, certificate, problem)
+
+    def _told(
+        self, factor: Array, certificate: Certificate, problem: str, formula: str = ""
+    ) -> Result:
+        return Result(
+            factor=factor,
+            value=certificate.value,
+            status=self._status(),
+            certificate=certificate,
+            history=self.history,
+            solver="auto",
+            route=("alternating",),
+            problem=problem,
+            formula=formula,
+            seconds=time.perf_counter() - self.started,
+        )
+
     def result_of(
         self,
         problem: Problem,
@@ -172,18 +208,7 @@ class Quick:
             seconds = max(PROOF_LEAST, PROOF_SHARE * taken)
         with blas_threads_for(0):
             certificate = self._certificate(problem, image, dual, tol, seconds)
-        return Result(
-            factor=image.factor,
-            value=certificate.value,
-            status=self._status(),
-            certificate=certificate,
-            history=self.history,
-            solver="auto",
-            route=("alternating",),
-            problem=problem.name,
-            formula=problem.displayed,
-            seconds=time.perf_counter() - self.started,
-        )
+        return self._told(image.factor, certificate, problem.name, problem.displayed)
 
     def _status(self) -> Status:
         if self.interrupted:

@@ -1,0 +1,26 @@
+"""The lowest eigenpairs of a dense gradient."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+from gramian.solvers.lowest_eigenpairs import exact_ground
+
+
+@pytest.mark.parametrize("order", [30, 700])
+def test_another_driver_takes_over_where_the_default_one_fails(monkeypatch, order):
+    """LAPACK's dsyevr ends with an internal error for some matrices of close eigenvalues."""
+    rng, eigh = np.random.default_rng(0), scipy.linalg.eigh
+    G = rng.normal(size=(order, order))
+    G = G + G.T
+    expected = exact_ground(G, 0.0, 5)
+
+    def failing(*given, **named):
+        if "driver" not in named:
+            raise np.linalg.LinAlgError("Internal Error.")
+        return eigh(*given, **named)
+
+    monkeypatch.setattr(scipy.linalg, "eigh", failing)
+    found = exact_ground(G, 0.0, 5)
+    np.testing.assert_allclose(found.values, expected.values, rtol=1e-10)
+    assert found.vectors.shape == expected.vectors.shape
