@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ Record = dict[str, Any]
 
 TOLERANCE = 1e-6
 FAMILIES = (*small.FAMILIES, "sdp")
+REASONS = {"UNBOUNDED": "unbounded", "INFEASIBLE": "infeasible", "UNATTAINED": "unattained"}
+"""What each status without an optimum claims."""
+
 ORDERS = (15, 40, 91)
 """The limit of the order is drawn from these, the order itself evenly on a logarithmic scale."""
 
@@ -43,7 +46,7 @@ def examine(
     family = only or FAMILIES[index % len(FAMILIES)]
     record: Record = {"seed": seed, "index": index, "family": family, "alarms": []}
     try:
-        problem, bounded, infimum = _drawn(family, seed, index)
+        problem, end, infimum = _drawn(family, seed, index)
     except ValueError as error:
         if any(words in str(error) for words in REFUSALS):
             return {**record, "refused": str(error)[:200]}
@@ -51,24 +54,25 @@ def examine(
     record.update(order=problem.order, limit=limit)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        record["auto"] = _ended(problem, "auto", limit, bounded, infimum)
-        record["conic"] = _ended(problem, "conic", limit, bounded, infimum)
+        record["auto"] = _ended(problem, "auto", limit, end, infimum)
+        peer = "clarabel" if problem.constraints else "conic"
+        record["conic"] = _ended(problem, peer, limit, end, infimum)
     return record
 
 
-def _drawn(family: str, seed: int, index: int) -> tuple[gm.Problem, bool | None, float | None]:
-    """The problem, whether F is bounded, and its infimum where that is known."""
+def _drawn(family: str, seed: int, index: int) -> tuple[gm.Problem, str, float | None]:
+    """The problem, how it must end, and its infimum where that is known."""
     if family == "sdp":
         kind = sdp.KINDS[index // len(FAMILIES) % len(sdp.KINDS)]
         facts = kind(np.random.default_rng([seed, index]))
-        bounded = None if facts.end == "infeasible" else facts.end != "unbounded"
-        return facts.problem(), bounded, facts.optimum
+        return facts.problem(), facts.end, facts.optimum
     instance = small.FAMILIES[family](WideDice(np.random.default_rng([seed, index])))
-    return replace(instance.problem), instance.bounded, None
+    ends = {True: "optimal", False: "unbounded", None: "optimal or unbounded"}
+    return instance.problem, ends[instance.bounded], None
 
 
 def _ended(
-    problem: gm.Problem, solver: str, limit: float, bounded: bool | None, infimum: float | None
+    problem: gm.Problem, solver: str, limit: float, end: str, infimum: float | None
 ) -> Record | None:
     """How a run ends; None where the solver cannot take the problem."""
     started = time.perf_counter()
@@ -81,28 +85,26 @@ def _ended(
     certificate = result.certificate
     gap, status = certificate.relative_gap, result.status.name
     fine = gap is not None and gap <= TOLERANCE and certificate.proved
-    ended = (status == "CONVERGED" and fine) or _verified(status, result, bounded)
+    ended = (status == "CONVERGED" and fine) or _verified(status, result, end)
     known = infimum is not None and gap is not None and np.isfinite(infimum)
     below = known and certificate.lower_bound > infimum + 1e-6 * max(1.0, abs(infimum))
     return {
         "status": status,
         "gap": gap,
         "ended": bool(ended),
-        "false": bool(below or (status == "UNBOUNDED" and bounded is True)),
+        "false": bool(below or (status in REASONS and REASONS[status] not in end)),
         "seconds": round(time.perf_counter() - started, 4),
         "route": "/".join(result.route),
         "value": result.value,
     }
 
 
-def _verified(status: str, result: gm.Result, bounded: bool | None) -> bool:
-    """Whether the reason why there is no optimum is known to be true."""
-    if status == "UNBOUNDED":
-        return bounded is not True and result.ray is not None
-    return status == "INFEASIBLE" and bounded is None
+def _verified(status: str, result: gm.Result, end: str) -> bool:
+    """Whether the reason why there is no optimum is the true one, with its ray."""
+    return REASONS.get(status, "-") in end and result.ray is not None
 
 
 def warm_up() -> None:
     """Import and compile, which is not the time of an instance."""
     for family in ("mvu", "nuclear_completion", "npkl", "lmnn"):
-        _ended(_drawn(family, 0, 0)[0], "auto", 5.0, None, None)
+        _ended(_drawn(family, 0, 0)[0], "auto", 5.0, "optimal", None)
