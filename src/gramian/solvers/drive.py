@@ -113,7 +113,8 @@ class Drive:
                 self.best = step
             if optimal:
                 self.best = step
-                return Status.CONVERGED
+                if self._holds(step):
+                    return Status.CONVERGED
             if step.value < deepest:
                 deepest = ENDLESS * step.value
                 if status := self._fallen():
@@ -124,6 +125,16 @@ class Drive:
             if self.settings.expired():
                 return Status.TIME_LIMIT
         return Status.MAX_ITER
+
+    def _holds(self, step: Step) -> bool:
+        """Whether the gap is within the tolerance at the value that F has at the factor itself."""
+        certificate, objective = step.certificate, self.problem.objective
+        if certificate is None or certificate.gap is None:
+            return True
+        image = objective.image(step.factor)
+        value, trace = objective.value(image), inner(step.factor, step.factor)
+        here = certificate.at(value, trace, objective.rounding(image))
+        return is_optimal(here, self.settings.tol)
 
     def _size(self) -> float:
         """The size of F near the start."""
