@@ -403,8 +403,10 @@ def test_constant_features_do_no_harm(learner):
     np.testing.assert_allclose(
         all_distances(learner().fit(other, Y), other), all_distances(fitted, wide), atol=1e-6
     )
+    alone, beside = learner(ridge=0.0).fit(X, Y), learner(ridge=0.0).fit(wide, Y)
+    np.testing.assert_allclose(all_distances(beside, wide), all_distances(alone, X), rtol=1e-8)
     with pytest.raises(ValueError, match="singular"):
-        learner(ridge=0.0).fit(wide, Y)
+        learner(ridge=0.0).fit(np.column_stack([X, Y == 1]), Y)
 
 
 def test_identical_samples_of_different_classes_are_named_by_dml_eig():

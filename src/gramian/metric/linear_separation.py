@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -18,19 +19,25 @@ from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
     Candidates,
+    Split,
+    judged,
     of_neighbours,
     of_pairs,
+    outvoting,
+    per_sample,
+    repeats_for,
     sample_keys,
     splits,
 )
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
+from gramian.metric._view import varying_view
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
-from gramian.reductions.span import MATRICES, Span, span_of
+from gramian.reductions.span import MATRICES, Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -143,8 +150,9 @@ class LinearSeparation(MetricLearner):
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
+        X, classes, weights, _ = self._in_order(X, classes, weights)
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
-        view = span_of(X, center=True)
+        view = varying_view(X, center=True)
         scatter = signed_scatter(view.X, classes, weights)
         steps = self._steps_by_labels(view, classes, weights)
         return self._fit_to(view, scatter, steps, weights)
@@ -160,9 +168,9 @@ class LinearSeparation(MetricLearner):
         """
         if self.class_weight is not None:
             raise ValueError("class_weight goes with classes: pairs have none")
-        samples, similar, dissimilar = self._paired(pairs, same, X)
+        samples, similar, dissimilar, _ = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        view = span_of(samples, center=True)
+        view = varying_view(samples, center=True)
         d = view.X.shape[1]
         check_memory(
             8 * MATRICES * d * d,
@@ -181,13 +189,19 @@ class LinearSeparation(MetricLearner):
         if not self._may_choose(view) or classes.size < FEWEST:
             return None
         X = _dense(view.X)
-        losses = []
-        for split in splits(sample_keys(X), classes, FOLDS, X.shape[1]):
+        if not np.any(np.ptp(X, axis=0)):  # no direction to judge
+            return None
+
+        def losses(split: Split) -> list[Array]:
             part = np.unique(classes[split.kept], return_inverse=True)[1]
             counted = None if weights is None else weights[split.kept]
             scatter = signed_scatter(X[split.kept], part, counted).dense()
-            losses += of_neighbours(X, classes, split, self._candidates(scatter, X))
-        return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
+            return of_neighbours(X, classes, split, self._candidates(scatter, X))
+
+        folds = splits(sample_keys(X), classes, FOLDS, X.shape[1], repeats_for(classes.size))
+        found = judged(folds, losses)
+        found = None if found is None else [per_sample(found[0], folds)]
+        return self._chosen(found, NEIGHBOUR_ERROR, outvoting)
 
     def _steps_by_pairs(
         self, view: Span, pairs: Indices, alike: NDArray[np.bool_]
@@ -196,13 +210,14 @@ class LinearSeparation(MetricLearner):
         if not self._may_choose(view) or min(alike.sum(), (~alike).sum()) < FEWEST:
             return None
         X, signs = _dense(view.X), np.where(alike, 1.0, -1.0)
-        losses = []
-        for split in pair_splits(X, pairs, alike, FOLDS):
+
+        def losses(split: Split) -> list[Array]:
             kept, held = split.kept, split.held
             scatter = pair_scatter(X, pairs[kept], weights=signs[kept])
-            losses.append(of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X)))
-        kinds = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
-        return self._chosen(kinds, PAIR_ERROR)
+            return of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X))
+
+        folds = pair_splits(X, pairs, alike, FOLDS)
+        return self._chosen(judged(folds, losses), PAIR_ERROR, earned)
 
     def _may_choose(self, view: Span) -> bool:
         self._forget("path_")
@@ -223,13 +238,18 @@ class LinearSeparation(MetricLearner):
             [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
         )
 
-    def _chosen(self, losses: list[Array], measure: str) -> EvidencePath:
+    def _chosen(
+        self, losses: list[Array] | None, measure: str, choose: Callable[[Sequence[Array]], int]
+    ) -> EvidencePath | None:
+        if losses is None:
+            return None
         return chosen_by(
             losses,
             STEPS,
             parameter="lam",
             measure=measure,
             nothing=PLAIN,
+            choose=choose,
         )
 
     def _fit_to(
