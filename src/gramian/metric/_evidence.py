@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian._samples import row_squares
 from gramian.backends.dense import eigh
 from gramian.neighbours import search_mixtures
-from gramian.outer.path import NEIGHBOURS, earned, misplaced, outvoted
+from gramian.outer.path import NEIGHBOURS, earned, misplaced
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -25,6 +26,12 @@ of samples costs as much as this many features."""
 
 SUM_DIGITS = 6
 """Digits after the point of a sum of keys, each at most 1: the others may be rounding."""
+
+SOUGHT = 8
+"""Nearest samples that are looked at, for some may be as near as the last that votes."""
+
+EQUAL, SINGLE = 1e-9, 1e-5
+"""Relative differences of squared distances, in float64 and in float32, that may be rounding."""
 
 ONE_VOTE = 1.0 + 1e-9
 
@@ -163,11 +170,41 @@ class Candidates:
 def of_neighbours(
     samples: Array, classes: Indices, split: Split, candidates: Candidates
 ) -> list[Array]:
-    """For each candidate and held-out sample 1 where its neighbours vote wrong."""
+    """For each candidate and held-out sample what it loses by the vote of its neighbours."""
     kept, held = split.reference, split.held
     spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
-    near = search_mixtures(spaces, candidates.weights, min(NEIGHBOURS, kept.size))
-    return [np.array([outvoted(one, classes[kept], classes[held]) for one in near])]
+    near = search_mixtures(spaces, candidates.weights, min(SOUGHT, kept.size))
+    losses = []
+    for found, weights in zip(near, candidates.weights, strict=True):
+        squares = np.zeros(found.shape)
+        for (among, asked), weight in zip(spaces, weights, strict=True):
+            for column, place in enumerate(found.T):
+                squares[:, column] += weight * row_squares(among[place] - asked)
+        losses.append(wrong_shares(found, squares, classes[kept], classes[held], EQUAL))
+    return [np.array(losses)]
+
+
+def wrong_shares(
+    near: Indices, squares: Array, classes: Indices, asked: Indices, equal: float
+) -> Array:
+    """The share of the vote of its nearest samples that each query loses: 1 where all is wrong.
+
+    Samples at equal distances share the votes that are left for them, and classes with equally
+    many votes share the win. So neither the order of the samples, nor rounding, nor the numbers of
+    the classes decide. Squared distances are `equal` where they differ by no more than this part.
+    """
+    k = min(NEIGHBOURS, near.shape[1])
+    last = squares[:, k - 1 : k]
+    room = equal * last
+    inside, beside = squares < last - room, np.abs(squares - last) <= room
+    left = k - inside.sum(axis=1, keepdims=True)
+    weights = inside + beside * (left / np.maximum(1, beside.sum(axis=1, keepdims=True)))
+    votes = np.zeros((near.shape[0], int(max(classes.max(), asked.max())) + 1))
+    rows = np.arange(near.shape[0])
+    for column, weight in zip(near.T, weights.T, strict=True):
+        votes[rows, classes[column]] += weight
+    won = votes >= votes.max(axis=1, keepdims=True) - EQUAL
+    return np.asarray(1.0 - won[rows, asked] / won.sum(axis=1))
 
 
 def of_pairs(

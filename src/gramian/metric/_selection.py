@@ -20,13 +20,21 @@ from gramian import clock
 from gramian._samples import row_squares
 from gramian.backends.dense import eigh
 from gramian.metric._base import principal_columns
-from gramian.metric._evidence import outvoting, per_sample, repeats_for, splits
+from gramian.metric._evidence import (
+    SINGLE,
+    SOUGHT,
+    outvoting,
+    per_sample,
+    repeats_for,
+    splits,
+    wrong_shares,
+)
+from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import (
     NEIGHBOUR_ERROR,
     EvidencePath,
     chosen_by,
-    wrong_votes,
 )
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
@@ -142,7 +150,7 @@ def weigh(
 
     def wrong(lam: float, true: bool = False) -> Array:
         votes = np.concatenate([
-            wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device=device)
+            _wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device)
             for model, rotated, named, count in folds
         ])  # fmt: skip
         return per_sample(votes[None, :], parts)[0]
@@ -227,6 +235,12 @@ class _Fold:
         values = np.linalg.eigvalsh(M)
         below = np.minimum(values, 0.0)
         return float(below @ below) / max(float(values @ values), np.finfo(float).tiny)
+
+
+def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Array:
+    """What each held-out row, those after the kept ones, loses by the vote of its neighbours."""
+    found = nearest(mapped[:kept], min(SOUGHT, kept), queries=mapped[kept:], device=device)
+    return wrong_shares(found.indices, found.sq_distances, classes[:kept], classes[kept:], SINGLE)
 
 
 def _mapped(rotated: Array, factor: Array | None) -> Array:

@@ -29,6 +29,8 @@ from gramian.metric._evidence import (
     of_neighbours,
     of_pairs,
     of_triplets,
+    per_sample,
+    repeats_for,
     sample_keys,
     splits,
 )
@@ -123,7 +125,8 @@ class ShrunkLearner(MetricLearner):
             candidates = metrics(lambda inner: inner.set_params(**near).fit(*part))
             return of_neighbours(points, named, split, candidates)
 
-        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
+        repeats = repeats_for(named.size)
+        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1], repeats)
         # Few samples held out would be known to a λ that all of them have chosen.
         shared = units if named.size > MANY else None
         return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
@@ -204,6 +207,8 @@ class ShrunkLearner(MetricLearner):
         except ValueError:  # a part may hold what the whole does not: no pair, no spread
             return None
         if found is not None:
+            if measure == NEIGHBOUR_ERROR:
+                found = [per_sample(part, folds) for part in found]
             self.path_: EvidencePath = chosen_by(
                 found, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
             )
