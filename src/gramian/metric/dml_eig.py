@@ -184,10 +184,10 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         space, units = neighbor_space(
             samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
         )
-        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         far = other_class_neighbors(space, classes, k, device=device)
         similar, dissimilar = (sorted_pairs(as_pairs(ends))[0] for ends in (near, far))
+        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         return self._fit_to(span, similar, dissimilar, rough, rows=rows)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian import clock
 from gramian.backends.dense import eigh
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
@@ -154,8 +155,9 @@ class LinearSeparation(MetricLearner):
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
         view = varying_view(X, center=True)
         scatter = signed_scatter(view.X, classes, weights)
+        unit = self._unit(scatter)
         steps = self._steps_by_labels(view, classes, weights)
-        return self._fit_to(view, scatter, steps, weights)
+        return self._fit_to(view, scatter, unit, steps, weights)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> LinearSeparation:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -179,7 +181,8 @@ class LinearSeparation(MetricLearner):
         )
         both, alike = joined_pairs(similar, dissimilar)
         scatter = Dense(pair_scatter(view.X, both, weights=np.where(alike, 1.0, -1.0)))
-        self._fit_to(view, scatter, self._steps_by_pairs(view, both, alike))
+        unit = self._unit(scatter)
+        self._fit_to(view, scatter, unit, self._steps_by_pairs(view, both, alike))
         return self.calibrate(pairs, same, X=X)
 
     def _steps_by_labels(
@@ -226,11 +229,9 @@ class LinearSeparation(MetricLearner):
 
     def _candidates(self, scatter: Array, X: Array) -> Candidates:
         """P₊(I − ½λL_S) for every λ, from one eigenbasis."""
-        values, vectors = eigh(scatter)
-        unit = 2.0 / max(float(np.abs(values).max()), np.finfo(float).tiny)
-        found = [
-            vectors * np.sqrt(np.maximum(1.0 - 0.5 * step * unit * values, 0.0)) for step in STEPS
-        ]
+        basis = eigh(scatter)
+        unit = 2.0 / max(float(np.abs(basis[0]).max()), np.finfo(float).tiny)
+        found = [_separating(basis, step * unit) for step in STEPS]
         if self.n_components is None:
             return Candidates.alone(found)
         gram = X.T @ X
@@ -256,16 +257,17 @@ class LinearSeparation(MetricLearner):
         self,
         view: Span,
         scatter: SymmetricMatrix,
+        unit: float,
         steps: EvidencePath | None,
         weights: Array | None = None,
     ) -> LinearSeparation:
-        unit = self._unit(scatter)
         if steps is not None:
             self.path_ = replace(steps, values=unit * steps.values)
         self.lam_ = self._weight(unit)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered and weights is None else column_means(view.X, weights)
-        self._solve(problem, gram_of(view.X, mean, weights), view.matrix)
+        first = _separating(eigh(scatter.dense()), self.lam_) if clock.interrupted() else None
+        self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first)
         return self
 
     def _weight(self, unit: float) -> float:
@@ -279,6 +281,12 @@ class LinearSeparation(MetricLearner):
         ends = (leading_eigenpair(Scaled(scatter, s), tol=1e-3, random_state=0) for s in (1, -1))
         norm = max(end.value for end in ends)
         return 2.0 / norm if norm > 0 else 1.0
+
+
+def _separating(basis: tuple[Array, Array], lam: float) -> Array:
+    """A factor of P₊(I − ½λL_S), given the eigenvalues and eigenvectors of L_S."""
+    values, vectors = basis
+    return vectors * np.sqrt(np.maximum(1.0 - 0.5 * lam * values, 0.0))
 
 
 def _dense(X: Any) -> Array:

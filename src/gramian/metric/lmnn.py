@@ -147,9 +147,9 @@ class LMNN(ShrunkLearner):
         quick, units = neighbor_metric(
             samples, classes, self.neighbor_metric, units=self.aligned_by, device=self.device
         )
-        rough = self._shrink_by_labels(samples, classes, units=units, ridge=self.ridge_)
         there, mapped = samples_place(samples, self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
+        rough = self._shrink_by_labels(samples, classes, units=units, ridge=self.ridge_)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
         Z = white.samples(samples)
         with there.room():

@@ -159,9 +159,9 @@ class LMNNEig(FlooredLearner):
         space, units = neighbor_space(
             samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
         )
-        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
+        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         return self._fit_to(span, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:

@@ -138,9 +138,10 @@ class TripletMetric(ShrunkLearner):
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
         view, classes, _ = self._arranged(X, classes)
-        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
         triplets = local_triplets(view.X, classes, self.n_neighbors)
-        return self._fit_to(view, triplets, rough)
+        size = self._weigh(view, triplets)
+        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
+        return self._fit_to(view, triplets, rough, size)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -153,8 +154,9 @@ class TripletMetric(ShrunkLearner):
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
         view = self._dense_view(samples)
+        size = self._weigh(view, indices)
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
-        return self._fit_to(view, indices, rough)
+        return self._fit_to(view, indices, rough, size)
 
     def _dense_view(self, X: Any) -> Span:
         """Samples along their principal axes where they can be dense, else as they are."""
@@ -183,10 +185,10 @@ class TripletMetric(ShrunkLearner):
         view: Span,
         triplets: Indices,
         rough: NDArray[np.floating] | None,
+        size: float,
     ) -> TripletMetric:
-        size = _power_of_two(view.X)
+        """Solve for the samples over `size`, so that numbers are near 1."""
         X = view.X / size
-        self.lam_ = self._weight(X, triplets, size)
         problem = triplet_problem(X, triplets, size**2 * self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
@@ -199,17 +201,23 @@ class TripletMetric(ShrunkLearner):
         self._finish(result, factor, gram, view.matrix)
         return self
 
-    def _weight(self, X: Any, triplets: Indices, size: float) -> float:
-        """λ for the samples times `size`; "auto" in units of λ₀, above which
-        −∇F(0) = λ Σ(X_il − X_ij) − I has a root."""
-        if self.lam != "auto":
-            return float(self.lam)
+    def _weigh(self, view: Span, triplets: Indices) -> float:
+        """Set λ, "auto" in units of λ₀ above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root.
+
+        Returns the unit of the samples.
+        """
+        size = _power_of_two(view.X)
+        auto = self.lam == "auto"
+        self.lam_ = self._auto(view.X / size, triplets) / size**2 if auto else float(self.lam)
+        return size
+
+    def _auto(self, X: Any, triplets: Indices) -> float:
+        """The weight of these samples, whatever their scale and the number of triplets."""
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
         # Where no direction at all widens the margins, M = 0 is the best whatever λ.
-        weight = WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
-        return weight / size**2
+        return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
 def _power_of_two(X: Any) -> float:

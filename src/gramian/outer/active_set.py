@@ -143,7 +143,7 @@ class ActiveSet:
         factor, unseen = self._first(start)
         found = task.violated(factor, task.anchors, margin=WIDE if unseen == 1.0 else 1.0)
         crowded = self.rank is None and found.keys.shape[0] > CROWD * task.n
-        if unseen == 1.0 and crowded:
+        if unseen == 1.0 and crowded and clock.left() > 0:
             factor, unseen = self._coarse(max(1, task.n // PART)), WARM
             found = task.violated(factor, task.anchors)
         active = task.none
