@@ -188,7 +188,8 @@ class MetricLearner(
         given = self._start(basis)
         result = self._minimize(problem, init=start if given is None else given, rank=limit)
         self._finish(result, result.factor, gram, basis)
-        if self.regularizer == "identity" and limit is None and self.n_components is None:
+        whole = limit is None and self.n_components is None
+        if sp.issparse(basis) and whole and self.regularizer == "identity":
             self._keep_constant(basis)
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
@@ -238,9 +239,7 @@ class MetricLearner(
         self._n_features_out = directions.shape[0]
 
     def _keep_constant(self, basis: Any) -> None:
-        """Add the columns that are constant to the learned directions: there M = I."""
-        if not sp.issparse(basis):  # which chooses columns
-            return
+        """Add the columns that a basis leaves out, the constant ones: there M = I."""
         constant = np.flatnonzero(np.diff(basis.indptr) == 0)
         self._keep(np.vstack([self.components_, np.eye(basis.shape[0])[constant]]))
         self._n_features_out = self.components_.shape[0]

@@ -40,8 +40,9 @@ class KTA(KernelMetricLearner):
     lam : float or "auto"
         The weight λ of the labels; 0 is Euclid's metric. "auto" takes the best of a short path by
         the errors of 3 nearest neighbours on held-out training samples, which has to be clearly
-        better than λ = 0 (with "identity" and no `rank`) to be taken; with more than
-        3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
+        better than λ = 0 (with "identity" and no `rank`) to be taken. The choice depends neither
+        on the order of the samples, nor on the names of the classes, nor on constant features.
+        With more than 3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
