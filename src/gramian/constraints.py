@@ -16,11 +16,15 @@ from sklearn.utils.validation import check_consistent_length
 from gramian._random import generator
 from gramian._samples import checked_samples, class_indices
 from gramian.backends.errstate import under_own_errstate
-from gramian.neighbours import nearest
+from gramian.neighbours import Neighbours, nearest
 from gramian.parameters import whole_number
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
+
+EQUAL, BESIDE = 1e-9, 4
+"""A relative difference of squared distances that may be rounding, and how many samples beyond
+the k nearest are looked at, for they may be as near."""
 
 
 @under_own_errstate
@@ -60,7 +64,9 @@ def same_class_neighbors(
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
         few = min(k, members.size - 1)
-        near = nearest(X[members], few, approximate=approximate, device=device).indices
+        sought = few if approximate else min(few + BESIDE, members.size - 1)
+        search = nearest(X[members], sought, approximate=approximate, device=device)
+        near = _first(search, few)
         found[members, : near.shape[1]] = members[near]
         found[members, near.shape[1] :] = members[near[:, :1]]
     return found
@@ -83,7 +89,8 @@ def other_class_neighbors(
             f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: lower k"
         )
     if not approximate:
-        return nearest(X, k, apart=classes, device=device).indices.astype(np.intp)
+        sought = min(k + BESIDE, classes.size - int(sizes.max()))
+        return _first(nearest(X, sought, apart=classes, device=device), k).astype(np.intp)
     found = np.empty((classes.size, k), dtype=np.intp)
     for members in _members(classes):
         rest = np.flatnonzero(classes != classes[members[0]])
@@ -208,6 +215,15 @@ def _need_two(names: Any) -> None:
 def _members(classes: Indices) -> Iterator[Indices]:
     for c in range(int(classes.max()) + 1):
         yield np.flatnonzero(classes == c)
+
+
+def _first(found: Neighbours, k: int) -> Indices:
+    """The k nearest; of those at equal distances, but for rounding, the ones of smaller index."""
+    squares = found.sq_distances
+    apart = squares[:, 1:] > (1.0 + EQUAL) * squares[:, :-1]
+    level = np.cumsum(np.pad(apart, ((0, 0), (1, 0))), axis=1)
+    order = np.lexsort((found.indices, level), axis=1)[:, :k]
+    return np.take_along_axis(found.indices, order, axis=1)
 
 
 def _drawn(rng: Any, classes: Indices, anchor: Indices, *, same: bool) -> Indices:

@@ -139,3 +139,21 @@ def test_indices_of_64_bits_are_shortened_where_they_fit():
     assert long.indices.dtype == np.int64
     assert with_short_indices(plain) is plain
     np.testing.assert_array_equal(LMNN().fit(long, Y).components_, LMNN().fit(plain, Y).components_)
+
+
+def test_samples_that_are_all_the_same_keep_euclid_or_are_refused_in_a_sentence():
+    alike, y = np.ones((40, 3)), np.arange(40) % 2
+    for learner in (KTA, LinearSeparation):
+        np.testing.assert_allclose(
+            learner().fit(alike, y).get_mahalanobis_matrix(), np.eye(3), atol=1e-9
+        )
+    for learner in (LMNN, DMLEig, LMNNEig):
+        with pytest.raises(ValueError, match="nothing to learn from"):
+            learner().fit(alike, y)
+
+
+@pytest.mark.parametrize("learner", [KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric])
+def test_samples_of_a_huge_unit_are_learned_from(learner):
+    fitted = learner(tol=1e-2).fit(1e60 * X, Y)
+    mapped = fitted.transform(1e60 * X)
+    assert np.all(np.isfinite(mapped)) and np.any(mapped != 0)

@@ -1,9 +1,14 @@
 """Where samples lie and in what unit they are measured changes nothing of a learned metric."""
 
+import functools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import pdist
 from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import StandardScaler
 
 from gramian.constraints import local_pairs, local_triplets
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
@@ -106,3 +111,138 @@ def test_the_unit_of_the_samples_changes_nothing(learner, scale):
     expected = products(clone(learner).fit(X, y), X)
     found = products(clone(learner).fit(scale * X, y), scale * X)
     assert_same_products(expected / np.linalg.norm(expected), found / np.linalg.norm(found), 1e-6)
+
+
+# --- at sizes where parameters are chosen ----------------------------------------------
+
+DEFAULTS = [KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric]
+EVERY_DEFAULT = pytest.mark.parametrize("learner", DEFAULTS, ids=lambda learner: learner.__name__)
+WINE, KIND = load_wine(return_X_y=True)
+IRIS, SPECIES = load_iris(return_X_y=True)
+SETS = {
+    "wine": (StandardScaler().fit_transform(WINE), KIND),
+    "iris": (IRIS, SPECIES),  # in tenths, with many equal distances
+}
+NAMES = np.array(["c", "a", "b"])
+
+
+def permuted(X, y):
+    order = np.random.default_rng(3).permutation(len(y))
+    return X[order], y[order]
+
+
+def rotated(X, y):
+    turn, _ = np.linalg.qr(np.random.default_rng(4).normal(size=(X.shape[1],) * 2))
+    return X @ turn, y
+
+
+CHANGES = {
+    "rows and names": lambda X, y: permuted(X, NAMES[y]),
+    "columns": lambda X, y: (X[:, ::-1], y),
+    "a shift": lambda X, y: (X + np.arange(X.shape[1]), y),
+    "a rotation": rotated,
+    "a constant column": lambda X, y: (np.insert(X, 2, 3.7, axis=1), y),
+    "the last bits": lambda X, y: (
+        X * (1 + 1e-15 * np.random.default_rng(5).normal(size=X.shape)),
+        y,
+    ),
+}
+
+
+def choice(fitted):
+    """The parameter that was chosen, by its place in the path."""
+    return fitted.path_.chosen
+
+
+def sorted_distances(fitted, X):
+    """All distances of the metric, relative to their mean, whatever the order of the rows."""
+    mapped = fitted.transform(X)
+    mapped = mapped - mapped.mean(axis=0)
+    found = np.sort(pdist(mapped))
+    return found / found.mean()
+
+
+@functools.cache
+def as_it_is(learner, name):
+    X, y = SETS[name]
+    fitted = learner().fit(X, y)
+    return choice(fitted), sorted_distances(fitted, X)
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("name", SETS)
+@EVERY_DEFAULT
+def test_what_is_no_property_of_the_data_changes_neither_choice_nor_metric(learner, name, change):
+    expected, distances = as_it_is(learner, name)
+    X, y = change(*SETS[name])
+    fitted = learner().fit(X, y)
+    assert choice(fitted) == expected
+    np.testing.assert_allclose(sorted_distances(fitted, X), distances, atol=1e-4)
+
+
+@EVERY_DEFAULT
+def test_order_names_and_constant_columns_change_nothing_at_all(learner):
+    X, y = SETS["wine"]
+    fitted = learner().fit(X, y)
+    order = np.random.default_rng(6).permutation(len(y))
+    wide = np.insert(X, 2, 3.7, axis=1)
+    for A, b in ((X[order], NAMES[y][order]), (wide, y)):
+        mapped = learner().fit(A, b).transform(wide if A is wide else X)
+        np.testing.assert_allclose(pdist(mapped), pdist(fitted.transform(X)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [2.0**10, 2.0**-10, 2.0**-30])
+@EVERY_DEFAULT
+def test_a_power_of_two_changes_no_choice(learner, scale):
+    """The metric of KTA is another one, for I has a size of its own; what is gained is not."""
+    X, y = SETS["wine"]
+    scaled = learner().fit(scale * X, y)
+    expected, distances = as_it_is(learner, "wine")
+    assert scaled.path_.gained == (expected != 0)
+    assert scaled.result_.status.converged
+    if learner is not KTA:
+        assert choice(scaled) == expected
+        np.testing.assert_allclose(sorted_distances(scaled, scale * X), distances, atol=1e-4)
+
+
+@EVERY_DEFAULT
+def test_a_repeated_column_is_a_longer_one(learner):
+    X, y = SETS["wine"]
+    longer = X * np.where(np.arange(X.shape[1]) == 4, np.sqrt(2.0), 1.0)
+    twice = np.column_stack([X, X[:, 4]])
+    one, two = learner().fit(longer, y), learner().fit(twice, y)
+    assert choice(one) == choice(two)
+    found, expected = sorted_distances(two, twice), sorted_distances(one, longer)
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+@EVERY_DEFAULT
+def test_a_sample_is_mapped_alone_as_among_others(learner):
+    X, y = SETS["wine"]
+    fitted = learner(tol=1e-2).fit(X, y)
+    whole = fitted.transform(X)
+    alone = np.vstack([fitted.transform(row[None]) for row in X])
+    np.testing.assert_allclose(alone, whole, atol=1e-12 * np.abs(whole).max())
+
+
+@pytest.mark.parametrize("learner", [LinearSeparation, DMLEig, LMNN, LMNNEig, TripletMetric])
+def test_the_order_of_samples_pairs_and_triplets_changes_nothing(learner):
+    X, y = SETS["wine"]
+    rng = np.random.default_rng(7)
+    order = rng.permutation(len(y))
+    place = np.argsort(order)
+
+    def fitted(samples, places):
+        if hasattr(learner, "fit_pairs"):
+            similar, dissimilar = local_pairs(X, y, 2)
+            pairs = np.vstack([similar, dissimilar])
+            same = np.repeat([True, False], [len(similar), len(dissimilar)])
+            some = np.arange(len(pairs)) if samples is X else rng.permutation(len(pairs))
+            return learner().fit_pairs(places[pairs[some]], same[some], X=samples)
+        triplets = local_triplets(X, y, 2)
+        some = np.arange(len(triplets)) if samples is X else rng.permutation(len(triplets))
+        return learner().fit_triplets(places[triplets[some]], X=samples)
+
+    one, two = fitted(X, np.arange(len(y))), fitted(X[order], place)
+    assert choice(one) == choice(two)
+    np.testing.assert_allclose(pdist(two.transform(X)), pdist(one.transform(X)), rtol=1e-6)

@@ -407,8 +407,13 @@ def test_constant_and_repeated_features_do_no_harm(sharp):
     assert np.all(np.isfinite(learner.components_))
     assert learner.certificate_.relative_gap <= 1e-4
     np.testing.assert_allclose(learner.components_[:, 5:7], 0.0, atol=1e-6)
+    # A feature that is there twice is one of √2 times the length.
+    longer = X * np.where(np.arange(5) == 0, np.sqrt(2.0), 1.0)
+    mapped = [LMNN(**PLAIN, tol=1e-9).fit(data, Y).transform(data) for data in (longer, wide)]
+    expected, found = (np.linalg.norm(Z[:30] - Z[30:], axis=1) for Z in mapped)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
     with pytest.raises(ValueError, match="singular"):
-        LMNN(**PLAIN).fit(wide, Y)
+        LMNN(**PLAIN).fit(np.column_stack([X, Y == 1]), Y)
 
 
 @pytest.mark.parametrize("gap", [20.0, 1e4])

@@ -72,7 +72,8 @@ class DMLEig(OnShards, home.DMLEig):
 
     def _fit_shards(self, cluster: Cluster, shards: list[Any], found: Spread) -> DMLEig:
         shape = shaped(found.count, found.mean.size)
-        self.ridge_, self.floor_ = ridge_for(self.ridge, shape), floor_for(self.floor, shape)
+        self.ridge_ = ridge_for(self.ridge, shape)
+        self.floor_ = floor_for(self.floor, shape, self.rank)
         R = whitening_of(cluster.sum("scatter", _similar_scatter, shards), self.ridge_)
         gram = found.moments(center=True).gram.dense()
         R = R @ np.linalg.eigh(R.T @ gram @ R)[1]

@@ -13,19 +13,27 @@ from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from gramian import plotting
+from gramian import clock, plotting
 from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
 from gramian.backends.dense import eigh
 from gramian.constraints import plainly
 from gramian.fitting import settle, sweeps_for
+from gramian.metric._canonical import canonical_labels, canonical_rows
 from gramian.metric._class_weight import weights_of_classes
 from gramian.metric._verification import Verification
-from gramian.metric._weak_input import NAMES, check_triplets, split_pairs, touched, tuples
+from gramian.metric._weak_input import (
+    NAMES,
+    check_triplets,
+    marks,
+    split_pairs,
+    touched,
+    tuples,
+)
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
-from gramian.result import Result
+from gramian.result import Result, Status
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
@@ -85,6 +93,17 @@ class MetricLearner(
             )
         return X, classes
 
+    def _in_order(
+        self, X: Any, classes: Indices, weights: Array | None = None
+    ) -> tuple[Any, Indices, Array | None, Indices]:
+        """Samples, classes and weights in an order that their content decides, and that order.
+
+        The classes are numbered anew: their names, and so `classes_`, have no part in a fit.
+        """
+        order, number = canonical_labels(X, classes, weights)
+        weights = None if weights is None else weights[order]
+        return X[order], number[classes[order]], weights, order
+
     def _weighed(
         self, X: Any, classes: Indices, sample_weight: Any
     ) -> tuple[Any, Indices, Array | None]:
@@ -117,18 +136,26 @@ class MetricLearner(
         self.classes_ = self.classes_[held]
         return X[there], classes, weights[there]
 
-    def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices]:
-        """The samples that pairs touch, and the similar and dissimilar pairs, as indices."""
+    def _paired(self, pairs: Any, same: Any, X: Any) -> tuple[Any, Indices, Indices, Indices]:
+        """The samples that pairs touch, the similar and dissimilar pairs as indices, and the
+        places of the dissimilar ones among those passed.
+
+        Samples and pairs are in an order that their content decides.
+        """
         samples, indices = self._tupled(pairs, X, 2)
         similar, dissimilar = split_pairs(samples, indices, same)
-        samples, both = touched(samples, np.vstack([similar, dissimilar]))
-        return samples, both[: len(similar)], both[len(similar) :]
+        given = np.flatnonzero(~marks(same, len(indices)))
+        samples, both = _in_content_order(*touched(samples, np.vstack([similar, dissimilar])))
+        similar, _ = sorted_pairs(both[: len(similar)])
+        dissimilar, order = sorted_pairs(both[len(similar) :])
+        return samples, similar, dissimilar, given[order]
 
     def _tripled(self, triplets: Any, X: Any) -> tuple[Any, Indices]:
-        """The samples that triplets touch, and the triplets, as indices."""
+        """The samples that triplets touch, and the triplets as indices, ordered by content."""
         samples, indices = self._tupled(triplets, X, 3)
         check_triplets(samples, indices)
-        return touched(samples, indices)
+        samples, indices = _in_content_order(*touched(samples, indices))
+        return samples, indices[np.lexsort(indices.T[::-1])]
 
     def _tupled(self, given: Any, X: Any, width: int) -> tuple[Any, Indices]:
         self._forget("classes_", "threshold_", "same_values_")
@@ -168,6 +195,9 @@ class MetricLearner(
         given = self._start(basis)
         result = self._minimize(problem, init=start if given is None else given, rank=limit)
         self._finish(result, result.factor, gram, basis)
+        whole = limit is None and self.n_components is None
+        if sp.issparse(basis) and whole and self.regularizer == "identity":
+            self._keep_constant(basis)
 
     def _minimize(self, problem: Problem, *, init: Any = None, **changes: Any) -> Result:
         """`gramian.minimize` with the parameters of the estimator."""
@@ -184,7 +214,10 @@ class MetricLearner(
         options |= changes
         if options["rank"] is not None:
             options["rank"] = min(options["rank"], problem.order)
-        return minimize(problem, self.solver, init=init, **options)
+        result = minimize(problem, self.solver, init=init, **options)
+        if result.status is Status.INTERRUPTED:
+            clock.interrupt()  # the phases after this one, and the fits around it, end as well
+        return result
 
     def _start(self, basis: Array | None) -> Array | None:
         """The factor of an earlier fit, `init`, in the coordinates of this one."""
@@ -197,7 +230,7 @@ class MetricLearner(
                 f"init was fitted to {components.shape[1]} features, "
                 f"but these samples have {self.n_features_in_}"
             )
-        return Substitution(basis).coordinates(components.T)
+        return np.ascontiguousarray(components.T if basis is None else basis.T @ components.T)
 
     def _finish(
         self, result: Result, factor: Array, gram: SymmetricMatrix, basis: Array | None
@@ -214,6 +247,12 @@ class MetricLearner(
         directions *= row_signs(self._in_features(directions))[:, None]
         self._keep(directions)
         self._n_features_out = directions.shape[0]
+
+    def _keep_constant(self, basis: Any) -> None:
+        """Add the columns that a basis leaves out, the constant ones: there M = I."""
+        constant = np.flatnonzero(np.diff(basis.indptr) == 0)
+        self._keep(np.vstack([self.components_, np.eye(basis.shape[0])[constant]]))
+        self._n_features_out = self.components_.shape[0]
 
     def _in_features(self, directions: Array) -> Array:
         """The directions as vectors of features, which decide their signs."""
@@ -317,6 +356,21 @@ class MetricLearner(
         """M = LLᵀ as a dense (n_features, n_features) array."""
         check_is_fitted(self)
         return self.components_.T @ self.components_
+
+
+def sorted_pairs(pairs: Indices) -> tuple[Indices, Indices]:
+    """Pairs with the smaller index first, in their order, and which of those given each one is."""
+    ends = np.sort(pairs, axis=1)
+    order = np.lexsort(ends.T[::-1])
+    return ends[order], order
+
+
+def _in_content_order(samples: Any, indices: Indices) -> tuple[Any, Indices]:
+    """Samples in an order that their content decides, and the indices into them."""
+    order = canonical_rows(samples)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return samples[order], place[indices]
 
 
 def _two_directions(X: Any) -> Array:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
+from gramian._samples import row_squares
 from gramian.backends.dense import eigh
 from gramian.neighbours import search_mixtures
-from gramian.outer.path import NEIGHBOURS, misplaced, outvoted
+from gramian.outer.path import NEIGHBOURS, earned, misplaced
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -20,6 +23,20 @@ FITTED, HELD_OUT, WORK, BESIDE = 1800, 3000, 2e9, 100
 """With more than so many, one split serves instead of folds: a fit to so few, judged on so many at
 most, with four times as many to seek neighbours among and so many products, beside which each pair
 of samples costs as much as this many features."""
+
+SUM_DIGITS = 6
+"""Digits after the point of a sum of keys, each at most 1: the others may be rounding."""
+
+SOUGHT = 8
+"""Nearest samples that are looked at, for some may be as near as the last that votes."""
+
+EQUAL, SINGLE = 1e-9, 1e-5
+"""Relative differences of squared distances, in float64 and in float32, that may be rounding."""
+
+ONE_VOTE = 1.0 + 1e-9
+
+REPEATS, FEW = 3, 500
+"""Folds are made so often where samples are fewer than this."""
 
 FEWEST = 20
 """What has to be held out for a judgement; of less nothing can be said."""
@@ -37,16 +54,33 @@ class Split:
     reference: Indices
 
 
-def splits(keys: Array, classes: Indices, folds: int, width: int = 1) -> list[Split]:
-    """Stratified splits, by an order that the samples themselves decide; `width` features."""
-    return list(_splits(np.lexsort((keys, classes)), folds, width))
+def splits(
+    keys: Array, classes: Indices, folds: int, width: int = 1, repeats: int = 1
+) -> list[Split]:
+    """Stratified splits that depend on the samples alone; `width` features.
+
+    Samples are ordered by class and then by key. Classes are ordered by their size and the sum of
+    their keys, so that neither the names of the classes nor the order of the rows matters. Folds
+    are `repeats` times made in different ways.
+    """
+    order = np.lexsort((keys, class_ranks(keys, classes)[classes]))
+    return list(_splits(order, folds, width, repeats))
 
 
-def _splits(order: Indices, folds: int, width: int) -> Iterator[Split]:
+def class_ranks(keys: Array, classes: Indices) -> Indices:
+    """The place of each class in the order by size, and by the sum of the keys among equals."""
+    sums = np.round(np.bincount(classes, keys), SUM_DIGITS)
+    order = np.lexsort((sums, np.bincount(classes)))
+    ranks = np.empty_like(order)
+    ranks[order] = np.arange(order.size)
+    return ranks
+
+
+def _splits(order: Indices, folds: int, width: int, repeats: int) -> Iterator[Split]:
     if order.size <= MANY:
-        folds = min(folds, order.size)
-        for fold in range(folds):
-            held = np.arange(order.size) % folds == fold
+        folds, place = min(folds, order.size), np.arange(order.size)
+        for repeat, fold in product(range(repeats), range(folds)):
+            held = (place + repeat * (place // folds)) % folds == fold
             yield Split(order[~held], order[held], order[~held])
         return
     last = np.arange(order.size) % 3 == 0
@@ -59,6 +93,44 @@ def _spread(rows: Indices, most: int) -> Indices:
     if rows.size <= most:
         return rows
     return rows[np.linspace(0, rows.size - 1, most).astype(int)]
+
+
+def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[Array] | None:
+    """The losses of all folds, for each kind of what is held out a row for every candidate.
+
+    An interrupt from the keyboard ends the fit with the folds before it: None where there is none.
+    """
+    found: list[list[Array]] = []
+    try:
+        for split in folds:
+            found.append(losses(split))
+    except KeyboardInterrupt:
+        clock.interrupt()
+    if not found:
+        return None
+    return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
+
+
+def per_sample(losses: Array, folds: list[Split]) -> Array:
+    """The mean loss of each sample over the times that it was held out, a row a candidate."""
+    held = np.concatenate([split.held for split in folds])[: losses.shape[1]]
+    _, place, times = np.unique(held, return_inverse=True, return_counts=True)
+    return np.array([np.bincount(place, row) for row in losses]) / times
+
+
+def outvoting(losses: Sequence[Array]) -> int:
+    """The candidate that is `earned` by votes, if it wins more than one of them.
+
+    A single vote is decided by samples at nearly equal distances, and so by rounding.
+    """
+    place = earned(losses)
+    won = sum(float(np.sum(part[0] - part[place])) for part in losses)
+    return place if won > ONE_VOTE else 0
+
+
+def repeats_for(count: int) -> int:
+    """How often folds of so many samples are made: few samples judge by chance otherwise."""
+    return REPEATS if count < FEW else 1
 
 
 def sample_keys(samples: Array) -> Array:
@@ -98,11 +170,41 @@ class Candidates:
 def of_neighbours(
     samples: Array, classes: Indices, split: Split, candidates: Candidates
 ) -> list[Array]:
-    """For each candidate and held-out sample 1 where its neighbours vote wrong."""
+    """For each candidate and held-out sample what it loses by the vote of its neighbours."""
     kept, held = split.reference, split.held
     spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
-    near = search_mixtures(spaces, candidates.weights, min(NEIGHBOURS, kept.size))
-    return [np.array([outvoted(one, classes[kept], classes[held]) for one in near])]
+    near = search_mixtures(spaces, candidates.weights, min(SOUGHT, kept.size))
+    losses = []
+    for found, weights in zip(near, candidates.weights, strict=True):
+        squares = np.zeros(found.shape)
+        for (among, asked), weight in zip(spaces, weights, strict=True):
+            for column, place in enumerate(found.T):
+                squares[:, column] += weight * row_squares(among[place] - asked)
+        losses.append(wrong_shares(found, squares, classes[kept], classes[held], EQUAL))
+    return [np.array(losses)]
+
+
+def wrong_shares(
+    near: Indices, squares: Array, classes: Indices, asked: Indices, equal: float
+) -> Array:
+    """The share of the vote of its nearest samples that each query loses: 1 where all is wrong.
+
+    Samples at equal distances share the votes that are left for them, and classes with equally
+    many votes share the win. So neither the order of the samples, nor rounding, nor the numbers of
+    the classes decide. Squared distances are `equal` where they differ by no more than this part.
+    """
+    k = min(NEIGHBOURS, near.shape[1])
+    last = squares[:, k - 1 : k]
+    room = equal * last
+    inside, beside = squares < last - room, np.abs(squares - last) <= room
+    left = k - inside.sum(axis=1, keepdims=True)
+    weights = inside + beside * (left / np.maximum(1, beside.sum(axis=1, keepdims=True)))
+    votes = np.zeros((near.shape[0], int(max(classes.max(), asked.max())) + 1))
+    rows = np.arange(near.shape[0])
+    for column, weight in zip(near.T, weights.T, strict=True):
+        votes[rows, classes[column]] += weight
+    won = votes >= votes.max(axis=1, keepdims=True) - EQUAL
+    return np.asarray(1.0 - won[rows, asked] / won.sum(axis=1))
 
 
 def of_pairs(

@@ -35,11 +35,16 @@ class FlooredLearner(ShrunkLearner):
     floor: Any
     ridge: Any
 
+    def _check_sizes(self, n_samples: int) -> None:
+        super()._check_sizes(n_samples)
+        if self.floor != "auto":
+            self._refuse_full_rank("floor", float(self.floor), n_samples)
+
     def _amounts(self, samples: Array) -> dict[str, float]:
         """The ridge and the floor for so many samples, which parts of them are to have as well."""
         return {
             "ridge": ridge_for(self.ridge, samples),
-            "floor": floor_for(self.floor, samples),
+            "floor": floor_for(self.floor, samples, self.rank),
         }
 
     def _above(
@@ -52,9 +57,14 @@ class FlooredLearner(ShrunkLearner):
         return None if blurred else start
 
 
-def floor_for(floor: float | str, X: Array) -> float:
-    """ρ; "auto" learns less of S where few samples speak for each direction."""
+def floor_for(floor: float | str, X: Array, rank: int | None = None) -> float:
+    """ρ; "auto" learns less of S where few samples speak for each direction.
+
+    It is 0 where a rank is asked for, for a metric above a floor has full rank.
+    """
     if floor != "auto":
         return float(floor)
+    if rank is not None:
+        return 0.0
     n, d = X.shape
     return 1.0 - LEARNED * min(1.0, n / (ENOUGH * d))

@@ -18,14 +18,8 @@ from gramian._samples import near_origin
 from gramian.kernels import check_kernel, kernel_values, with_bandwidth
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner
-from gramian.reductions.span import (
-    MATRICES,
-    Span,
-    dense_span,
-    kernel_span,
-    linear_span,
-    span_of,
-)
+from gramian.metric._view import along_axes, principal_view, varying_view
+from gramian.reductions.span import MATRICES, Span, kernel_span, linear_span
 
 Array = NDArray[np.floating]
 
@@ -40,7 +34,7 @@ class KernelMetricLearner(MetricLearner):
     def _view(self, X: Any, *, center: bool = True) -> Span:
         """Samples in the coordinates to learn in, features or those of the kernel's span."""
         if self.kernel is None:
-            return span_of(X, center=center)
+            return varying_view(X, center=center)
         check_kernel(self.kernel)
         n = X.shape[0]
         check_memory(
@@ -61,8 +55,11 @@ class KernelMetricLearner(MetricLearner):
         return Span(weights, samples, centered=center)
 
     def _dense_view(self, X: Any) -> Span:
-        """`_view` as a dense array."""
-        return dense_span(X, type(self).__name__) if self.kernel is None else self._view(X)
+        """`_view` as a dense array, along principal axes."""
+        if self.kernel is None:
+            return principal_view(X, type(self).__name__)
+        view = self._view(X)
+        return along_axes(view) if self.kernel == "linear" else view
 
     def _kernel_values(self, X: Any, Z: Any) -> Array:
         return kernel_values(self.kernel, self.kernel_params_, X, Z)

@@ -90,12 +90,17 @@ class LMNNTask:
         known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
         return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
+    def _spread(self, count: int) -> Indices:
+        """So many samples at most, evenly over all of them."""
+        return np.linspace(0, self.n - 1, min(self.n, count)).astype(np.intp)
+
+    def scaled(self, factor: Array) -> Array:
+        """The best multiple of a factor, for the triplets of a few anchors."""
+        return self._scaled(factor)[0]
+
     def _scaled(self, factor: Array) -> tuple[Array, float]:
         """The best multiple of a factor for the triplets of a few anchors, and its F."""
-        few, some = (
-            np.linspace(0, self.n - 1, min(self.n, count)).astype(np.intp)
-            for count in (FEW, OTHERS)
-        )
+        few, some = self._spread(FEW), self._spread(OTHERS)
         Z = host(self.X @ self.place.put(factor))
         near, beside = host(self.near)[few], Z[some]
         k, lengths = near.shape[1], np.sum(beside * beside, axis=1)
@@ -156,6 +161,11 @@ class LMNNTask:
     def problem(self, keys: Any, *, share: float = 1.0) -> Any:
         """LMNN with the triplets of the keys alone; `share` of the pull."""
         return lmnn_of_keys(self.X, self.near, keys, self.lam, share)
+
+    def slope(self, keys: Any, factor: Array, share: float) -> Array:
+        """The gradient by the factor of LMNN with the triplets of the keys alone."""
+        objective = self.problem(keys, share=share).objective
+        return host(objective.gradient_factor(objective.image(self.place.put(factor))))
 
     def unmet(self, problem: Any, factor: Array, slack: float) -> Any:
         """Which triplets of a problem are not met by more than the slack."""

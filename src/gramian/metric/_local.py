@@ -44,17 +44,16 @@ def neighbor_metric(
 
 
 def neighbor_space(
-    X: Any,
     samples: Array,
     classes: Indices,
     metric: str,
     *,
     units: float | None = None,
     device: Any = None,
-) -> tuple[Any, float | None]:
-    """Where to seek neighbours, X as it came or the samples as KTA maps them, and KTA's λ."""
+) -> tuple[Array, float | None]:
+    """Where to seek neighbours, the samples themselves or as KTA maps them, and KTA's λ."""
     if metric == "euclidean":
-        return X, None
+        return samples, None
     factor, units = neighbor_metric(samples, classes, metric, units=units, device=device)
     return samples @ factor, units
 

@@ -16,26 +16,43 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian._samples import row_squares
 from gramian.backends.dense import eigh
 from gramian.metric._base import principal_columns
-from gramian.metric._evidence import splits
+from gramian.metric._evidence import (
+    SINGLE,
+    SOUGHT,
+    outvoting,
+    per_sample,
+    repeats_for,
+    splits,
+    wrong_shares,
+)
+from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import (
     NEIGHBOUR_ERROR,
     EvidencePath,
     chosen_by,
-    wrong_votes,
 )
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
+from gramian.result import Status
 from gramian.solvers import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 PATH = (1e-1, 1e3, 1e4, 1e6)
-"""λ in units of 1/ḡ², ḡ the mean eigenvalue of XᵀX over its rank."""
+"""λ in units of 1/ḡ², ḡ the mean eigenvalue of XᵀX over its rank.
+
+In ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² a change of the unit of X by s makes the labels count s² times less
+beside I. So where the mean variance v of the samples is not near 1, units of v/ḡ² are tried as
+well."""
+
+NEAR_UNIT = 4.0
+"""Mean variances up to this, or its inverse, are near 1."""
 
 EUCLID = 1e-2
 """The first λ tried where 0 is no answer, in units of 1/g² with g the largest eigenvalue: M is
@@ -50,8 +67,16 @@ CUT, ROUGH = 1e-3, 1e-2
 
 def unit(data: Moments, n: int) -> float:
     """1/ḡ², in which λ has no scale."""
-    mean = data.trace / max(1, min(n - 1, data.order))
+    mean = data.trace / directions(data, n)
     return 1.0 / mean**2 if mean > 0 else 1.0
+
+
+def directions(data: Moments, n: int) -> int:
+    """The rank of XᵀX, or what it is at most where it is not decomposed."""
+    if not isinstance(data.gram, Dense):
+        return max(1, min(n - 1, data.order))
+    values = data.spectrum[0]
+    return max(1, int(np.sum(values > values[-1] * data.order * np.finfo(float).eps)))
 
 
 def choose_weight(
@@ -108,22 +133,27 @@ def weigh(
     times = np.ones(classes.size) if counted is None else counted
     plain = regularizer == "identity" and rank is None
     weights = _weights(data, classes.size, plain)
+    size = np.sqrt(data.trace / (classes.size * directions(data, classes.size))) or 1.0
     rounded = np.round(keys / max(float(keys.max()), np.finfo(float).tiny), 9)
     folds = []
-    for split in splits(rounded, classes, FOLDS, data.order):
+    width, repeats = directions(data, classes.size), repeats_for(classes.size)
+    parts = splits(rounded, classes, FOLDS, width, repeats)
+    for split in parts:
         rows, count = np.concatenate([split.reference, split.held]), split.reference.size
         samples = rows_of(rows)
         out, w = samples[count:], times[split.held]
         g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out))
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
         model = _Fold(np.maximum(g, 0.0), sums, regularizer, rank, n_components)
-        folds.append((model, (samples @ V).astype(np.float32), classes[rows], count))
+        rotated = (samples @ (V / size)).astype(np.float32)
+        folds.append((model, rotated, classes[rows], count))
 
     def wrong(lam: float, true: bool = False) -> Array:
-        return np.concatenate([
-            wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device=device)
+        votes = np.concatenate([
+            _wrong_votes(_mapped(rotated, model.factor(lam, true)), named, count, device)
             for model, rotated, named, count in folds
         ])  # fmt: skip
+        return per_sample(votes[None, :], parts)[0]
 
     return _taken(weights, wrong, [model for model, *_ in folds], plain)
 
@@ -134,14 +164,34 @@ def _taken(
     """The choice of the held-out votes; where the cone cuts much of what was chosen, of votes with
     the metric that a fit would find, and again until that is what they choose.
     """
-    losses, true = np.array([wrong(lam) for lam in weights]), np.zeros(weights.size, dtype=bool)
+    losses = _judged(weights, wrong)
+    weights = weights[: len(losses)]
+    true = np.zeros(weights.size, dtype=bool)
     while True:
         path = chosen_by([losses], weights, parameter="lam", measure=NEIGHBOUR_ERROR,
-                         nothing="Euclid's metric" if plain else "the least weight")  # fmt: skip
+                         nothing="Euclid's metric" if plain else "the least weight",
+                         choose=outvoting)  # fmt: skip
         best = path.chosen
         if true[best] or not any(model.cut(weights[best]) > CUT for model in models):
             return path
-        losses[best], true[best] = wrong(weights[best], True), True
+        try:
+            losses[best], true[best] = wrong(weights[best], True), True
+        except KeyboardInterrupt:
+            clock.interrupt()
+            return path
+
+
+def _judged(weights: Array, wrong: Callable[..., Array]) -> Array:
+    """The losses of the weights, up to an interrupt from the keyboard."""
+    losses: list[Array] = []
+    try:
+        for lam in weights:
+            losses.append(wrong(lam))
+    except KeyboardInterrupt:
+        if not losses:
+            raise
+        clock.interrupt()
+    return np.array(losses)
 
 
 @dataclass
@@ -166,7 +216,10 @@ class _Fold:
             data = Moments(Dense(np.diag(self.g), lower=0.0), self.sums,
                            np.ones(self.sums.shape[1]), float(self.g.sum()))  # fmt: skip
             problem = kta_from_moments(data, lam, regularizer=self.regularizer)
-            L = minimize(problem, init=L, tol=ROUGH, random_state=0).factor
+            result = minimize(problem, init=L, tol=ROUGH, random_state=0)
+            if result.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            L = result.factor
         if self.n_components is None:
             return L
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
@@ -184,9 +237,21 @@ class _Fold:
         return float(below @ below) / max(float(values @ values), np.finfo(float).tiny)
 
 
+def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Array:
+    """What each held-out row, those after the kept ones, loses by the vote of its neighbours."""
+    found = nearest(mapped[:kept], min(SOUGHT, kept), queries=mapped[kept:], device=device)
+    return wrong_shares(found.indices, found.sq_distances, classes[:kept], classes[kept:], SINGLE)
+
+
 def _mapped(rotated: Array, factor: Array | None) -> Array:
-    """XL in float32, which is enough for votes; X itself where the metric is Euclid's."""
-    return rotated if factor is None else rotated @ factor.astype(np.float32)
+    """XL in float32, which is enough for votes; X itself where the metric is Euclid's.
+
+    The scale of a metric has no vote, and that of L might be too large for float32.
+    """
+    if factor is None:
+        return rotated
+    size = float(np.abs(factor).max()) or 1.0
+    return rotated @ (factor / size).astype(np.float32)
 
 
 def _weights(data: Moments, n: int, plain: bool) -> Array:
@@ -194,7 +259,21 @@ def _weights(data: Moments, n: int, plain: bool) -> Array:
     largest = float(data.spectrum[0][-1])
     first = EUCLID / largest**2 if largest > 0 and not plain else 0.0
     rest = np.array(PATH) * unit(data, n)
+    variance = data.trace / (float(data.counts.sum()) * directions(data, n))
+    if variance > 0 and not 1 / NEAR_UNIT < variance < NEAR_UNIT:
+        rest = np.sort(np.append(rest, variance * rest))
     return np.append(first, rest) if plain or first > 0 else rest
+
+
+def least_weight(data: Moments, n: int, regularizer: str, rank: int | None) -> float:
+    """The first λ of the path."""
+    return float(_weights(data, n, regularizer == "identity" and rank is None)[0])
+
+
+def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> Array:
+    """A factor of P₊ of the minimiser without the cone."""
+    g, V = data.spectrum
+    return V @ _factor(_unconstrained(g, V.T @ data.sums, lam, regularizer), rank)
 
 
 def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from gramian import clock
 from gramian.backends.dense import eigh
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
@@ -24,12 +25,16 @@ from gramian.metric._evidence import (
     TRIPLET_ERROR,
     Candidates,
     Split,
+    judged,
     of_neighbours,
     of_pairs,
     of_triplets,
+    per_sample,
+    repeats_for,
     sample_keys,
     splits,
 )
+from gramian.metric._view import principal_view
 from gramian.objectives.matrices import Dense
 from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.parameters import SHARE, or_auto
@@ -85,6 +90,23 @@ class ShrunkLearner(MetricLearner):
     aligned_by: float | None = None
     """That λ, where the whole has told it to this part."""
 
+    def _arranged(self, X: Any, classes: Indices) -> tuple[Span, Indices, Indices]:
+        """Samples to learn in, their classes, and their rows in X.
+
+        They come in the order of `sample_keys`, which neither the order of the rows nor turning
+        the features changes: what is taken from evenly spread rows is the same.
+        """
+        X, classes, _, rows = self._in_order(X, classes)
+        span = self._dense_view(X)
+        if not span.exact:
+            return span, classes, rows
+        span, order = by_keys(span)
+        return span, classes[order], rows[order]
+
+    def _dense_view(self, X: Any) -> Span:
+        """Dense samples along their principal axes."""
+        return principal_view(X, type(self).__name__)
+
     def _shrink_by_labels(
         self, samples: Array, classes: Indices, *, units: float | None = None, **fixed: Any
     ) -> Array | None:
@@ -103,7 +125,8 @@ class ShrunkLearner(MetricLearner):
             candidates = metrics(lambda inner: inner.set_params(**near).fit(*part))
             return of_neighbours(points, named, split, candidates)
 
-        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1])
+        repeats = repeats_for(named.size)
+        folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1], repeats)
         # Few samples held out would be known to a λ that all of them have chosen.
         shared = units if named.size > MANY else None
         return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
@@ -139,12 +162,26 @@ class ShrunkLearner(MetricLearner):
         folds = splits(sample_keys(samples)[anchors], alone, _folds(anchors.size))
         return self._judge(samples, folds, losses, TRIPLET_ERROR, fixed)
 
+    def _check_sizes(self, n_samples: int) -> None:
+        super()._check_sizes(n_samples)
+        if self.shrinkage != "auto":
+            self._refuse_full_rank("shrinkage", float(self.shrinkage), n_samples)
+
+    def _refuse_full_rank(self, name: str, amount: float, n_samples: int) -> None:
+        """Refuse a mixture with a metric of full rank where the rank is limited."""
+        limited = self.rank is not None and self.rank < self._most_directions(n_samples)
+        if amount > 0 and limited:
+            raise ValueError(
+                f"{name}={amount:g} makes a metric of full rank, and rank={self.rank} is asked "
+                f"for: pass {name}=0, or n_components={self.rank} instead of the rank"
+            )
+
     def _given_shrinkage(self) -> bool:
-        """Whether α needs no evidence; it is 0 until some is found."""
+        """Whether α needs no evidence, or gets none any more; it is 0 until some is found."""
         self._forget("path_")
         limited = self.shrinkage == "auto" and self.rank is not None
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
-        return limited or self.shrinkage != "auto"
+        return limited or self.shrinkage != "auto" or clock.interrupted()
 
     def _judge(
         self,
@@ -161,18 +198,22 @@ class ShrunkLearner(MetricLearner):
         def metrics(fit: Callable[[Any], Any]) -> Candidates:
             factor = self._rough(fit, {"time_limit": limit, **fixed}, units)
             rough.append(factor)
+            if clock.interrupted():
+                raise KeyboardInterrupt
             return self._candidates(factor, gram)
 
         try:
-            found = [losses(split, metrics) for split in folds]
+            found = judged(folds, lambda split: losses(split, metrics))
         except ValueError:  # a part may hold what the whole does not: no pair, no spread
             return None
-        joined = [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]
-        self.path_: EvidencePath = chosen_by(
-            joined, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
-        )
-        self.shrinkage_ = self.path_.value
-        return rough[-1]
+        if found is not None:
+            if measure == NEIGHBOUR_ERROR:
+                found = [per_sample(part, folds) for part in found]
+            self.path_: EvidencePath = chosen_by(
+                found, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
+            )
+            self.shrinkage_ = self.path_.value
+        return rough[-1] if rough else None
 
     def _rough(
         self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None
@@ -230,6 +271,12 @@ class ShrunkLearner(MetricLearner):
         gram = Dense(Z.T @ Z, lower=0.0)
         factor = self._mixed(factor, white.plain, gram)
         return factor, gram, Substitution(span.matrix).factor(white.matrix)
+
+
+def by_keys(span: Span) -> tuple[Span, Indices]:
+    """The samples in the order of their keys, and that order."""
+    order = np.argsort(sample_keys(span.X), kind="stable")
+    return replace(span, X=span.X[order]), order
 
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:

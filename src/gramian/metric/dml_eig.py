@@ -19,7 +19,7 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.maps import PairDistances
-from gramian.metric._base import row_signs
+from gramian.metric._base import row_signs, sorted_pairs
 from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
@@ -27,7 +27,7 @@ from gramian.metric._local import (
     ridge_for,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric._weak_input import marks
+from gramian.metric._shrinkage import by_keys
 from gramian.problems.local_metric import dml_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
@@ -66,7 +66,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         the max–min problem itself.
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
-        for every feature.
+        for every feature; it is 0 where `rank` is given.
     shrinkage : float in [0, 1] or "auto"
         α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
         Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
@@ -86,7 +86,8 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
         more than half as many directions as they are.
     rank : int, optional
-        The largest rank of S less its floor.
+        The largest rank of M. There is no floor then, and no shrinkage: either would make M of
+        full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -177,16 +178,17 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        span = self._dense_view(X)
+        span, classes, rows = self._arranged(X, classes)
         samples = span.X
-        k, device, given = self.n_neighbors, self.device, X if self.kernel is None else samples
+        k, device = self.n_neighbors, self.device
         space, units = neighbor_space(
-            given, samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
+            samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
         )
+        near = same_class_neighbors(space, classes, k, device=device)
+        far = other_class_neighbors(space, classes, k, device=device)
+        similar, dissimilar = (sorted_pairs(as_pairs(ends))[0] for ends in (near, far))
         rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
-        similar = as_pairs(same_class_neighbors(space, classes, k, device=device))
-        dissimilar = as_pairs(other_class_neighbors(space, classes, k, device=device))
-        return self._fit_to(span, similar, dissimilar, rough)
+        return self._fit_to(span, similar, dissimilar, rough, rows=rows)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -197,12 +199,15 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         same : booleans or ±1 of shape (n_pairs,)
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
         """
-        samples, similar, dissimilar = self._paired(pairs, same, X)
+        samples, similar, dissimilar, given = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        span = self._dense_view(samples)
+        span, order = by_keys(self._dense_view(samples))
+        place = np.argsort(order)
+        similar, _ = sorted_pairs(place[similar])
+        dissimilar, found = sorted_pairs(place[dissimilar])
+        given = given[found]
         rough = self._shrink_by_pairs(span.X, similar, dissimilar, **self._amounts(span.X))
-        given = np.flatnonzero(~marks(same, len(pairs)))
-        self._fit_to(span, similar, dissimilar, rough, given)
+        self._fit_to(span, similar, dissimilar, rough, given=given)
         return self.calibrate(pairs, same, X=X)
 
     def _fit_to(
@@ -211,15 +216,18 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         similar: Indices,
         dissimilar: Indices,
         rough: Array | None,
+        *,
+        rows: Indices | None = None,
         given: Indices | None = None,
     ) -> DMLEig:
-        """Learn from pairs; `given` has the places of the dissimilar ones among those passed."""
+        """Learn from pairs; `rows` are the places of the samples, or `given` those of the
+        dissimilar pairs, among what was passed."""
         self.ridge_ = ridge_for(self.ridge, span.X)
         white = principal_whitening(span.X, whitening(span.X, similar, ridge=self.ridge_))
         X = white.samples(span.X)
-        self.floor_ = floor_for(self.floor, X)
+        self.floor_ = floor_for(self.floor, X, self.rank)
         plain = distances(X, dissimilar) / X.shape[1]
-        apart = _told_apart(dissimilar, plain, given)
+        apart = _told_apart(dissimilar if rows is None else rows[dissimilar], plain, given)
         dissimilar, plain = dissimilar[apart], plain[apart]
         self.mu_ = SMOOTHING * float(np.median(plain)) if self.mu == "auto" else float(self.mu)
         floor = Floor(self.floor_)

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian import clock
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
-from gramian.metric._selection import choose_weight, unit
+from gramian.metric._selection import choose_weight, least_weight, projected, unit
 from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
@@ -39,8 +40,9 @@ class KTA(KernelMetricLearner):
     lam : float or "auto"
         The weight λ of the labels; 0 is Euclid's metric. "auto" takes the best of a short path by
         the errors of 3 nearest neighbours on held-out training samples, which has to be clearly
-        better than λ = 0 (with "identity" and no `rank`) to be taken; with more than
-        3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
+        better than λ = 0 (with "identity" and no `rank`) to be taken. The choice depends neither
+        on the order of the samples, nor on the names of the classes, nor on constant features.
+        With more than 3000 features and samples it is 1/ḡ², ḡ the mean nonzero eigenvalue of XᵀX.
     regularizer : {"identity", "frobenius", "trace"}
         ‖M − I‖², ‖M‖² or tr M.
     center : bool
@@ -156,6 +158,7 @@ class KTA(KernelMetricLearner):
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
+        X, classes, weights, _ = self._in_order(X, classes, weights)
         view = self._view(X, center=self.center)
         # The coordinates of a span are less the mean of samples that count alike.
         center = self.center and not (view.centered and weights is None)
@@ -164,9 +167,16 @@ class KTA(KernelMetricLearner):
         )
         self.lam_ = self._weight(view, data, classes, center, weights)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-        large = not view.exact and self.solver == "auto" and self.lam_ > 0
-        self._solve(problem, data.gram, view.matrix, regression(data, self.lam_) if large else None)
+        self._solve(problem, data.gram, view.matrix, self._first(view, data))
         return self
+
+    def _first(self, view: Span, data: Moments) -> Array | None:
+        """A factor to start from: of a large problem, and of a fit that was interrupted."""
+        if not view.exact:
+            return regression(data, self.lam_) if self.solver == "auto" and self.lam_ > 0 else None
+        if clock.interrupted():
+            return projected(data, self.lam_, self.regularizer, self.rank)
+        return None
 
     def _weight(
         self, view: Span, data: Moments, classes: Any, center: bool, weights: Array | None
@@ -177,17 +187,21 @@ class KTA(KernelMetricLearner):
         self._unit = unit(data, classes.size)
         if self.units is not None or not view.exact:
             return self._unit * (1.0 if self.units is None else self.units)
-        self.path_ = choose_weight(
-            data,
-            view.X,
-            classes,
-            centered=center,
-            weights=weights,
-            regularizer=self.regularizer,
-            n_components=self.n_components,
-            rank=self.rank,
-            device=self.device if self.votes_on is None else self.votes_on,
-        )
+        try:
+            self.path_ = choose_weight(
+                data,
+                view.X,
+                classes,
+                centered=center,
+                weights=weights,
+                regularizer=self.regularizer,
+                n_components=self.n_components,
+                rank=self.rank,
+                device=self.device if self.votes_on is None else self.votes_on,
+            )
+        except KeyboardInterrupt:  # before any λ was judged
+            clock.interrupt()
+            return least_weight(data, classes.size, self.regularizer, self.rank)
         return self.path_.value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian import clock
 from gramian.backends.dense import eigh
 from gramian.eigen import leading_eigenpair
 from gramian.memory import check_memory
@@ -18,19 +20,25 @@ from gramian.metric._evidence import (
     FEWEST,
     PAIR_ERROR,
     Candidates,
+    Split,
+    judged,
     of_neighbours,
     of_pairs,
+    outvoting,
+    per_sample,
+    repeats_for,
     sample_keys,
     splits,
 )
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
+from gramian.metric._view import varying_view
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by
+from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of
-from gramian.reductions.span import MATRICES, Span, span_of
+from gramian.reductions.span import MATRICES, Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -143,11 +151,13 @@ class LinearSeparation(MetricLearner):
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
+        X, classes, weights, _ = self._in_order(X, classes, weights)
         # The scatter of pairs does not change when the samples are shifted, so centring is free.
-        view = span_of(X, center=True)
+        view = varying_view(X, center=True)
         scatter = signed_scatter(view.X, classes, weights)
+        unit = self._unit(scatter)
         steps = self._steps_by_labels(view, classes, weights)
-        return self._fit_to(view, scatter, steps, weights)
+        return self._fit_to(view, scatter, unit, steps, weights)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> LinearSeparation:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -160,9 +170,9 @@ class LinearSeparation(MetricLearner):
         """
         if self.class_weight is not None:
             raise ValueError("class_weight goes with classes: pairs have none")
-        samples, similar, dissimilar = self._paired(pairs, same, X)
+        samples, similar, dissimilar, _ = self._paired(pairs, same, X)
         self._check(samples.shape[0])
-        view = span_of(samples, center=True)
+        view = varying_view(samples, center=True)
         d = view.X.shape[1]
         check_memory(
             8 * MATRICES * d * d,
@@ -171,7 +181,8 @@ class LinearSeparation(MetricLearner):
         )
         both, alike = joined_pairs(similar, dissimilar)
         scatter = Dense(pair_scatter(view.X, both, weights=np.where(alike, 1.0, -1.0)))
-        self._fit_to(view, scatter, self._steps_by_pairs(view, both, alike))
+        unit = self._unit(scatter)
+        self._fit_to(view, scatter, unit, self._steps_by_pairs(view, both, alike))
         return self.calibrate(pairs, same, X=X)
 
     def _steps_by_labels(
@@ -181,13 +192,19 @@ class LinearSeparation(MetricLearner):
         if not self._may_choose(view) or classes.size < FEWEST:
             return None
         X = _dense(view.X)
-        losses = []
-        for split in splits(sample_keys(X), classes, FOLDS, X.shape[1]):
+        if not np.any(np.ptp(X, axis=0)):  # no direction to judge
+            return None
+
+        def losses(split: Split) -> list[Array]:
             part = np.unique(classes[split.kept], return_inverse=True)[1]
             counted = None if weights is None else weights[split.kept]
             scatter = signed_scatter(X[split.kept], part, counted).dense()
-            losses += of_neighbours(X, classes, split, self._candidates(scatter, X))
-        return self._chosen([np.concatenate(losses, axis=1)], NEIGHBOUR_ERROR)
+            return of_neighbours(X, classes, split, self._candidates(scatter, X))
+
+        folds = splits(sample_keys(X), classes, FOLDS, X.shape[1], repeats_for(classes.size))
+        found = judged(folds, losses)
+        found = None if found is None else [per_sample(found[0], folds)]
+        return self._chosen(found, NEIGHBOUR_ERROR, outvoting)
 
     def _steps_by_pairs(
         self, view: Span, pairs: Indices, alike: NDArray[np.bool_]
@@ -196,13 +213,14 @@ class LinearSeparation(MetricLearner):
         if not self._may_choose(view) or min(alike.sum(), (~alike).sum()) < FEWEST:
             return None
         X, signs = _dense(view.X), np.where(alike, 1.0, -1.0)
-        losses = []
-        for split in pair_splits(X, pairs, alike, FOLDS):
+
+        def losses(split: Split) -> list[Array]:
             kept, held = split.kept, split.held
             scatter = pair_scatter(X, pairs[kept], weights=signs[kept])
-            losses.append(of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X)))
-        kinds = [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
-        return self._chosen(kinds, PAIR_ERROR)
+            return of_pairs(X, pairs[held], alike[held], self._candidates(scatter, X))
+
+        folds = pair_splits(X, pairs, alike, FOLDS)
+        return self._chosen(judged(folds, losses), PAIR_ERROR, earned)
 
     def _may_choose(self, view: Span) -> bool:
         self._forget("path_")
@@ -211,11 +229,9 @@ class LinearSeparation(MetricLearner):
 
     def _candidates(self, scatter: Array, X: Array) -> Candidates:
         """P₊(I − ½λL_S) for every λ, from one eigenbasis."""
-        values, vectors = eigh(scatter)
-        unit = 2.0 / max(float(np.abs(values).max()), np.finfo(float).tiny)
-        found = [
-            vectors * np.sqrt(np.maximum(1.0 - 0.5 * step * unit * values, 0.0)) for step in STEPS
-        ]
+        basis = eigh(scatter)
+        unit = 2.0 / max(float(np.abs(basis[0]).max()), np.finfo(float).tiny)
+        found = [_separating(basis, step * unit) for step in STEPS]
         if self.n_components is None:
             return Candidates.alone(found)
         gram = X.T @ X
@@ -223,29 +239,35 @@ class LinearSeparation(MetricLearner):
             [principal_columns(L, gram @ L)[:, : self.n_components] for L in found]
         )
 
-    def _chosen(self, losses: list[Array], measure: str) -> EvidencePath:
+    def _chosen(
+        self, losses: list[Array] | None, measure: str, choose: Callable[[Sequence[Array]], int]
+    ) -> EvidencePath | None:
+        if losses is None:
+            return None
         return chosen_by(
             losses,
             STEPS,
             parameter="lam",
             measure=measure,
             nothing=PLAIN,
+            choose=choose,
         )
 
     def _fit_to(
         self,
         view: Span,
         scatter: SymmetricMatrix,
+        unit: float,
         steps: EvidencePath | None,
         weights: Array | None = None,
     ) -> LinearSeparation:
-        unit = self._unit(scatter)
         if steps is not None:
             self.path_ = replace(steps, values=unit * steps.values)
         self.lam_ = self._weight(unit)
         problem = linear_separation_from_scatter(scatter, self.lam_, regularizer=self.regularizer)
         mean = None if view.centered and weights is None else column_means(view.X, weights)
-        self._solve(problem, gram_of(view.X, mean, weights), view.matrix)
+        first = _separating(eigh(scatter.dense()), self.lam_) if clock.interrupted() else None
+        self._solve(problem, gram_of(view.X, mean, weights), view.matrix, first)
         return self
 
     def _weight(self, unit: float) -> float:
@@ -259,6 +281,12 @@ class LinearSeparation(MetricLearner):
         ends = (leading_eigenpair(Scaled(scatter, s), tol=1e-3, random_state=0) for s in (1, -1))
         norm = max(end.value for end in ends)
         return 2.0 / norm if norm > 0 else 1.0
+
+
+def _separating(basis: tuple[Array, Array], lam: float) -> Array:
+    """A factor of P₊(I − ½λL_S), given the eigenvalues and eigenvectors of L_S."""
+    values, vectors = basis
+    return vectors * np.sqrt(np.maximum(1.0 - 0.5 * lam * values, 0.0))
 
 
 def _dense(X: Any) -> Array:

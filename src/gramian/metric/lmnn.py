@@ -16,7 +16,6 @@ from gramian.metric._shrinkage import ShrunkLearner
 from gramian.outer.active_set import ActiveSet
 from gramian.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.problems.local_metric import lmnn_of_triplets, whitening
-from gramian.reductions.span import dense_span
 from gramian.solvers.room import samples_place
 
 Array = NDArray[np.floating]
@@ -54,7 +53,8 @@ class LMNN(ShrunkLearner):
         eigenvalue of the scatter of S. "auto" is 1e-3, or 1 where the samples span more than half
         as many directions as they are.
     rank : int, optional
-        The largest rank of M; the certificate then says what the limit can cost.
+        The largest rank of M; the certificate then says what the limit can cost. A `shrinkage`
+        above 0 would make M of full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -141,20 +141,20 @@ class LMNN(ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        span = dense_span(X, "LMNN")
+        span, classes, _ = self._arranged(X, classes)
         samples = span.X
         self.ridge_ = ridge_for(self.ridge, samples)
         quick, units = neighbor_metric(
             samples, classes, self.neighbor_metric, units=self.aligned_by, device=self.device
         )
-        rough = self._shrink_by_labels(samples, classes, units=units, ridge=self.ridge_)
         there, mapped = samples_place(samples, self.device), samples @ quick
         near = same_class_neighbors(mapped, classes, self.n_neighbors, device=self.device)
+        rough = self._shrink_by_labels(samples, classes, units=units, ridge=self.ridge_)
         white = whitening(samples, as_pairs(near), ridge=self.ridge_)
         Z = white.samples(samples)
         with there.room():
             task = LMNNTask.at(there, Z, classes, near, float(self.lam), white.coordinates(quick))
-            rounds = ActiveSet(task, self._minimize, self.tol, self.rank is not None)
+            rounds = ActiveSet(task, self._minimize, self.tol, self.rank)
             result, self.n_active_ = rounds.run(self._begin(span, rough, white))
         result = replace(result, seconds=time.perf_counter() - started)
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
@@ -170,7 +170,7 @@ class LMNN(ShrunkLearner):
         """
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
-        span = dense_span(X, "LMNN")
+        span = self._dense_view(X)
         samples = span.X
         similar = targets_of(indices)
         self.ridge_ = ridge_for(self.ridge, samples)

@@ -22,14 +22,12 @@ from gramian.metric._local import (
     targets_of,
 )
 from gramian.metric._max_min import MaxMin
-from gramian.metric.dml_eig import (
-    distances,
-)
+from gramian.metric.dml_eig import distances, principal_whitening
 from gramian.parameters import INSIDE
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow
-from gramian.reductions.span import Span, dense_span
+from gramian.reductions.span import Span
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -61,7 +59,7 @@ class LMNNEig(FlooredLearner):
         whitening reaches with its slack, whatever the scale of the data.
     floor : float in [0, 1) or "auto"
         ρ; 0 is the paper's model. "auto" is 0.7, and nearer to 1 with fewer than ten samples
-        for every feature.
+        for every feature; it is 0 where `rank` is given.
     shrinkage : float in [0, 1] or "auto"
         α of M = (1 − α) M̂ + α c I, M̂ the optimum of the problem above and c I the multiple of
         Euclid's metric of the same mean square over the samples: 0 is the model as it is, 1 is
@@ -75,7 +73,8 @@ class LMNNEig(FlooredLearner):
         Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
         more than half as many directions as they are.
     rank : int, optional
-        The largest rank of S.
+        The largest rank of M. There is no floor then, and no shrinkage: either would make M of
+        full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -154,15 +153,15 @@ class LMNNEig(FlooredLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        span = dense_span(X, "LMNNEig")
+        span, classes, _ = self._arranged(X, classes)
         samples = span.X
         k, device = self.n_neighbors, self.device
         space, units = neighbor_space(
-            X, samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
+            samples, classes, self.neighbor_metric, units=self.aligned_by, device=device
         )
-        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
+        rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
         return self._fit_to(span, triplets, rough)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
@@ -175,7 +174,7 @@ class LMNNEig(FlooredLearner):
         """
         X, indices = self._tripled(triplets, X)
         self._check(X.shape[0])
-        span = dense_span(X, "LMNNEig")
+        span = self._dense_view(X)
         samples = span.X
         rough = self._shrink_by_triplets(samples, indices, **self._amounts(samples))
         return self._fit_to(span, indices, rough)
@@ -187,9 +186,10 @@ class LMNNEig(FlooredLearner):
         rough: Array | None,
     ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, span.X)
-        white = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
+        scatter = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
+        white = principal_whitening(span.X, scatter)
         X = white.samples(span.X)
-        self.floor_ = floor_for(self.floor, X)
+        self.floor_ = floor_for(self.floor, X, self.rank)
         plain = _margins(X, triplets) / X.shape[1]
         self.mu_: float = self._smoothing(plain)
         floor, row = Floor(self.floor_), SlackRow(self.gamma)

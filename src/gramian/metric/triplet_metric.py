@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian._samples import column_sums
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.eigen import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
 from gramian.metric._shrinkage import ShrunkLearner
+from gramian.metric._view import along_axes, varying_view
 from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
-from gramian.reductions.base import Substitution
-from gramian.reductions.span import Span, span_of
+from gramian.reductions.base import Substitution, carried
+from gramian.reductions.span import Span
+from gramian.result import Result
 
 Indices = NDArray[np.integer]
 
@@ -51,7 +55,8 @@ class TripletMetric(ShrunkLearner):
         hold out. With more than 3000 features
         and samples there is none.
     rank : int, optional
-        The largest rank of M; the certificate then says what the limit can cost.
+        The largest rank of M; the certificate then says what the limit can cost. A `shrinkage`
+        above 0 would make M of full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -132,10 +137,11 @@ class TripletMetric(ShrunkLearner):
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
-        view = _centred(span_of(X, center=True))
-        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
+        view, classes, _ = self._arranged(X, classes)
         triplets = local_triplets(view.X, classes, self.n_neighbors)
-        return self._fit_to(view, triplets, rough)
+        size = self._weigh(view, triplets)
+        rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
+        return self._fit_to(view, triplets, rough, size)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -147,9 +153,19 @@ class TripletMetric(ShrunkLearner):
         """
         samples, indices = self._tripled(triplets, X)
         self._check(samples.shape[0])
-        view = _centred(span_of(samples, center=True))
+        view = self._dense_view(samples)
+        size = self._weigh(view, indices)
         rough = self._shrink_by_triplets(view.X, indices) if self._may_shrink(view) else None
-        return self._fit_to(view, indices, rough)
+        return self._fit_to(view, indices, rough, size)
+
+    def _dense_view(self, X: Any) -> Span:
+        """Samples along their principal axes where they can be dense, else as they are."""
+        view = varying_view(X, center=True)
+        if not view.exact:
+            return view
+        if not view.centered:
+            view = Span(view.matrix, _dense(view.X) - column_means(view.X), centered=True)
+        return along_axes(view)
 
     def _may_shrink(self, view: Span) -> bool:
         """Whether Euclid's metric can be written down beside the learned one."""
@@ -169,24 +185,34 @@ class TripletMetric(ShrunkLearner):
         view: Span,
         triplets: Indices,
         rough: NDArray[np.floating] | None,
+        size: float,
     ) -> TripletMetric:
-        X = view.X
-        self.lam_ = self._weight(X, triplets)
-        problem = triplet_problem(X, triplets, self.lam_, self.mu)
+        """Solve for the samples over `size`, so that numbers are near 1."""
+        X = view.X / size
+        problem = triplet_problem(X, triplets, size**2 * self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
         limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
         start = self._begin(view, rough, Substitution(None))
-        result = self._minimize(problem, init=start, rank=limit)
+        start = None if start is None else size * start
+        result = _in_unit(self._minimize(problem, init=start, rank=limit), size)
         factor = result.factor
         if view.exact:
             factor = self._mixed(factor, np.eye(factor.shape[0]), gram)
         self._finish(result, factor, gram, view.matrix)
         return self
 
-    def _weight(self, X: Any, triplets: Indices) -> float:
-        """λ; "auto" in units of λ₀, above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root."""
-        if self.lam != "auto":
-            return float(self.lam)
+    def _weigh(self, view: Span, triplets: Indices) -> float:
+        """Set λ, "auto" in units of λ₀ above which −∇F(0) = λ Σ(X_il − X_ij) − I has a root.
+
+        Returns the unit of the samples.
+        """
+        size = _power_of_two(view.X)
+        auto = self.lam == "auto"
+        self.lam_ = self._auto(view.X / size, triplets) / size**2 if auto else float(self.lam)
+        return size
+
+    def _auto(self, X: Any, triplets: Indices) -> float:
+        """The weight of these samples, whatever their scale and the number of triplets."""
         objective = triplet_problem(X, triplets, 1.0, self.mu).objective
         gradient = objective.gradient(objective.image(np.zeros((X.shape[1], 1))))
         steepest = leading_eigenpair(-gradient, tol=1e-2, random_state=0).value
@@ -194,11 +220,21 @@ class TripletMetric(ShrunkLearner):
         return WEIGHT / (steepest + 1.0) if steepest + 1.0 > 1e-12 else 1.0
 
 
-def _centred(view: Span) -> Span:
-    """Samples less their mean where they are held densely: distances stay, rounding is less."""
-    if view.centered or not view.exact:
-        return view
-    return Span(view.matrix, _dense(view.X) - column_means(view.X), centered=True)
+def _power_of_two(X: Any) -> float:
+    """The power of two nearest to the root mean variance of the samples, their unit."""
+    n, d = X.shape
+    total, square = column_sums(X, squares=True)
+    variance = float(np.sum(square / n - (total / n) ** 2)) / d
+    return float(2.0 ** np.round(0.5 * np.log2(variance))) if variance > 0 else 1.0
+
+
+def _in_unit(result: Result, size: float) -> Result:
+    """The result for samples X, of which X/`size` were solved for: tr M is `size`⁻² times tr S."""
+    if size == 1:
+        return result
+    factor, scale = result.factor / size, size**-2
+    certificate = carried(result.certificate, factor, scale=scale)
+    return replace(result, factor=factor, value=certificate.value, certificate=certificate)
 
 
 def _dense(X: Any) -> NDArray[np.floating]:

@@ -19,7 +19,8 @@ from gramian.certificate import Certificate, LowerBounds
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
-from gramian.solvers.base import is_optimal
+from gramian.search.quasi_newton import Point, quasi_newton
+from gramian.solvers.base import compress, is_optimal
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -32,6 +33,15 @@ PART, FEW = 8, 3_000
 
 CROWD = 200
 """With more terms to an anchor than this, a start is not worth a solve with all of them."""
+
+SOME = 500
+"""Anchors whose terms a metric of low rank is first learned from, where there are many more."""
+
+STEPS, PAIRS = 500, 20
+"""Steps of that descent at most, and how many of them it remembers."""
+
+PATIENCE, FALL = 5, 0.1
+"""It ends where so many steps lower F by no more than this part of the tolerance."""
 
 ROUNDED = 1e-13
 """What the sum over all terms can be off by, relatively."""
@@ -95,6 +105,12 @@ class Task(Protocol):
     def start(self, given: Array | None = None) -> Array:
         """A factor to start from, the one that is given where it is the best known."""
 
+    def slope(self, keys: Any, factor: Array, share: float) -> Array:
+        """The gradient by the factor of the terms of these keys, for a share of the anchors."""
+
+    def scaled(self, factor: Array) -> Array:
+        """The best multiple of a factor, roughly."""
+
     def violated(self, factor: Array, anchors: Indices, *, margin: float = 1.0) -> Violated:
         """The terms of the anchors that are violated, or nearly so where the margin is wider."""
 
@@ -119,20 +135,20 @@ class ActiveSet:
     solve: Callable[..., Result]
     """A problem, a start and a tolerance ↦ its solution in the time that is left."""
     tol: float
-    limited: bool
-    """Whether the rank is."""
+    rank: int | None
+    """The largest rank, None for any."""
 
     def run(self, start: Array | None) -> tuple[Result, int]:
         """The best point with the certificate of all terms, and how many it violates."""
         task = self.task
         factor, unseen = self._first(start)
         found = task.violated(factor, task.anchors, margin=WIDE if unseen == 1.0 else 1.0)
-        if unseen == 1.0 and found.keys.shape[0] > CROWD * task.n:
+        crowded = self.rank is None and found.keys.shape[0] > CROWD * task.n
+        if unseen == 1.0 and crowded and clock.left() > 0:
             factor, unseen = self._coarse(max(1, task.n // PART)), WARM
             found = task.violated(factor, task.anchors)
         active = task.none
-        # A start of higher rank than is asked for does not count.
-        seen = [] if self.limited else [(found, factor)]
+        seen = [(found, factor)]
         bounds: LowerBounds[LowerBound] = LowerBounds()
         finest = FINEST * self.tol
         certificate: Certificate | None = None
@@ -141,7 +157,9 @@ class ActiveSet:
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
                 tol = finest if unseen <= CLOSE else max(finest, COARSE)
-                result = self.solve(problem, init=factor, tol=tol, **self._precision(active))
+                limits = {} if self.rank is None else {"max_iter": 1}
+                kind = self._precision(active)
+                result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
                 factor = result.factor
                 bounds.add(result.certificate.bound)
                 active = active[task.unmet(problem, factor, SLACK)]
@@ -150,37 +168,71 @@ class ActiveSet:
                 seen, certificate = [best], whole(result, best[0].value, bounds, task.most)
                 unseen = 1.0 - result.value / max(found.value, 1e-300)
                 done = is_optimal(certificate, self.tol)
-                # A limited rank keeps a gap: there the rounds end when they change no more.
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
-                if done or settled or result.status in ENDED or clock.left() <= 0:
+                # At a limited rank the start is a local minimum, and the solve gives its bound.
+                last = self.rank is not None or result.status in ENDED or clock.left() <= 0
+                if done or settled or last:
                     break
         except KeyboardInterrupt:  # while terms were counted; the solver keeps its own
             if certificate is None:
                 raise
             result, done = replace(result, status=Status.INTERRUPTED), False
         assert certificate is not None
-        status = ended(result.status, done=done, late=clock.left() <= 0)
+        at_rank = self.rank is not None and result.status not in ENDED
+        status = Status.LOCAL if at_rank else result.status
+        status = ended(status, done=done, late=clock.left() <= 0)
         told = replace(result, factor=best[1], value=certificate.value, certificate=certificate)
         return replace(told, status=status), best[0].count
 
     def _first(self, start: Array | None) -> tuple[Array, float]:
         """A factor to start from and the part of F in terms that its solve has not seen."""
         n = self.task.n
-        if start is None and n >= PART * FEW:
-            return self._coarse(n // PART), WARM
-        if self.limited:
-            return (self._coarse(n) if start is None else start), WARM
-        return self.task.start(start), 1.0
+        many = n >= PART * FEW
+        if self.rank is None:
+            coarse = start is None and many
+            return (self._coarse(n // PART), WARM) if coarse else (self.task.start(start), 1.0)
+        full = self._coarse(n // PART if many else n) if start is None else start
+        factor = self.task.scaled(compress(full, self.rank))
+        if n > PART * SOME:
+            factor = self._descended(factor, self._few(SOME))
+        return self._descended(factor, self.task.anchors), WARM
+
+    def _descended(self, factor: Array, anchors: Indices) -> Array:
+        """A local minimum of this rank over all terms of some anchors, near a factor.
+
+        At a low rank most terms are violated, and others by every metric: a minimum over those of
+        one metric is far from one over those of the next. So they are found again at every step.
+        """
+        task, values = self.task, [np.inf]
+
+        def evaluate(x: Array) -> Point:
+            L = x.reshape(factor.shape)
+            found = task.violated(L, anchors)
+            slope = task.slope(found.keys, L, anchors.size / task.n)
+            return Point(x, found.value, slope.reshape(-1))
+
+        def enough(point: Point) -> bool:
+            values.append(point.value)
+            slow = values[-PATIENCE:][0] - point.value <= FALL * self.tol * point.value
+            return slow or clock.left() <= 0
+
+        start = np.ascontiguousarray(factor).reshape(-1)
+        found = quasi_newton(evaluate, start, iterations=STEPS, memory=PAIRS, after=enough)
+        return found.x.reshape(factor.shape)
 
     def _precision(self, active: Any) -> dict[str, str]:
         """Steps over many terms are in float32, then in float64 where they need more digits."""
         return {"dtype": "float32"} if active.shape[0] >= MANY else {}
 
+    def _few(self, count: int) -> Indices:
+        """So many of the anchors, evenly over all of them."""
+        return np.linspace(0, self.task.n - 1, count).astype(np.intp)
+
     def _coarse(self, count: int) -> Array:
         """A first metric from so many of the anchors, of any rank."""
         task = self.task
-        few = np.linspace(0, task.n - 1, count).astype(np.intp)
+        few = self._few(count)
         factor, active = task.start(), task.none
         for margin in (WIDE, 1.0):
             found = task.violated(factor, few, margin=margin)
@@ -196,9 +248,11 @@ def ended(last: Status, *, done: bool, late: bool) -> Status:
     """How the rounds ended, of which the last solve ended so."""
     if done:
         return Status.CONVERGED
-    if last is not Status.CONVERGED:
+    if last not in (Status.CONVERGED, Status.LOCAL):
         return last
-    return Status.TIME_LIMIT if late else Status.MAX_ITER
+    if late:
+        return Status.TIME_LIMIT
+    return Status.STALLED if last is Status.CONVERGED else last
 
 
 def whole(

@@ -1,0 +1,94 @@
+"""Samples in the coordinates to learn in: columns that are constant count for nothing.
+
+Distances see only the directions in which the samples vary. Everything that depends on the number
+of directions (a ridge, a floor, the unit of a weight) has to count those alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.backends.dense import eigh
+from gramian.metric._base import row_signs
+from gramian.metric._canonical import varying_columns
+from gramian.reductions.span import Span, dense_span, span_of
+
+Array = NDArray[np.floating]
+
+EPS = float(np.finfo(float).eps)
+
+RESOLVED = 1e-12
+"""The least eigenvalue of XᵀX over the largest from which on its eigenvectors keep the digits of
+the samples; beyond it the features themselves are the better coordinates."""
+
+
+def varying_view(X: Any, *, center: bool) -> Span:
+    """`span_of` the columns that vary; of samples that are not centred all columns count."""
+    columns = varying_columns(X) if center else None
+    if columns is None:
+        return span_of(X, center=center)
+    view = span_of(_chosen(X, columns), center=True)
+    return replace(view, matrix=_back(columns, X.shape[1], view.matrix))
+
+
+def principal_view(X: Any, name: str) -> Span:
+    """Dense centred samples along their principal axes, without directions that do not vary.
+
+    Turning the features, permuting them, or adding some that are constant or repeated changes
+    these coordinates by rounding alone.
+    """
+    columns = varying_columns(X)
+    if columns is None:
+        return along_axes(dense_span(X, name))
+    span = dense_span(_chosen(X, columns), name)
+    return along_axes(replace(span, matrix=_back(columns, X.shape[1], span.matrix)))
+
+
+def along_axes(span: Span) -> Span:
+    """Dense centred samples along their principal axes, where these are resolved."""
+    axes = _principal_axes(span.X)
+    if axes is None:
+        return span
+    matrix = axes if span.matrix is None else span.matrix @ axes
+    return Span(matrix, np.ascontiguousarray(span.X @ axes), centered=True)
+
+
+def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
+    """Some columns, in the order of memory that all of them are in."""
+    return X[:, columns] if sp.issparse(X) else np.ascontiguousarray(X[:, columns])
+
+
+def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
+    """The matrix that leads back to d features from some of them, or from a basis of those."""
+    ones = np.ones(columns.size)
+    chosen = sp.csr_array((ones, (columns, np.arange(columns.size))), shape=(d, columns.size))
+    return chosen if basis is None else chosen @ basis
+
+
+def _principal_axes(samples: Array) -> Array | None:
+    """Principal axes (d × r) of centred samples of rank r, with signs that the samples decide.
+
+    None where the scales of the features are too different to mix them, or one is 0. The rank is
+    that of columns at unit length: a feature of a small unit is a feature.
+    """
+    gram = samples.T @ samples
+    lengths = np.sqrt(np.diag(gram))
+    if not np.all(lengths > 0):
+        return None
+    values, vectors = eigh(gram / np.outer(lengths, lengths))
+    kept = values > values[-1] * EPS * (gram.shape[0] + np.sqrt(samples.shape[0])) * 4
+    basis = None
+    if not kept.all():
+        basis = np.linalg.qr(lengths[:, None] * vectors[:, kept])[0]
+        gram = basis.T @ gram @ basis
+    values, axes = eigh(0.5 * (gram + gram.T))
+    if not values[0] > RESOLVED * values[-1]:
+        return basis
+    axes = axes[:, ::-1] if basis is None else basis @ axes[:, ::-1]
+    signs = row_signs((samples @ axes).T)
+    return np.asarray(axes * signs)
