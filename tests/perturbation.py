@@ -41,8 +41,9 @@ def perturbed_argument(given, seed):
     if type(given) is np.ndarray:
         return perturbed(given, seed) if given.dtype == np.float64 else given
     if type(given).__module__.startswith("pandas") and hasattr(given, "select_dtypes"):
-        floats = given.select_dtypes("float64")
-        return given.assign(**{name: perturbed(floats[name].to_numpy(), seed) for name in floats})
+        floats, changed = given.select_dtypes("float64"), given.copy()
+        changed[floats.columns] = perturbed(floats.to_numpy(), seed)
+        return changed
     if not sp.issparse(given) or type(given).__name__.startswith(("lil", "dok")):
         return given
     changed = given.copy()
