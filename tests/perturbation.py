@@ -40,6 +40,10 @@ def perturbed_argument(given, seed):
         return type(given)(perturbed_argument(part, seed) for part in given)
     if type(given) is np.ndarray:
         return perturbed(given, seed) if given.dtype == np.float64 else given
+    if type(given).__module__.startswith("pandas") and hasattr(given, "select_dtypes"):
+        floats, changed = given.select_dtypes("float64"), given.copy()
+        changed[floats.columns] = perturbed(floats.to_numpy(), seed)
+        return changed
     if not sp.issparse(given) or type(given).__name__.startswith(("lil", "dok")):
         return given
     changed = given.copy()

@@ -189,3 +189,14 @@ def test_wrong_options(option):
 
 def test_loaded_on_demand():
     assert gm.spectral.top_eigen is top_eigen
+
+
+def test_signs_do_not_depend_on_rounding_errors():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((60, 60))
+    noise = rng.standard_normal((60, 60))
+    K, again = A + A.T, (A + A.T) * (1 + 1e-15 * (noise + noise.T))
+    for method in ("lapack", "lanczos"):
+        found = [top_eigen(matrix, 5, method=method).vectors for matrix in (K, again)]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+        assert np.all(np.max(found[0], axis=0) >= np.max(-found[0], axis=0))

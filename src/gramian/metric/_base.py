@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from gramian import clock, plotting
 from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
-from gramian.backends.dense import eigh
+from gramian.backends.dense import eigh, first_largest, row_signs
 from gramian.constraints import plainly
 from gramian.fitting import settle, sweeps_for
 from gramian.metric._canonical import canonical_labels, canonical_rows
@@ -45,9 +45,6 @@ LARGE_RANK = 40
 IDLE = 1e-12
 """Directions along which the mapped samples vary by no more than this part of the largest variance
 are idle: what is left of it is rounding."""
-
-ALIKE = 1 - 1e-6
-"""Numbers that differ by less than this factor may be equal, up to rounding."""
 
 
 class MetricLearner(
@@ -410,7 +407,7 @@ def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
         return rows
     rest, features = rows[idle], []
     for _ in range(rest.shape[0]):
-        j = int(_first_largest(np.linalg.norm(rest, axis=0)[None])[0])
+        j = int(first_largest(np.linalg.norm(rest, axis=0)[None])[0])
         features.append(j)
         unit = rest[:, j] / max(float(np.linalg.norm(rest[:, j])), 1e-300)
         rest = rest - np.outer(unit, unit @ rest)
@@ -418,16 +415,3 @@ def _reproducible(rows: Array, idle: NDArray[np.bool_]) -> Array:
     found: Array = rows.copy()
     found[idle] = turn.T @ rows[idle]
     return found
-
-
-def _first_largest(rows: Array) -> Indices:
-    """The place of the largest number of each row, the first of those equal up to rounding."""
-    return np.argmax(rows >= ALIKE * np.max(rows, axis=1, keepdims=True), axis=1)
-
-
-def row_signs(rows: Array) -> Array:
-    """The sign of the largest entry of each row: multiplied by it, fits repeat."""
-    if rows.size == 0:
-        return np.ones(rows.shape[0])
-    largest = rows[np.arange(rows.shape[0]), _first_largest(np.abs(rows))]
-    return np.where(largest < 0, -1.0, 1.0)

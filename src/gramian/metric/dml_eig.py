@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from gramian.backends.dense import eigh
+from gramian.backends.dense import eigh, row_signs
 from gramian.constraints import (
     as_pairs,
     check_class_sizes,
@@ -19,7 +19,7 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.maps import PairDistances
-from gramian.metric._base import row_signs, sorted_pairs
+from gramian.metric._base import sorted_pairs
 from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (

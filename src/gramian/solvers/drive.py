@@ -212,10 +212,11 @@ class Drive:
         """CONVERGED where the last certificate is within the tolerance, and only there."""
         tol = self.settings.tol
         optimal = is_optimal(certificate, tol)
-        if status is Status.CONVERGED and not optimal:
+        if status in (Status.CONVERGED, Status.STALLED) and not optimal:
             size = max(abs(certificate.value), abs(certificate.lower_bound))
             blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
-            return Status.ROUNDING if blurred or drifted else Status.STALLED
+            claimed = drifted and status is Status.CONVERGED
+            return Status.ROUNDING if blurred or claimed else Status.STALLED
         finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from gramian._random import generator
 from gramian.backends.arrays import Place, host, place
+from gramian.backends.dense import row_signs
 from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
 from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
@@ -81,9 +82,10 @@ def top_eigen(
     Returns
     -------
     TopEigen(values, vectors, residuals)
-        The residuals prove that there is an eigenvalue within each of them. That none larger was
-        missed is proved for "lapack" only, and otherwise true with probability one, up to
-        eigenvalues that coincide to the tolerance (`gramian.eigen.block_lanczos` says how).
+        The entry of each vector that is largest in size is positive. The residuals prove that
+        there is an eigenvalue within each of them. That none larger was missed is proved for
+        "lapack" only, and otherwise true with probability one, up to eigenvalues that coincide to
+        the tolerance (`gramian.eigen.block_lanczos` says how).
     """
     there = place(getattr(K, "device", None) if device is None else device)
     if not there.is_host:
@@ -113,7 +115,12 @@ def top_eigen(
             found = rayleigh_ritz(matrix.operator, subspace, k)
     if method != "lapack":
         _warn_if_far(found, matrix, tol)
-    return found
+    return _with_signs(found)
+
+
+def _with_signs(found: TopEigen) -> TopEigen:
+    """The vectors with a positive largest entry, so that rounding does not choose their signs."""
+    return found._replace(vectors=found.vectors * row_signs(found.vectors.T))
 
 
 def _on_device(
@@ -134,7 +141,7 @@ def _on_device(
     )
     result = TopEigen(*(host(part) for part in found))
     _warn_if_far(result, matrix, tol)
-    return result
+    return _with_signs(result)
 
 
 def rayleigh_ritz(operator: Any, subspace: Array, k: int) -> TopEigen:
