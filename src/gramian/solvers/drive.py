@@ -70,6 +70,8 @@ class Drive:
     ray: Array | None = None
     """The direction along which F was found to fall for ever."""
     escapes: int = 0
+    refuted: bool = False
+    """Whether a gap within the tolerance was claimed that does not hold at the factor itself."""
 
     def take(self, factor: Array, start: Callable[..., Run], limit: int) -> Status:
         """Take up to `limit` steps; `best` is the best of them, and how it ended is returned."""
@@ -115,6 +117,7 @@ class Drive:
                 self.best = step
                 if self._holds(step):
                     return Status.CONVERGED
+                self.refuted = True
             if step.value < deepest:
                 deepest = ENDLESS * step.value
                 if status := self._fallen():
@@ -212,11 +215,12 @@ class Drive:
         """CONVERGED where the last certificate is within the tolerance, and only there."""
         tol = self.settings.tol
         optimal = is_optimal(certificate, tol)
-        if status in (Status.CONVERGED, Status.STALLED) and not optimal:
+        if status is Status.CONVERGED and not optimal:
             size = max(abs(certificate.value), abs(certificate.lower_bound))
             blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
-            claimed = drifted and status is Status.CONVERGED
-            return Status.ROUNDING if blurred or claimed else Status.STALLED
+            return Status.ROUNDING if blurred or drifted else Status.STALLED
+        if status is Status.STALLED and self.refuted and not optimal:
+            return Status.ROUNDING
         finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
         sure = certificate.gap is not None and certificate.proved
         return Status.CONVERGED if status in finished and optimal and sure else status
