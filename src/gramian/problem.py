@@ -69,8 +69,9 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, rounding is all."""
-        return max(abs(self.value(np.zeros((self.order, 0)))), ROUNDED * self.objective.unit)
+        """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, its rounding."""
+        at_zero = abs(self.value(np.zeros((self.order, 0))))
+        return at_zero if at_zero > 0 else ROUNDED * self.objective.unit
 
     @property
     def displayed(self) -> str:

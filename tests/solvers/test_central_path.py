@@ -87,6 +87,10 @@ def test_a_problem_that_it_cannot_take_is_refused():
         gm.minimize(problems.top_eigen(np.eye(3)), "central-path")
     with pytest.raises(ValueError, match="rank"):
         gm.minimize(SMALL["mvu"], "central-path", rank=2)
+    blind = problems.lmnn(np.ones((6, 2)), np.arange(6) % 2, 1, 1.0)
+    with pytest.raises(ValueError, match="sees some of M"):
+        gm.minimize(blind, "central-path")
+    assert gm.minimize(blind).status is gm.Status.CONVERGED
 
 
 def test_a_time_limit_keeps_the_best_point():

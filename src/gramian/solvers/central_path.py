@@ -80,8 +80,9 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
         return reason
     if problem.order > LARGEST:
         return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
-    if not isinstance(objective, Composite) or objective.coordinates() is None:
-        return "it needs a loss of a linear map, on the host, with dual vectors"
+    seen = objective.coordinates() if isinstance(objective, Composite) else None
+    if seen is None or not seen.shape[1]:
+        return "it needs a loss of a linear map that sees some of M, on the host"
     if step_work(problem) > WORK:
         return "a Newton step would take too long: the problem has too many terms"
     return None
