@@ -237,7 +237,9 @@ def proved_certificate(
         return certify_image(problem, image, bottom=bottom, known=known), bottom
     wanted = _wanted(problem, image, objective.value(image), tol)
     operator = objective.dual_operator(dual)
-    bottom = lowest(operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor)
+    bottom = lowest(
+        operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor, rescale=True
+    )
     # The point's own λ_min would only be estimated, and must not stand in for what is proved.
     own = None if problem.order <= EXACT_ORDER else Bottom(-np.inf, "")
     known = known_bound(problem, dual, bottom)
@@ -349,6 +351,7 @@ def proved_bottom(
         start=start,
         prove=prove,
         known=image.factor,
+        rescale=True,
     )
 
 

@@ -141,8 +141,8 @@ def test_definiteness_is_proved_in_units_of_the_data_and_only_where_it_holds():
     X = X * 10.0 ** np.linspace(-5, 5, 5)
     problem = problems.lmnn(X, y, 1, 1.0)
     result = gm.minimize(problem, "central-path")
-    assert lowest(problem.objective.dual_operator(result.dual)).value >= 0
-    worse = lowest(problem.objective.dual_operator(1.01 * result.dual))
+    assert lowest(problem.objective.dual_operator(result.dual), rescale=True).value >= 0
+    worse = lowest(problem.objective.dual_operator(1.01 * result.dual), rescale=True)
     G = problem.objective.dual_operator(1.01 * result.dual).dense()
     scaled = G * np.outer(*[1 / np.sqrt(np.abs(np.diagonal(G)))] * 2)
     assert (worse.value >= 0) == bool(np.linalg.eigvalsh(scaled)[0] > 0)

@@ -52,6 +52,7 @@ def lowest(
     start: Array | None = None,
     prove: bool = True,
     known: Array | None = None,
+    rescale: bool = False,
 ) -> Bottom:
     """A lower bound on λ_min, proved where that fits into the time and the memory there is.
 
@@ -63,12 +64,14 @@ def lowest(
     start : a guess of the eigenvector.
     prove : whether to try; without, it is an estimate beyond order 1500.
     known : columns on whose span the matrix is near 0, as ∇F is on L: an estimate looks beside it.
+    rescale : whether to try 0 in coordinates of the matrix's own, where rounding hides it.
     """
     seconds = min(seconds, clock.left())
     deadline = time.perf_counter() + seconds
     form = matrix.form()
     if matrix.order <= EXACT_ORDER and not (isinstance(form, LowRank) and form.U.shape[1] == 0):
-        return _all_eigenvalues(matrix)
+        found = all_eigenvalues(matrix)
+        return _rescaled(matrix, found) if rescale else found
     if isinstance(form, Bipartite):
         return _of_blocks(matrix, form, wanted, seconds, start, prove)
     if isinstance(form, LowRank):
@@ -93,17 +96,15 @@ def lowest(
     return _proved(matrix, form, guess, wanted, deadline)
 
 
-def _all_eigenvalues(matrix: Any) -> Bottom:
-    """By all eigenvalues; 0 where those are negative by rounding and other coordinates prove 0."""
-    found = all_eigenvalues(matrix)
+def _rescaled(matrix: Any, found: Bottom) -> Bottom:
+    """0 where a bound is negative by rounding and the matrix's own coordinates prove 0."""
     known = getattr(matrix, "coordinates", None)
     if found.value >= 0 or known is None:
         return found
     doubt = NEARLY * typical_size(matrix) + 2 * float(np.sum(matrix.slack()))
     T = known() if -found.value <= doubt else None
-    if T is not None and definite_in(matrix, T):
-        return Bottom(0.0, "Cholesky")
-    return found
+    proved = T is not None and definite_in(matrix, T)
+    return Bottom(0.0, "Cholesky") if proved else found
 
 
 def _of_blocks(

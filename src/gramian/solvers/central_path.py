@@ -290,7 +290,7 @@ def _first_mu(objective: Composite, W: Array) -> float:
 def _certified(problem: Problem, point: _Newton) -> Step:
     """The point without the columns that F can spare, and the bound of its dual vector."""
     objective, w = problem.objective, point.dual
-    known = known_bound(problem, w, lowest(objective.dual_operator(w)))
+    known = known_bound(problem, w, lowest(objective.dual_operator(w), rescale=True))
     image = _lean(objective, point)
     certificate = certify_image(problem, image, known=known)
     return Step(image.factor, certificate.value, certificate, dual=w)
