@@ -177,9 +177,10 @@ def of_neighbours(
     losses = []
     for found, weights in zip(near, candidates.weights, strict=True):
         squares = np.zeros(found.shape)
-        for (among, asked), weight in zip(spaces, weights, strict=True):
+        for part in np.flatnonzero(weights):
+            among, asked = spaces[part]
             for column, place in enumerate(found.T):
-                squares[:, column] += weight * row_squares(among[place] - asked)
+                squares[:, column] += weights[part] * row_squares(among[place] - asked)
         losses.append(wrong_shares(found, squares, classes[kept], classes[held], EQUAL))
     return [np.array(losses)]
 
