@@ -57,6 +57,7 @@ def _most_bytes(model, given):
         tracemalloc.stop()
 
 
+@pytest.mark.exact("it counts bytes, and perturbed ratings are copies")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_fit_holds_forty_bytes_a_rating():
     """By what twice as many ratings take more: factors and the blocks of sums stay as they are."""
