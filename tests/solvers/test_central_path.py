@@ -87,6 +87,10 @@ def test_a_problem_that_it_cannot_take_is_refused():
         gm.minimize(problems.top_eigen(np.eye(3)), "central-path")
     with pytest.raises(ValueError, match="rank"):
         gm.minimize(SMALL["mvu"], "central-path", rank=2)
+    many = np.argsort(np.random.default_rng(0).random((400_000, 6)), axis=1)[:, :3]
+    crowd = problems.triplets(np.random.default_rng(1).normal(size=(6, 12)), many, 1.0, 0.1)
+    with pytest.raises(ValueError, match="too many terms"):
+        gm.minimize(crowd, "central-path")
     blind = problems.lmnn(np.ones((6, 2)), np.arange(6) % 2, 1, 1.0)
     with pytest.raises(ValueError, match="sees some of M"):
         gm.minimize(blind, "central-path")

@@ -38,6 +38,7 @@ from gramian.solvers.base import (
     starting_factor,
 )
 from gramian.solvers.lbfgs import descend
+from gramian.solvers.primal_dual import ROOM
 
 Array = NDArray[np.floating]
 
@@ -80,11 +81,11 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
         return reason
     if problem.order > LARGEST:
         return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
+    if step_work(problem) > WORK or objective.subspace_cost(problem.order) > ROOM:
+        return "a Newton step would take too much time or memory: the problem has too many terms"
     seen = objective.coordinates() if isinstance(objective, Composite) else None
     if seen is None or not seen.shape[1]:
         return "it needs a loss of a linear map that sees some of M, on the host"
-    if step_work(problem) > WORK:
-        return "a Newton step would take too long: the problem has too many terms"
     return None
 
 
