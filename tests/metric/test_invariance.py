@@ -100,7 +100,7 @@ def test_a_shift_changes_nothing_of_pairs_and_triplets(learner, n, d, form):
         LinearSeparation(),
         DMLEig(),
         LMNN(),
-        LMNNEig(),
+        LMNNEig(tol=1e-8),
         TripletMetric(tol=1e-7),
     ],
     ids=lambda learner: type(learner).__name__,
