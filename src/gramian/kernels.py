@@ -61,6 +61,20 @@ def _mean_squares(X: Any) -> Array:
     return (total + (n - stored) * mean**2) / n
 
 
+def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:
+    """The relative error of k(x, z) by rounding.
+
+    A value exp(−γ‖x − z‖²) has the absolute error of its exponent, whose distance is computed from
+    products of the shifted samples.
+    """
+    eps = float(np.finfo(float).eps)
+    if kernel != "rbf":
+        return eps
+    X = shifted(X, far_means(X))
+    squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+    return eps * (1.0 + 4.0 * params["gamma"] * float(np.max(squares.sum(axis=1))))
+
+
 def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
     """k(x, z) for all rows of X and Z."""
     if kernel == "rbf":  # of distances, which are computed from products and cancel far away

@@ -177,3 +177,15 @@ def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
     monkeypatch.setattr("gramian.memory.memory", lambda: 1e5)
     with pytest.raises(ValueError, match="holds 178 × 178 matrices, which here need"):
         learner(kernel="rbf").fit(X, Y)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_that_differ_by_rounding_add_no_direction_to_an_rbf_kernel(seed):
+    rng = np.random.default_rng(seed)
+    samples, y = rng.normal(size=(60, 300)) + 1.0, np.arange(60) % 3
+    copies = np.repeat(samples, 2, axis=0)
+    copies = copies * (1 + 1e-15 * rng.uniform(-1, 1, copies.shape))
+    learner = KTA(kernel="rbf", kernel_params={"gamma": 0.05}, lam=1e-2)
+    learner.fit(copies, np.repeat(y, 2))
+    assert learner.dual_components_.shape[0] == 59
+    assert np.abs(learner.transform(samples)).max() < 1.5

@@ -552,3 +552,11 @@ def test_first_rounds_in_float32_end_at_the_same_optimum(monkeypatch):
         assert fit.certificate_.relative_gap <= 1e-8
     assert single.result_.value == pytest.approx(double.result_.value, rel=1e-8)
     assert single.n_active_ == double.n_active_
+
+
+def test_rejects_similar_samples_that_differ_by_rounding_only():
+    rng = np.random.default_rng(0)
+    data, y = np.vstack([X] * 3), np.tile(Y, 3)
+    data = data * (1 + 1e-15 * rng.uniform(-1, 1, data.shape))
+    with pytest.raises(ValueError, match="every similar pair are identical"):
+        LMNN(n_neighbors=2).fit(data, y)

@@ -16,7 +16,7 @@ from gramian.certificate import certify
 from gramian.fitting import principal, settle, solve
 from gramian.graph import canonical_order
 from gramian.kernel._links import UNKNOWN, known_labels, renamed
-from gramian.kernels import check_kernel, kernel_values, with_bandwidth
+from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
 from gramian.memory import check_memory
 from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
 from gramian.parameters import (
@@ -200,7 +200,9 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         )
         self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
         self.X_fit_ = X
-        found = kernel_span(kernel_values(self.kernel, self.kernel_params_, X, X), center=False)
+        values = kernel_values(self.kernel, self.kernel_params_, X, X)
+        eps = value_rounding(self.kernel, self.kernel_params_, X)
+        found = kernel_span(values, center=False, eps=eps)
         if found is None:
             raise ValueError("the kernel is 0 for all pairs of samples: there is nothing to learn")
         return found

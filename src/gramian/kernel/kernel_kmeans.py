@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_
 from gramian._random import for_sklearn
 from gramian._samples import ready, refuse_masked
 from gramian.kernel._clusters import k_means
-from gramian.kernels import check_kernel, kernel_values, with_bandwidth
+from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
 from gramian.memory import check_memory
 from gramian.parameters import whole_number
 from gramian.persistence import Kept
@@ -130,11 +130,13 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
             f"KernelKMeans holds {n} × {n} matrices",
             "map the samples first, for example with gramian.spectral.LowRankKernel",
         )
+        eps = float(np.finfo(float).eps)
         if self.kernel != "precomputed":
             check_kernel(self.kernel)
             self.kernel_params_ = with_bandwidth(self.kernel, self.kernel_params, X)
             self.X_fit_ = X
-        found = kernel_span(self._kernel(X), center=False)
+            eps = value_rounding(self.kernel, self.kernel_params_, X)
+        found = kernel_span(self._kernel(X), center=False, eps=eps)
         if found is None:
             raise ValueError("the kernel is 0 for all pairs of samples: there are no clusters")
         Phi, self._basis = found

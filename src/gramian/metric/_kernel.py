@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from gramian._samples import near_origin
-from gramian.kernels import check_kernel, kernel_values, with_bandwidth
+from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner
 from gramian.metric._view import along_axes, principal_view, varying_view
@@ -48,7 +48,9 @@ class KernelMetricLearner(MetricLearner):
         self.X_fit_ = near_origin(X).copy() if self.kernel == "linear" and center else X.copy()
         found = linear_span(self.X_fit_, center=center) if self.kernel == "linear" else None
         if found is None:
-            found = kernel_span(self._kernel_values(self.X_fit_, self.X_fit_), center=center)
+            values = self._kernel_values(self.X_fit_, self.X_fit_)
+            eps = value_rounding(self.kernel, self.kernel_params_, self.X_fit_)
+            found = kernel_span(values, center=center, eps=eps)
         if found is None:
             raise ValueError("the kernel is the same for all pairs of samples: nothing to learn")
         samples, weights = found

@@ -26,6 +26,9 @@ from gramian.reductions.slack import SlackRow
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
+ROUNDINGS = 32
+"""Rounding errors that an entry of a scatter may add up."""
+
 MOST_TRIPLETS = 50_000_000
 """Triplets of all impostors to write down; `gramian.metric.LMNN` keeps the active ones only."""
 
@@ -198,7 +201,17 @@ def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> A
 
 def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhitening:
     """The whitening of samples by the scatter of similar pairs."""
-    return scatter_whitening(pair_scatter(X, similar), positive(ridge, "ridge", zero=True))
+    scatter, rounding = pair_scatter(X, similar), _scatter_rounding(X, similar)
+    return scatter_whitening(scatter, positive(ridge, "ridge", zero=True), rounding)
+
+
+def _scatter_rounding(X: Any, pairs: ArrayLike) -> Array:
+    """The error of each diagonal entry of `pair_scatter` by rounding."""
+    X = near_origin(X)
+    pairs = index_columns(pairs, X.shape[0], 2, "pairs")
+    times = np.bincount(np.concatenate(pairs), minlength=X.shape[0])
+    squares = times @ (X.multiply(X) if sp.issparse(X) else np.square(X))
+    return np.asarray(ROUNDINGS * np.finfo(float).eps * squares)
 
 
 def _samples(X: Any) -> Any:

@@ -41,13 +41,15 @@ class ScatterWhitening(Substitution):
         return np.linalg.solve(self.matrix, L)
 
 
-def scatter_whitening(scatter: Array, ridge: float = 0.0) -> ScatterWhitening:
+def scatter_whitening(
+    scatter: Array, ridge: float = 0.0, rounding: Array | float = 0.0
+) -> ScatterWhitening:
     """R = G⁻ᵀ for the Cholesky factor G of X_S + δI, δ = `ridge` times the mean eigenvalue of X_S.
 
-    Refused where that is singular.
+    Refused where that is singular, and where no diagonal entry of X_S is above its `rounding`.
     """
     order = scatter.shape[0]
-    if not np.any(np.diag(scatter) > 0):
+    if not np.any(np.diag(scatter) > rounding):
         raise ValueError("the points of every similar pair are identical: nothing to learn from")
     shift = ridge * float(np.trace(scatter)) / order
     try:
