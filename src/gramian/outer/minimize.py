@@ -144,7 +144,7 @@ def _constrained(
         problem=problem.name,
         formula=problem.displayed,
         seconds=time.perf_counter() - started,
-        dual=run.judge.y if point is None else point.y,
+        dual=run.judge.y if point is None else point.dual,
         ray=_ray(run.judge.ray, status, scaling),
         dimacs=run.judge.dimacs(),
     )

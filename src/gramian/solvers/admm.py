@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import namespace, norm
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.search import Point, quasi_newton

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.bounds import certify_image
+from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone, starting_factor

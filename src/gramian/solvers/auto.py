@@ -10,7 +10,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives import Composite, GramQuadratic
 from gramian.objectives.quadratic_form import triangle_size
 from gramian.problem import Problem

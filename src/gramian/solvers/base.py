@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner, norm, place_of
 from gramian.backends.dense import eigh
-from gramian.certificate import ZERO, Certificate
+from gramian.certificate import Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
@@ -159,21 +159,6 @@ def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
     if settings.rank is not None and settings.rank < problem.order:
         return "it finds the rank of the optimum, and a smaller rank was asked for"
     return None
-
-
-def is_optimal(certificate: Certificate, tol: float) -> bool:
-    """Whether the certified relative gap is within tol.
-
-    Without a bound on the gap, both optimality conditions have to hold to the tolerance: ⟨∇F, M⟩,
-    and what −λ_min could win on a matrix of this trace.
-    """
-    if certificate.relative_gap is not None:
-        return certificate.relative_gap <= tol
-    if certificate.lambda_min < 0 and certificate.trace == 0:
-        return False
-    size = max(abs(certificate.value), ZERO * certificate.scale)
-    below = -certificate.lambda_min * certificate.trace
-    return abs(certificate.complementarity) <= tol * size and below <= tol * size
 
 
 def slack_norm(factor: Array, gradient_factor: Array) -> float:

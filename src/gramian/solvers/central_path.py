@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 
 from gramian import clock
 from gramian.backends.arrays import contiguous
-from gramian.certificate import certify_image, known_bound
+from gramian.bounds import certify_image, known_bound
 from gramian.objectives import Composite
 from gramian.objectives.quadratic_form import smat, svec, triangle_size
 from gramian.problem import Problem

@@ -20,7 +20,7 @@ from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.result import History, Status
 from gramian.search import bilateral
-from gramian.solvers.base import ENDLESS, Run, Settings, Step, is_optimal
+from gramian.solvers.base import ENDLESS, Run, Settings, Step
 from gramian.solvers.prover import Prover
 from gramian.solvers.rays import find_ray
 
@@ -137,7 +137,7 @@ class Drive:
         image = objective.image(step.factor)
         value, trace = objective.value(image), inner(step.factor, step.factor)
         here = certificate.at(value, trace, objective.rounding(image))
-        return is_optimal(here, self.settings.tol)
+        return here.within(self.settings.tol)
 
     def _size(self) -> float:
         """The size of F near the start."""
@@ -166,7 +166,7 @@ class Drive:
         certificate = self.prover.proved(self.best)
         self.best = replace(self.best, certificate=certificate)
         vector = self.settings.hint.vector
-        if vector is None or is_optimal(certificate, self.settings.tol):
+        if vector is None or certificate.within(self.settings.tol):
             return None
         objective = self.problem.objective
         image = objective.image(self.best.factor)
@@ -214,7 +214,7 @@ class Drive:
     ) -> Status:
         """CONVERGED where the last certificate is within the tolerance, and only there."""
         tol = self.settings.tol
-        optimal = is_optimal(certificate, tol)
+        optimal = certificate.within(tol)
         if status is Status.CONVERGED and not optimal:
             size = max(abs(certificate.value), abs(certificate.lower_bound))
             blurred = self.problem.objective.rounding(image) > 0.5 * tol * size

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.bounds import certify_image
+from gramian.certificate import Certificate
 from gramian.eigen import EigenPair, Method, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem

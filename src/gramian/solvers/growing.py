@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, inner, namespace, norm, place_of
-from gramian.certificate import Certificate, certify_image, known_bound
+from gramian.bounds import Bounds, known_bound
+from gramian.certificate import Certificate
 from gramian.eigen import leading_eigenpair, ritz_pairs
-from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, lowest
 from gramian.search import bilateral
@@ -48,8 +48,8 @@ taken: half the rank, within these."""
 FAST = 0.7
 """The part of its last gap that a certificate must be within to go on where F is flat."""
 
-REPAIRED, REPAIRS = 10.0, 1
-"""Gaps of so many times the tolerance at most are worth the repair of their dual vector, twice."""
+REPAIRED = 10.0
+"""Largest gap, in units of the tolerance, whose dual vector is repaired."""
 
 ROUNDING = 1e-9
 """What a matrix that should be the identity can be off by, relatively."""
@@ -84,7 +84,7 @@ def descent(
     Where the rank may be high, `doubling` gives twice the columns while all of them carry.
     """
     objective, last, last_gap = problem.objective, np.inf, np.inf
-    known: LowerBound | None = None
+    bounds = Bounds(problem, keep_estimates=True)
     vector: Vector | None = None
     count, most = steps
     full = False
@@ -97,9 +97,7 @@ def descent(
         image = objective.image(Y)
         value = objective.value(image)
         bottom, vector = bottom_of(objective.gradient(image), vector, needed(value, Y, settings))
-        certificate = certify_image(problem, image, bottom=bottom, known=known)
-        certificate, dual = _repaired(problem, image, certificate, bottom, settings)
-        known = _better(known, certificate)
+        certificate, dual = _certified(bounds, image, bottom, settings)
         yield Step(Y, value, certificate, {"rank": Y.shape[1]}, dual)
         gap = np.inf if certificate.gap is None else certificate.gap
         still = last - value <= 1e-2 * settings.tol * abs(value)
@@ -108,24 +106,24 @@ def descent(
         last, last_gap, count = value, gap, count if full else min(2 * count, most)
 
 
-def _repaired(
-    problem: Problem, image: Any, certificate: Certificate, bottom: Bottom, settings: Settings
+def _certified(
+    bounds: Bounds, image: Any, bottom: Bottom, settings: Settings
 ) -> tuple[Certificate, Array | None]:
-    """The certificate by a repaired dual vector, and that vector, where the gap is near enough."""
-    objective, dual, moved = problem.objective, None, image
-    for _ in range(REPAIRS):
-        gap = certificate.relative_gap
-        if gap is None or not settings.tol < gap <= REPAIRED * settings.tol:
-            break
-        moved = repaired(objective, moved, settings.rng)
-        if moved is None:
-            break
-        w: Any = objective.dual(moved)
-        below, _ = bottom_of(objective.dual_operator(w), None, 1e-8)
-        found = certify_image(problem, image, bottom=bottom, known=known_bound(problem, w, below))
-        if found.lower_bound > certificate.lower_bound:
-            certificate, dual = found, w
-    return certificate, dual
+    """The certificate of a point, by a repaired dual vector where its gap is near the tolerance.
+
+    Also returns the dual vector behind it.
+    """
+    problem, objective = bounds.problem, bounds.problem.objective
+    certificate, dual = bounds.look(image, bottom)
+    gap = certificate.relative_gap
+    if gap is None or not settings.tol < gap <= REPAIRED * settings.tol:
+        return certificate, dual
+    moved = repaired(objective, image, settings.rng)
+    if moved is None:
+        return certificate, dual
+    w: Any = objective.dual(moved)
+    below, _ = bottom_of(objective.dual_operator(w), None, 1e-8)
+    return bounds.look(image, bottom, known=known_bound(problem, w, below))
 
 
 def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> Array:
@@ -190,15 +188,3 @@ def needed(value: float, Y: Array, settings: Settings) -> float:
     """The residual of λ_min that does not show in the gap, as a part of ‖∇F‖."""
     allowed = 0.1 * settings.tol * abs(value) / max(inner(Y, Y), 1e-300)
     return float(np.clip(allowed, 1e-10, 1e-4))
-
-
-def _better(known: LowerBound | None, certificate: Certificate) -> LowerBound | None:
-    if certificate.gap is None:
-        return known
-    found = LowerBound(
-        certificate.lower_bound,
-        certificate.method,
-        how=certificate.proof,
-        miss=certificate.miss,
-    )
-    return found if known is None or found.value > known.value else known

@@ -21,7 +21,7 @@ from gramian.backends.arrays import (
     norm,
     size,
 )
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem

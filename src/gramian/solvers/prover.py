@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gramian import clock
-from gramian.certificate import Certificate, certify, certify_image, proved_certificate
+from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, proved_certificate
+from gramian.certificate import Certificate
 from gramian.problem import Problem
-from gramian.proofs import Bottom
-from gramian.solvers.base import RESIDUALS, Settings, Step, is_optimal
+from gramian.solvers.base import RESIDUALS, Settings, Step
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Prover:
     def confirmed(self, step: Step) -> tuple[Step, bool]:
         """The step with a certificate that may end the run, and whether it does."""
         certificate, tol = step.certificate, self.settings.tol
-        if certificate is None or not is_optimal(certificate, tol):
+        if certificate is None or not certificate.within(tol):
             return step, False
         if certificate.gap is None:
             self.residuals += 1
@@ -45,10 +45,10 @@ class Prover:
             self.wait -= 1
             return replace(step, certificate=None), False
         found = self.proved(step, prove=self.proof != "estimated")
-        if not is_optimal(found, tol) and self.proof == "estimated":  # Lanczos was not enough
+        if not found.within(tol) and self.proof == "estimated":  # Lanczos was not enough
             found = self.proved(step)
         accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
-        if is_optimal(found, tol) and accepted:
+        if found.within(tol) and accepted:
             return replace(step, certificate=found), True
         self.failed += 1
         self.wait = 2**self.failed
@@ -81,14 +81,14 @@ class Prover:
     def _first(self, best: Step) -> Certificate:
         """That of a point that has none yet, by what costs nothing where the time is up."""
         problem, seconds = self.problem, self.settings.proof_seconds()
-        nothing = Certificate(best.value, -np.inf, np.nan, None, None, "none", scale=problem.scale)
+        nothing = certificate_of(best.value, None, scale=problem.scale)
         try:
             with clock.until(self.settings.last_deadline()):
                 return certify(problem, best.factor, tol=self.settings.tol, time_limit=seconds)
         except clock.TimeUpError:
             with suppress(clock.TimeUpError), clock.until(time.perf_counter() + 0.1):
                 image = problem.objective.image(best.factor)
-                return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
+                return certify_image(problem, image, bottom=UNKNOWN)
             return nothing
         except (FloatingPointError, np.linalg.LinAlgError):
             return nothing

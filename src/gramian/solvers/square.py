@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.backends.dense import eigh
-from gramian.certificate import certify_image, relative
+from gramian.bounds import certify_image
+from gramian.certificate import relative
 from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.proofs import LIVE
