@@ -13,7 +13,8 @@ from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 from gramian.solvers import staircase_bounds
-from gramian.solvers.base import Settings, compress
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import compress
 from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.lowest_eigenpairs import (
     DENSE_ORDER,

@@ -23,7 +23,7 @@ from gramian.problems.layout import neighbor_layout
 from gramian.reductions.attraction import attraction
 from gramian.reductions.parts import widened
 from gramian.result import History, Result, Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]

@@ -39,7 +39,7 @@ from gramian.outer.path import (
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
 from gramian.result import Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -21,7 +21,7 @@ from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.search.quasi_newton import Point, quasi_newton
-from gramian.solvers.base import compress
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

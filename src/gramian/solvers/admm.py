@@ -11,7 +11,8 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.search import Point, quasi_newton
 from gramian.solvers import biconvex
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest
+from gramian.solvers.columns import starting_factor
 
 Array = NDArray[np.floating]
 

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import inner, norm
 from gramian.bounds import certify_image
 from gramian.problem import Problem
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest
+from gramian.solvers.columns import starting_factor
 
 Array = NDArray[np.floating]
 

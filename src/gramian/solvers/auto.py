@@ -21,10 +21,11 @@ from gramian.solvers import interior as inside
 from gramian.solvers import primal_dual as written
 from gramian.solvers import whitened as white
 from gramian.solvers.alternating import alternating
-from gramian.solvers.base import Run, Settings, Step, compress, cut
+from gramian.solvers.base import Run, Settings, Step
 from gramian.solvers.bilgo import bilgo
+from gramian.solvers.columns import compress, cut, with_falling
 from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.growing import PAIRS, growing, with_falling
+from gramian.solvers.growing import PAIRS, growing
 from gramian.solvers.lbfgs import descend, lbfgs
 from gramian.solvers.lowest_eigenpairs import EXACT_ORDER
 from gramian.solvers.projected_gradient import projected_gradient

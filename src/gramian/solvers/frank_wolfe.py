@@ -16,7 +16,8 @@ from gramian.objectives import Objective
 from gramian.objectives.base import Restriction
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
-from gramian.solvers.base import Run, Settings, Step, compress
+from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 

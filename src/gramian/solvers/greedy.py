@@ -16,7 +16,8 @@ from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
 from gramian.search import bilateral
-from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
+from gramian.solvers.base import Run, Settings, Step, slack_norm
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 

@@ -15,7 +15,8 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import quartic
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest
+from gramian.solvers.columns import starting_factor
 
 Array = NDArray[np.floating]
 

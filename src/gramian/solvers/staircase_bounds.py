@@ -15,7 +15,8 @@ from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import LIVE, Bottom, LowRank, SparseForm
 from gramian.proofs.sparse import TRIAL
-from gramian.solvers.base import Settings, columns_by_size
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import columns_by_size
 from gramian.solvers.cone_search import FIRST, MORE, ConeSearch
 from gramian.solvers.lowest_eigenpairs import (
     EXACT_ORDER,

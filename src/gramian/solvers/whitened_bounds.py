@@ -9,7 +9,6 @@ lowest eigenvectors themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 from gramian.solvers.base import Settings
-from gramian.solvers.growing import needed
+from gramian.solvers.loop import IDENTITY_ROUNDING, needed
 from gramian.solvers.pencil import COUNT, Bottoms, DensePencil, Lowest
 from gramian.solvers.repair import ROOM, repaired_along, spare_along
 
@@ -52,9 +51,6 @@ FACTORS = 4
 
 DENSE_COPIES = 5
 """Dense matrices that a certificate makes on a device."""
-
-ROUNDING = 1e-9
-"""What a matrix that should be the identity can be off by, relatively."""
 
 
 class MeanImage:
@@ -135,9 +131,9 @@ class WhitenedBounds:
         known = known_bound(self.problem, dual, Bottom(found.value - least, ""))
         return Seen(dual, form, found, -np.inf if known is None else known.value)
 
-    def by_dual(self, image: Any, dual: Array) -> Certificate:
+    def by_dual(self, image: Any, dual: Array) -> tuple[Certificate, Array]:
         """The certificate of a point by a dual vector that is feasible, or nearly so."""
-        return self._by(image, dual, self._bottom(dual, image))[0]
+        return self._by(image, dual, self._bottom(dual, image))
 
     def _by(self, image: Any, dual: Any, bottom: Bottom) -> tuple[Certificate, Array]:
         """The certificate by this dual vector, or by a better one that was proved before."""
@@ -182,4 +178,4 @@ class WhitenedBounds:
             found = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
         else:
             found = lowest(operator, wanted=share, seconds=settings.proof_seconds())
-        return replace(found, value=found.value - ROUNDING * abs(found.value))
+        return found.lowered(IDENTITY_ROUNDING)
