@@ -208,6 +208,8 @@ def _advanced(
         return looks.at(objective.image(Y))
 
     def resize(Y: Array, progress: Progress) -> Array:
+        if progress.falls or progress.closer:
+            return Y
         if domain.bounded:
             spare = min(SPARE_COLUMNS, problem.order - Y.shape[1])
             return domain.rescale(with_noise(Y, spare, SPARE_SIZE, settings))
