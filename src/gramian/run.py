@@ -413,8 +413,9 @@ def _fault(problem: Problem, outcome: Outcome, first: float, tol: float) -> str 
         return "its factor or its value is not finite"
     if value > first + DRIFT * size:
         return f"F = {value:.6g} is above its start, {first:.6g}"
-    if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
-        return f"F = {value:.6g} is below its least possible value"
+    with suppress(clock.TimeUpError):  # where the time is up, only what is known is compared
+        if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
+            return f"F = {value:.6g} is below its least possible value"
     bounded = certificate.gap is not None and certificate.proved
     if status is Status.UNBOUNDED and (bounded or outcome.ray is None):
         return "it is called unbounded beside a proved bound, or without a ray"

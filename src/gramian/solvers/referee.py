@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -64,8 +65,12 @@ class Referee:
         """Take the start as the best point so far."""
         self.best = self.first = Step(factor, self.problem.value(factor))
         self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
-        self.floor = self.problem.objective.growth().least - DRIFT * self._size()
         self.settings.hint.latest = None
+
+    @cached_property
+    def floor(self) -> float:
+        """A value that F is nowhere below, but for rounding."""
+        return self.problem.objective.growth().least - DRIFT * self._size()
 
     def steps(self, start: Callable[..., Run], factor: Array) -> Run:
         """The steps of a solver, which is started again where a proof shows a way on."""
