@@ -63,6 +63,7 @@ class Referee:
 
     def begin(self, factor: Array) -> None:
         """Take the start as the best point so far."""
+        self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
         self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
         self.settings.hint.latest = None
@@ -134,7 +135,7 @@ class Referee:
     def settled(self, status: Status) -> Outcome:
         """The best point, its certificate evaluated afresh, and the status that this leaves."""
         best, objective = self.best, self.problem.objective
-        image = objective.image(best.factor)
+        image = self._image_of(best)
         value, noise = objective.value(image), objective.rounding(image)
         # A value of other coordinates than these can be better than it is here.
         drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
@@ -194,9 +195,15 @@ class Referee:
         certificate, objective = step.certificate, self.problem.objective
         if certificate is None or certificate.gap is None:
             return True
-        image = objective.image(step.factor)
+        image = self._image_of(step)
         value, trace = objective.value(image), inner(step.factor, step.factor)
         return certificate.at(value, trace, objective.rounding(image)).within(self.settings.tol)
+
+    def _image_of(self, step: Step) -> Any:
+        """The image of the step's factor itself; the last one is kept."""
+        if self._seen is None or self._seen[0] is not step.factor:
+            self._seen = step.factor, self.problem.objective.image(step.factor)
+        return self._seen[1]
 
     def _size(self) -> float:
         """The size of F near the start."""
