@@ -231,7 +231,7 @@ def fall(problem: gm.Problem) -> float:
     Where M* = 0 and F has no constant, only this says what size its numbers have.
     """
     objective = problem.objective
-    if problem.domain.trace is not None or not objective.quadratic:
+    if problem.domain.trace is not None or not objective.facts.quadratic:
         return 0.0
     G = objective.gradient_dense(np.zeros((problem.order,) * 2))
     bend = float(np.sum(G * (objective.gradient_dense(G) - G)))
@@ -389,7 +389,7 @@ def _gap_words(gap: float | None) -> str:
 def quadratic_form_exists(objective: Objective) -> bool:
     if isinstance(objective, Sum):
         return all(quadratic_form_exists(part) for part in objective.parts)
-    return objective.quadratic
+    return objective.facts.quadratic
 
 
 def conic_factor(problem: gm.Problem, seconds: float) -> np.ndarray | None:
@@ -444,7 +444,7 @@ class ConicModel:
         if isinstance(objective, Sum):
             for part in objective.parts:
                 self.add(part)
-        elif objective.quadratic:
+        elif objective.facts.quadratic:
             form = quadratic_form(objective)
             assert form is not None
             self._add_form(form)

@@ -207,7 +207,7 @@ def test_restrictions_have_right_derivatives(objective, kind):
     else:
         restriction = objective.line(image, 0.5 * factors(3)[0]).restriction
         theta = np.array([1.0, 0.6, 0.09])
-    assert restriction.quadratic == objective.quadratic
+    assert restriction.quadratic == objective.facts.quadratic
     h = 1e-5
     steps = h * np.eye(theta.size)
     slope = [(restriction.value(theta + s) - restriction.value(theta - s)) / (2 * h) for s in steps]

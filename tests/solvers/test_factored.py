@@ -36,7 +36,7 @@ def test_a_step_of_the_local_lipschitz_constant_descends(case):
     step = biconvex.value(objective, X - slope / L, Y)
     model = biconvex.value(objective, X, Y) - 0.5 * np.sum(slope**2) / L
     assert step <= model + 1e-9 * (1 + abs(model))
-    if objective.quadratic:
+    if objective.facts.quadratic:
         assert step == pytest.approx(model, rel=1e-8)
 
 

@@ -45,7 +45,7 @@ def test_every_point_of_the_path_bounds_the_optimum(seed):
     problem = unfolding(50, seed=seed)
     even = graph_whitening(problem).problem
     best = gm.minimize(problem, "staircase", tol=1e-7)
-    barrier = Barrier(even.objective.forms(), np.zeros(even.objective.sees))
+    barrier = Barrier(even.objective.forms(), np.zeros(even.objective.facts.terms))
     for mu in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         M = barrier.centre(mu, never)
         bound = barrier.bound + even.objective.constant

@@ -34,6 +34,7 @@ from gramian.objectives.base import (
     Objective,
     SymmetricOperator,
 )
+from gramian.objectives.facts import Facts
 from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Support, feasible
@@ -76,13 +77,12 @@ class RatedImage:
 class Completed(Objective):
     """The completion of ratings on a cluster, of order m + n with the factor [P; Q]."""
 
-    quadratic, wide, constant = True, True, 0.0
+    constant = 0.0
 
     def __init__(self, rated: Rated, model: Model, lam: float) -> None:
         self.rated, self.model, self.lam = rated, model, float(lam)
         self.order, self.split = sum(rated.shape), rated.shape[0]
-        self.sees: int | None = rated.size
-        self.distant = rated.size > NEAR
+        self.facts = Facts(quadratic=True, terms=rated.size, wide=True, remote=rated.size > NEAR)
         self.cluster, self.rounds = rated.cluster, Rounds(rated, model)
         self.offsets = None if model.ridge is None else Offsets(self.rounds, model.ridge)
 

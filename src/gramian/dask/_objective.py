@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
-from gramian.dask._terms import Bent, Facts, Terms, soft, soft_bent, total, total_bent
+from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.objectives.base import (
     Blend,
     Growth,
@@ -28,6 +28,7 @@ from gramian.objectives.base import (
     Restriction,
     SymmetricOperator,
 )
+from gramian.objectives.facts import Facts
 from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import joined_form
@@ -66,18 +67,24 @@ class Sharded(Objective):
     parts : nodes or futures of objectives of one order, without linear terms
     mu : float, optional
         μ of the soft maximum; without it the parts are summed.
+    wide : bool
+        Whether the optimum usually has a high rank.
     """
 
-    def __init__(self, cluster: Cluster, parts: list[Any], *, mu: float | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, parts: list[Any], *, mu: float | None = None, wide: bool = False
+    ) -> None:
         self.cluster, self.parts, self.mu = cluster, parts, mu
-        facts: Facts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
-        self.order, self.sees = facts.order, facts.sees
-        self.quadratic = facts.quadratic and mu is None
-        self.constant = facts.constant if mu is None else 0.0
-        self.dense_numbers, self._growth = facts.dense_numbers, facts.growth
+        found: ShardFacts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
+        quadratic = found.facts.quadratic and mu is None
+        self.order = found.order
+        terms, numbers = found.facts.terms, found.facts.dense_numbers
+        self.facts = Facts(quadratic, terms, dense_numbers=numbers, wide=wide)
+        self.constant = found.constant if mu is None else 0.0
+        self._growth = found.growth
         self.whole = self.order <= DENSE
-        numbers = facts.sparse_numbers
-        self.near = mu is None and numbers is not None and numbers <= NEAR
+        entries = found.sparse_numbers
+        self.near = mu is None and entries is not None and entries <= NEAR
         self._join = total if mu is None else partial(soft, mu=mu)
 
     # --- points --------------------------------------------------------------------------
@@ -206,13 +213,13 @@ class Sharded(Objective):
 
     def subspace_cost(self, columns: int) -> int:
         """As at home for one shard: they are spread over the workers."""
-        entries = self.sees or self.order
+        entries = self.facts.terms or self.order
         return -(-entries // len(self.parts)) * (columns * (columns + 1) // 2)
 
     def _restricted(self, make: Any, *factors: Array, size: int) -> Restriction:
         shared = [self.cluster.shared("factor", np.ascontiguousarray(F)) for F in factors]
         made = self.cluster.each("restriction", make, self.parts, *shared)
-        if self.quadratic:
+        if self.facts.quadratic:
             zero: Array = np.zeros(size)
             at = self.cluster.sum("restriction", tasks.at_theta, made, zero, join=self._join)
             return QuadraticRestriction(0.5 * at.second, 0.5 * at.first, at.value)

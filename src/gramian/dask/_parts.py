@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.dask._terms import Bent, Facts, Terms
+from gramian.dask._terms import Bent, ShardFacts, Terms
 from gramian.objectives.base import (
     Objective,
     Restriction,
@@ -24,16 +24,13 @@ def is_there(part: Objective | None) -> bool:
     return part is not None
 
 
-def facts_of(part: Objective, dense: int) -> Facts:
+def facts_of(part: Objective, dense: int) -> ShardFacts:
     """Those of a part; how sparse its gradient is only beyond the order of dense ones."""
     at_home = None
     if part.order > dense:
         at_home = entries_of(part.gradient(part.image(np.zeros((part.order, 1)))).form())
     numbers = None if at_home is None else int(at_home.sparse.nnz)
-    growth = part.growth()
-    return Facts(
-        part.order, part.quadratic, part.sees, part.constant, growth, part.dense_numbers, numbers
-    )
+    return ShardFacts(part.order, part.facts, part.constant, part.growth(), numbers)
 
 
 def entries_of(form: Any) -> Parts | None:

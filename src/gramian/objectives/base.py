@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import HOST, Place, Placed, inner
+from gramian.objectives.facts import Facts
 
 Array = NDArray[np.floating]
 
@@ -181,24 +182,8 @@ class Objective(Placed, ABC):
     """A convex F of a symmetric matrix of a given order."""
 
     order: int
-    quadratic: bool
     constant: float
-    distant: bool = False
-    """Whether a product with ∇F is a round of messages, so that hundreds of them cost too much."""
-    sees: int | None = None
-    """Of how many linear functions of M it is made, beside one linear term, where it is."""
-    dense_numbers: int = 0
-    """The numbers of the largest dense matrix that it multiplies factors by."""
-    spans: bool = True
-    """Whether its gradient may be a multiple of I and a matrix of low rank."""
-    wide: bool = False
-    """Whether its optimum is of high rank as a rule, though the order is far higher."""
-
-    @property
-    def apart(self) -> dict[tuple[int, ...], int]:
-        """Shapes of its arrays whose rows may stay on the host where a device has no room for them,
-        and how many rows of each come together; none unless a subclass knows better."""
-        return {}
+    facts: Facts
 
     @property
     def modulus(self) -> float:
@@ -322,15 +307,6 @@ class Objective(Placed, ABC):
     def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
         """Lower bounds by w that may take these seconds, for a last certificate."""
         return iter(())
-
-    def rank_bound(self) -> int:
-        """A rank that some minimiser over the cone has or stays below.
-
-        r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image.
-        """
-        if self.sees is None:
-            return self.order
-        return min(self.order, int((np.sqrt(8 * (self.sees + 1) + 1) - 1) / 2))
 
     def smoothed(self, mu: float) -> Objective | None:
         """The same objective with its loss smoothed by μ, None where no μ is part of it."""

@@ -56,6 +56,7 @@ from gramian.objectives.base import (
     Whitening,
 )
 from gramian.objectives.coordinates import seen_coordinates
+from gramian.objectives.facts import Facts
 from gramian.objectives.halves import Halves
 from gramian.objectives.matrices import (
     Gram,
@@ -119,12 +120,18 @@ class Composite(Objective):
         self.map, self.loss, self.constant = map, loss, float(constant)
         if loss.size not in (None, map.size):
             raise ValueError(f"the loss is for {loss.size} values, but the map gives {map.size}")
-        self.order, self.sees = map.order, map.size
-        self.quadratic = loss.quadratic
+        self.order = map.order
         self.C = as_symmetric(C, "C", self.order)
-        self.wide = isinstance(map, BlockEntries)
-        self.spans = not isinstance(map, Entries | PairDistances | BlockEntries | WhitenedDistances)
-        self.dense_numbers = max(map.dense_numbers, dense_numbers(self.C))
+        sparse = isinstance(map, Entries | PairDistances | BlockEntries | WhitenedDistances)
+        self.facts = Facts(
+            quadratic=loss.quadratic,
+            terms=map.size,
+            single_loss=True,
+            dense_numbers=max(map.dense_numbers, dense_numbers(self.C)),
+            spans=not sparse,
+            wide=isinstance(map, BlockEntries),
+            streams=map.apart,
+        )
         if not map.place.is_host:
             self.place = map.place
             self.loss, self.C = moved(loss, self.place), moved(self.C, self.place)
@@ -133,10 +140,6 @@ class Composite(Objective):
     def entries(self) -> Any:
         """The map, where it is of entries."""
         return self.map
-
-    @property
-    def apart(self) -> dict[tuple[int, ...], int]:
-        return self.map.apart
 
     def with_linear(self, C: Any) -> Composite:
         """The same with another linear term, sharing map and loss; at the same place."""
@@ -286,7 +289,7 @@ class Composite(Objective):
 
     def flat(self) -> Array | None:
         """For squares of distances: the indicators of the connected parts of their graph."""
-        if not (self.quadratic and isinstance(self.map, PairDistances) and self.place.is_host):
+        if not (isinstance(self.map, PairDistances) and self.place.is_host):
             return None
         squares = least_squares_of(self.loss)
         if squares is None or squares.ridge is not None or np.any(squares.scale == 0):
@@ -301,7 +304,7 @@ class Composite(Objective):
         noise = np.full(self.map.size, 1e-15 * float(np.sum(V * V)))
         for _ in range(FLATTENING):
             z = self.map.bilinear(V, V)
-            off = z if self.quadratic else np.minimum(z, 0.0)
+            off = z if self.facts.quadratic else np.minimum(z, 0.0)
             if not np.any(off) or np.isfinite(recession_of(self.loss, z, noise)):
                 break
             V = V - self._least_change(V, off)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from gramian.maps import BlockEntries
 from gramian.maps.svec import triangle, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
+from gramian.objectives.facts import Facts
 from gramian.objectives.halves import Halves
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Support
@@ -39,9 +40,8 @@ class BlockSquares(Objective):
     With M₁₂ = XYᵀ this is ω/2 tr((XᵀA⁻¹X)(YᵀB⁻¹Y)): nothing of size m × n is formed.
     """
 
-    quadratic = True
-    sees = None
     constant = 0.0
+    facts = Facts(quadratic=True)
 
     def __init__(self, weight: float, row_scale: Array, col_scale: Array) -> None:
         self.weight = float(weight)
@@ -164,12 +164,11 @@ class Everywhere(Sum):
     τ_e = ω_e t_e / √(ω_e − ω), less a constant.
     """
 
-    wide = True
-
     def __init__(
         self, some: Composite, everything: BlockSquares, scale: Array, targets: Array
     ) -> None:
         super().__init__([some, everything])
+        self.facts = replace(self.facts, wide=True)
         self.some, self.everything = some, everything
         self.scale, self.targets = scale, targets
         """√(ω_e − ω) and τ_e, sorted by row."""

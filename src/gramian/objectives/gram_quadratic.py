@@ -28,6 +28,7 @@ from gramian.backends.arrays import (
 from gramian.backends.dense import eigh
 from gramian.maps.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
+from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import (
     DENSE_ORDER,
     LowRankPlusIdentity,
@@ -107,8 +108,6 @@ class GramQuadratic(Objective):
     and r × r Gram matrices; no product with A, B or C is repeated during a search.
     """
 
-    quadratic = True
-
     def __init__(
         self,
         A: Any,
@@ -125,7 +124,11 @@ class GramQuadratic(Objective):
         self.C = as_symmetric(C, "C", self.order)
         require_psd(self.A, "A")
         require_psd(self.B, "B")
-        self.dense_numbers = max(dense_numbers(matrix) for matrix in (self.A, self.B, self.C))
+        self.facts = Facts(
+            quadratic=True,
+            matrix_quadratic=True,
+            dense_numbers=max(dense_numbers(matrix) for matrix in (self.A, self.B, self.C)),
+        )
         self.constant = float(constant)
         self._growth = growth
         self._eigenbasis = eigenbasis

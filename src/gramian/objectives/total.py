@@ -20,6 +20,7 @@ from gramian.objectives.base import (
     Objective,
     SymmetricOperator,
 )
+from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.restriction import TotalRestriction
 from gramian.objectives.structure import joined_form
@@ -45,10 +46,7 @@ class Sum(Objective):
         if len(orders) != 1:
             raise ValueError(f"a sum needs objectives of one order, got {sorted(orders)}")
         self.order = orders.pop()
-        self.quadratic = all(part.quadratic for part in self.parts)
-        sizes = [part.sees for part in self.parts if part.sees is not None]
-        self.sees = sum(sizes) if len(sizes) == len(self.parts) else None
-        self.dense_numbers = max(part.dense_numbers for part in self.parts)
+        self.facts = reduce(add, (part.facts for part in self.parts), Facts(True, 0))
         self.constant = sum(part.constant for part in self.parts)
 
     @cached_property
@@ -160,7 +158,7 @@ class Sum(Objective):
         return reduce(add, (part.growth() for part in self.parts))
 
     def _split(self, w: Array) -> zip[tuple[Objective, Array]]:
-        ends = [int(end) for end in np.cumsum([part.sees for part in self.parts])]
+        ends = [int(end) for end in np.cumsum([part.facts.terms for part in self.parts])]
         parts = [w[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
         return zip(self.parts, parts, strict=True)
 

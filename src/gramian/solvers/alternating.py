@@ -95,7 +95,7 @@ class Sweeps:
     """
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
-        entries = problem.objective.sees or 0
+        entries = problem.objective.facts.terms or 0
         dtype = np.float32 if entries > SINGLE else np.float64
         self.halves, self.settings = problem.objective.halves(dtype), settings
         self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING

@@ -221,7 +221,7 @@ def starting_factor(problem: Problem, settings: Settings) -> Array:
     Where M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
     """
     objective = problem.objective
-    columns = settings.rank or objective.rank_bound()
+    columns = settings.rank or objective.facts.rank_bound(objective.order)
     L = objective.place.normal(settings.rng, (problem.order, columns))
     L = L / float(np.sqrt(problem.order))
     zero = objective.image(L[:, :0])

@@ -91,7 +91,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 def step_work(problem: Problem) -> float:
     """Multiplications of one Newton step, about."""
-    terms, entries = problem.objective.sees or 0, triangle_size(problem.order)
+    terms, entries = problem.objective.facts.terms or 0, triangle_size(problem.order)
     small, large = sorted((terms, entries))
     return float(small) ** 2 * (large + small / 3) + 4 * terms * entries
 

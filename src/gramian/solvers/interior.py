@@ -49,7 +49,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     reason = white.refusal(problem, settings)
     if reason is not None:
         return reason
-    edges, n = problem.objective.sees or 0, problem.order
+    edges, n = problem.objective.facts.terms or 0, problem.order
     whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
     if whitening is None or whitening.problem.objective.forms() is None:
         return "it needs squares of distances, some 2,500 at most, on the host"

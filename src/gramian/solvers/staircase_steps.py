@@ -78,7 +78,7 @@ class LocalSteps:
         first = norm(self._slope(image))
         fall = CONDITIONED_FALL if self.preconditioned else FALL
         target = max(fall * first, enough / max(norm(image.factor), 1e-300))
-        if not self.domain.bounded and self.objective.quadratic:
+        if not self.domain.bounded and self.objective.facts.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
             image, least = self.quasi_newton(image, enough)
@@ -88,7 +88,7 @@ class LocalSteps:
 
     def _has_preconditioner(self, image: Any) -> bool:
         """Whether conjugate gradient can go on with one, where a search costs too much."""
-        suited = self.large and self.objective.quadratic
+        suited = self.large and self.objective.facts.quadratic
         return suited and self.objective.preconditioner(image) is not None
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:

@@ -86,7 +86,7 @@ def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array
 
     Where products are dear all are random: sweeps turn them as well.
     """
-    if problem.objective.distant:
+    if problem.objective.facts.remote:
         return _with_random(problem.objective, Y, settings, more)
     wide = with_falling(problem, Y, settings, more)
     spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
