@@ -8,7 +8,7 @@ F = min over b, c of ½ Σ_e ω_e (s_e p_i·q_j + b_i + c_j − t_e)² + κ/2 (�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,11 +27,12 @@ from gramian.dask._spread import Spread
 from gramian.dask._sweeps import ShardedHalves
 from gramian.maps.svec import triangle
 from gramian.objectives.base import (
-    Blend,
+    Combinations,
     Growth,
-    Line,
+    Join,
     LowerBound,
     Objective,
+    Pairs,
     SymmetricOperator,
 )
 from gramian.objectives.facts import Facts
@@ -246,21 +247,13 @@ class Completed(Objective):
 
     # --- restrictions --------------------------------------------------------------------
 
-    def blend(self, image: RatedImage, other: RatedImage) -> Blend:
-        def take(alpha: float, beta: float) -> RatedImage:
-            kept = [(np.sqrt(s), i.factor) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            empty = [image.factor[:, :0]]
-            return self.image(np.hstack([root * factor for root, factor in kept] or empty))
+    def combinations(self, images: Sequence[RatedImage], pairs: Pairs) -> Combinations:
+        factors = [np.ascontiguousarray(image.factor) for image in images]
 
-        L, V = image.factor, other.factor
-        return Blend(self._restricted([(L, L), (V, V)]), take)
+        def take(theta: Array, join: Join) -> RatedImage:
+            return self.image(np.ascontiguousarray(join(factors)))
 
-    def line(self, image: RatedImage, direction: Array) -> Line:
-        def take(mu: float) -> RatedImage:
-            return self.image(np.ascontiguousarray(image.factor + mu * direction))
-
-        L, D = image.factor, np.ascontiguousarray(direction)
-        return Line(self._restricted([(L, L), (L, D), (D, D)]), take)
+        return Combinations(self._restricted([(factors[i], factors[j]) for i, j in pairs]), take)
 
     def subspace(self, W: Array) -> QuadraticRestriction:
         places = zip(*triangle(W.shape[1]), strict=True)

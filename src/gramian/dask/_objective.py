@@ -8,7 +8,7 @@ whose results can be computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -20,11 +20,12 @@ from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
 from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.objectives.base import (
-    Blend,
+    Combinations,
     Growth,
-    Line,
+    Join,
     LowerBound,
     Objective,
+    Pairs,
     Restriction,
     SymmetricOperator,
 )
@@ -193,19 +194,14 @@ class Sharded(Objective):
 
     # --- restrictions --------------------------------------------------------------------
 
-    def blend(self, image: ShardImage, other: ShardImage) -> Blend:
-        def take(alpha: float, beta: float) -> ShardImage:
-            kept = [(np.sqrt(s), i.factor) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            empty = [image.factor[:, :0]]
-            return self.image(np.hstack([root * factor for root, factor in kept] or empty))
+    def combinations(self, images: Sequence[ShardImage], pairs: Pairs) -> Combinations:
+        factors = [image.factor for image in images]
 
-        return Blend(self._restricted(tasks.blend, image.factor, other.factor, size=2), take)
+        def take(theta: Array, join: Join) -> ShardImage:
+            return self.image(np.ascontiguousarray(join(factors)))
 
-    def line(self, image: ShardImage, direction: Array) -> Line:
-        def take(mu: float) -> ShardImage:
-            return self.image(np.ascontiguousarray(image.factor + mu * direction))
-
-        return Line(self._restricted(tasks.line, image.factor, direction, size=3), take)
+        make = partial(tasks.combinations, tuple(pairs))
+        return Combinations(self._restricted(make, *factors, size=len(pairs)), take)
 
     def subspace(self, W: Array) -> Restriction:
         k = W.shape[1]

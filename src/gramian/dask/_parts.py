@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gramian.dask._terms import Bent, ShardFacts, Terms
 from gramian.objectives.base import (
     Objective,
+    Pairs,
     Restriction,
     SymmetricOperator,
 )
@@ -94,12 +95,8 @@ def bent(kept: tuple[float, Array, Any], D: Array) -> Bent:
     return Bent(value, slope, float(np.sum(slope * D)), product(D))
 
 
-def blend(part: Objective, L: Array, V: Array) -> Restriction:
-    return part.blend(part.image(L), part.image(V)).restriction
-
-
-def line(part: Objective, L: Array, D: Array) -> Restriction:
-    return part.line(part.image(L), D).restriction
+def combinations(pairs: Pairs, part: Objective, *factors: Array) -> Restriction:
+    return part.combinations([part.image(L) for L in factors], pairs).restriction
 
 
 def subspace(part: Objective, W: Array) -> Restriction:

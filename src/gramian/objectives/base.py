@@ -9,14 +9,15 @@ factors, where each trial costs no product with the data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import HOST, Place, Placed, inner
+from gramian.backends.arrays import HOST, Place, Placed, inner, side_by_side
 from gramian.objectives.facts import Facts
 
 Array = NDArray[np.floating]
@@ -104,6 +105,21 @@ class Restriction(Protocol):
 
     def along(self, theta: Array, move: Array) -> Callable[[float], float]:
         """t ↦ F at θ + t·move, for many t."""
+
+
+Pairs = Sequence[tuple[int, int]]
+"""Which two of several factors each matrix ½(XYᵀ + YXᵀ) is made of."""
+
+Join = Callable[[Sequence[Array]], Array]
+"""The factor of a combination, from those that it is made of; linear in each of them."""
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """F(Σ θ_k M_k) over a few matrices M_k = ½(XYᵀ + YXᵀ), and the images of such sums."""
+
+    restriction: Restriction
+    take: Callable[[Array, Join], Any]
 
 
 @dataclass(frozen=True)
@@ -233,12 +249,29 @@ class Objective(Placed, ABC):
         """How many numbers `subspace` keeps for so many columns."""
 
     @abstractmethod
+    def combinations(self, images: Sequence[Any], pairs: Pairs) -> Combinations:
+        """F over sums of the matrices that pairs of the factors of these images make.
+
+        No trial needs a further product with the data. A solver asks for `blend` or `line`.
+        """
+
     def blend(self, image: Any, other: Any) -> Blend:
         """F over the cone of two images."""
+        cone = self.combinations((image, other), ((0, 0), (1, 1)))
 
-    @abstractmethod
+        def take(alpha: float, beta: float) -> Any:
+            return cone.take(np.array([alpha, beta]), partial(_scaled_columns, (alpha, beta)))
+
+        return Blend(cone.restriction, take)
+
     def line(self, image: Any, direction: Array) -> Line:
         """F along L + μΔ."""
+        curve = self.combinations((image, self.image(direction)), ((0, 0), (0, 1), (1, 1)))
+
+        def take(mu: float) -> Any:
+            return curve.take(np.array([1.0, 2 * mu, mu * mu]), lambda both: both[0] + mu * both[1])
+
+        return Line(curve.restriction, take)
 
     @abstractmethod
     def value_dense(self, M: Array) -> float:
@@ -350,3 +383,10 @@ class Objective(Placed, ABC):
     def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
         return iter(())
+
+
+def _scaled_columns(weights: Sequence[float], factors: Sequence[Array]) -> Array:
+    """A factor of Σ w_k L_kL_kᵀ, without the matrices of weight 0."""
+    kept = [float(np.sqrt(w)) * L for w, L in zip(weights, factors, strict=True) if w > 0]
+    columns: Array = side_by_side(kept or [factors[0][:, :0]])
+    return columns

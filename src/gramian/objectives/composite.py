@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -46,11 +46,12 @@ from gramian.maps.whitened import DenseRoot
 from gramian.maps.written import Written, is_small
 from gramian.objectives.base import (
     Beside,
-    Blend,
+    Combinations,
     Growth,
-    Line,
+    Join,
     LowerBound,
     Objective,
+    Pairs,
     SquaredForms,
     SymmetricOperator,
     Whitening,
@@ -353,47 +354,25 @@ class Composite(Objective):
             found = seen_coordinates(self.map, self.C.dense())
         return found if np.all(np.isfinite(found)) else None
 
-    def blend(self, image: CompositeImage, other: CompositeImage) -> Blend:
-        xp = namespace(image.z)
+    def combinations(self, images: Sequence[CompositeImage], pairs: Pairs) -> Combinations:
+        found = [self._between(images[i], images[j]) for i, j in pairs]
+        Z = stored(namespace(found[0][0]).stack([z for z, _ in found], axis=1))
+        linear = np.array([along for _, along in found])
 
-        def take(alpha: float, beta: float) -> CompositeImage:
-            kept = [(float(np.sqrt(s)), i) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            empty = [image.factor[:, :0]]
-            L = xp.concat([root * i.factor for root, i in kept] or empty, axis=1)
-            return CompositeImage(
-                L,
-                self._image_of(L, alpha * image.z + beta * other.z),
-                alpha * image.linear + beta * other.linear,
-                xp.concat([root * i.CL for root, i in kept] or empty, axis=1),
-            )
+        def take(theta: Array, join: Join) -> CompositeImage:
+            L, z = join([image.factor for image in images]), Z @ beside(Z, theta)
+            if isinstance(z, Blocks):  # without a chain of functions of functions of them
+                z = self.map.of_factor(L)
+            CL = join([image.CL for image in images])
+            return CompositeImage(L, z, float(linear @ theta), CL)
 
-        images = stored(xp.stack([image.z, other.z], axis=1))
-        linear = np.array([image.linear, other.linear])
-        return Blend(CompositeRestriction(self.loss, images, linear, self.constant), take)
+        return Combinations(CompositeRestriction(self.loss, Z, linear, self.constant), take)
 
-    def line(self, image: CompositeImage, direction: Array) -> Line:
-        L = image.factor
-        cross = self.map.bilinear(L, direction)
-        square = self.map.bilinear(direction, direction)
-        C_direction = self.C @ direction
-        images = stored(namespace(image.z).stack([image.z, cross, square], axis=1))
-        linear = np.array([image.linear, inner(L, C_direction), inner(direction, C_direction)])
-
-        def take(mu: float) -> CompositeImage:
-            theta = np.array([1.0, 2 * mu, mu * mu])
-            moved = L + mu * direction
-            return CompositeImage(
-                moved,
-                self._image_of(moved, images @ beside(images, theta)),
-                float(linear @ theta),
-                image.CL + mu * C_direction,
-            )
-
-        return Line(CompositeRestriction(self.loss, images, linear, self.constant), take)
-
-    def _image_of(self, L: Array, combined: Any) -> Array:
-        """𝒜(LLᵀ), which is `combined` of other images: of `Blocks` no chain of them is made."""
-        return self.map.of_factor(L) if isinstance(combined, Blocks) else combined
+    def _between(self, one: CompositeImage, other: CompositeImage) -> tuple[Array, float]:
+        """𝒜(M) and ⟨C, M⟩ for M = ½(XYᵀ + YXᵀ), with what the images of X and Y hold."""
+        if one is other:
+            return one.z, one.linear
+        return self.map.bilinear(one.factor, other.factor), inner(one.factor, other.CL)
 
     def value_dense(self, M: Array) -> float:
         return self.loss.value(self.map.of_matrix(M)) + inner(M, self.C.dense()) + self.constant

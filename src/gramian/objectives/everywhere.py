@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,14 @@ from gramian.backends.arrays import inner, side_by_side
 from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
 from gramian.maps.svec import triangle, triangle_size
-from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
+from gramian.objectives.base import (
+    Combinations,
+    Growth,
+    Join,
+    Objective,
+    Pairs,
+    SymmetricOperator,
+)
 from gramian.objectives.composite import Composite
 from gramian.objectives.facts import Facts
 from gramian.objectives.halves import Halves
@@ -116,22 +123,17 @@ class BlockSquares(Objective):
     def subspace_cost(self, columns: int) -> int:
         return triangle_size(columns) ** 2
 
-    def blend(self, image: BlockImage, other: BlockImage) -> Blend:
-        def take(alpha: float, beta: float) -> BlockImage:
-            kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            parts = [np.sqrt(s) * i.factor for s, i in kept] or [image.factor[:, :0]]
-            return self.image(side_by_side(parts))
+    def combinations(self, images: Sequence[BlockImage], pairs: Pairs) -> Combinations:
+        found = [
+            images[i] if i == j else self.pair_image(images[i].factor, images[j].factor)
+            for i, j in pairs
+        ]
+        Q = 0.5 * self.weight * np.array([[_inner(one, two) for two in found] for one in found])
 
-        return Blend(self._restriction([image, other]), take)
+        def take(theta: Array, join: Join) -> BlockImage:
+            return self.image(join([image.factor for image in images]))
 
-    def line(self, image: BlockImage, direction: Array) -> Line:
-        cross = self.pair_image(image.factor, direction)
-        images = [image, cross, self.image(direction)]
-        return Line(self._restriction(images), lambda mu: self.image(image.factor + mu * direction))
-
-    def _restriction(self, images: list[BlockImage]) -> QuadraticRestriction:
-        Q = np.array([[_inner(one, two) for two in images] for one in images])
-        return QuadraticRestriction(0.5 * self.weight * Q, np.zeros(len(images)), 0.0)
+        return Combinations(QuadraticRestriction(Q, np.zeros(len(found)), 0.0), take)
 
     def value_dense(self, M: Array) -> float:
         block = M[: self.split, self.split :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeGuard
@@ -27,7 +27,15 @@ from gramian.backends.arrays import (
 )
 from gramian.backends.dense import eigh
 from gramian.maps.svec import svec, symmetric_kron, triangle_size
-from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
+from gramian.objectives.base import (
+    Combinations,
+    Growth,
+    Join,
+    LowerBound,
+    Objective,
+    Pairs,
+    SymmetricOperator,
+)
 from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import (
     DENSE_ORDER,
@@ -263,39 +271,14 @@ class GramQuadratic(Objective):
     def subspace_cost(self, columns: int) -> int:
         return triangle_size(columns) ** 2
 
-    def blend(self, image: GramImage, other: GramImage) -> Blend:
-        L, V = image.factor, other.factor
-        through_A, through_B, plain = image.inside
-        LL = _square(through_A) + inner(through_B, plain)
-        LV = _square(image.AL.T @ V) + inner(image.BL.T @ V, L.T @ V)
-        VV = _square(V.T @ other.AL) + inner(V.T @ other.BL, V.T @ V)
-        linear = np.array([inner(L, image.CL), inner(V, other.CL)])
-        Q = np.array([[LL, LV], [LV, VV]])
+    def combinations(self, images: Sequence[GramImage], pairs: Pairs) -> Combinations:
+        Q = _quadratic_of_pairs(images, pairs)
+        linear = np.array([inner(images[i].factor, images[j].CL) for i, j in pairs])
 
-        def take(alpha: float, beta: float) -> GramImage:
-            kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            if not kept:
-                return GramImage(*(block[:, :0] for block in _blocks(image)))
-            scaled = [[float(np.sqrt(s)) * block for block in _blocks(i)] for s, i in kept]
-            return GramImage(*(side_by_side(columns) for columns in zip(*scaled, strict=True)))
+        def take(theta: Array, join: Join) -> GramImage:
+            return GramImage(*(join(blocks) for blocks in zip(*map(_blocks, images), strict=True)))
 
-        return Blend(QuadraticRestriction(Q, linear, self.constant), take)
-
-    def line(self, image: GramImage, direction: Array) -> Line:
-        move = self.image(direction)
-        L, D = image.factor, direction
-        through_A = _expansion(L, image.AL, D, move.AL)
-        through_B = _expansion(L, image.BL, D, move.BL)
-        plain = _expansion(L, L, D, D)
-        mixed = through_B @ plain.T
-        Q = through_A @ through_A.T + 0.5 * (mixed + mixed.T)
-        linear = np.array([inner(L, image.CL), inner(D, image.CL), inner(D, move.CL)])
-
-        def take(mu: float) -> GramImage:
-            pairs = zip(_blocks(image), _blocks(move), strict=True)
-            return GramImage(*(old + mu * new for old, new in pairs))
-
-        return Line(QuadraticRestriction(Q, linear, self.constant), take)
+        return Combinations(QuadraticRestriction(Q, linear, self.constant), take)
 
     def value_dense(self, M: Array) -> float:
         AM = self.A @ M
@@ -496,11 +479,28 @@ def _is_multiple_of_identity(matrix: Any) -> TypeGuard[LowRankPlusIdentity]:
     return isinstance(matrix, LowRankPlusIdentity) and matrix.weights.shape[0] == 0
 
 
-def _expansion(L: Array, KL: Array, D: Array, KD: Array) -> Array:
-    """Rows LᵀKL, sym(LᵀKD), DᵀKD of (L+μD)ᵀK(L+μD) over θ = (1, 2μ, μ²), each flattened."""
-    cross = L.T @ KD
-    rows = [host(L.T @ KL), host(0.5 * (cross + cross.T)), host(D.T @ KD)]
-    return np.stack([row.ravel() for row in rows])
+def _quadratic_of_pairs(images: Sequence[GramImage], pairs: Pairs) -> Array:
+    """tr(AMAN) + tr(BMN) for every two of the matrices that the pairs of factors make.
+
+    For M = ½(X_iX_jᵀ + X_jX_iᵀ) and N likewise of k and l these are inner products of the blocks
+    X_iᵀAX_k and so on, averaged over the orders of i, j and of k, l.
+    """
+    blocks: dict[tuple[int, int], tuple[Array, ...]] = {}
+    for i, image in enumerate(images):
+        blocks[i, i] = tuple(map(host, image.inside))
+        for k in range(i):
+            L = images[k].factor
+            crosses = tuple(host(L.T @ right) for right in (image.AL, image.BL, image.factor))
+            blocks[k, i], blocks[i, k] = crosses, tuple(cross.T for cross in crosses)
+
+    def entry(one: tuple[int, int], other: tuple[int, int]) -> float:
+        terms = []
+        for k, l in (other, other[::-1]):
+            (A1, B1, I1), (A2, B2, I2) = blocks[one[0], k], blocks[one[1], l]
+            terms.append(inner(A1, A2) + 0.5 * (inner(B1, I2) + inner(B2, I1)))
+        return 0.5 * sum(terms)
+
+    return np.array([[entry(one, other) for other in pairs] for one in pairs])
 
 
 def _positive_part(S: Array) -> Array:

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, namespace
 from gramian.objectives.base import (
-    Blend,
+    Combinations,
     Growth,
-    Line,
+    Join,
     LowerBound,
     Objective,
+    Pairs,
     SymmetricOperator,
 )
 from gramian.objectives.facts import Facts
@@ -106,26 +107,15 @@ class Sum(Objective):
     def subspace_cost(self, columns: int) -> int:
         return sum(part.subspace_cost(columns) for part in self.parts)
 
-    def blend(self, image: SumImage, other: SumImage) -> Blend:
-        blends = [
-            part.blend(i, j)
-            for part, i, j in zip(self.parts, image.parts, other.parts, strict=True)
-        ]
+    def combinations(self, images: Sequence[SumImage], pairs: Pairs) -> Combinations:
+        each = zip(*(image.parts for image in images), strict=True)
+        found = [p.combinations(own, pairs) for p, own in zip(self.parts, each, strict=True)]
 
-        def take(alpha: float, beta: float) -> SumImage:
-            taken = tuple(blend.take(alpha, beta) for blend in blends)
+        def take(theta: Array, join: Join) -> SumImage:
+            taken = tuple(part.take(theta, join) for part in found)
             return SumImage(taken[0].factor, taken)
 
-        return Blend(TotalRestriction([blend.restriction for blend in blends]), take)
-
-    def line(self, image: SumImage, direction: Array) -> Line:
-        lines = [part.line(i, direction) for part, i in self._with(image)]
-
-        def take(mu: float) -> SumImage:
-            taken = tuple(line.take(mu) for line in lines)
-            return SumImage(taken[0].factor, taken)
-
-        return Line(TotalRestriction([line.restriction for line in lines]), take)
+        return Combinations(TotalRestriction([part.restriction for part in found]), take)
 
     def value_dense(self, M: Array) -> float:
         return sum(part.value_dense(M) for part in self.parts)
