@@ -14,6 +14,7 @@ from gramian.maps.svec import svec
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, Sum
 from gramian.objectives.base import Growth
 from gramian.objectives.matrices import MatrixSum, Scaled
+from gramian.objectives.preconditioning import row_preconditioner
 from tests.cases import psd, symmetric
 
 N = 7
@@ -375,11 +376,11 @@ def test_a_preconditioner_inverts_the_hessian_within_rows():
     L = rng.standard_normal((n, rank))
     L *= np.sqrt(targets / np.sum(L * L, axis=1))[:, None]  # so that the loss has no slope
     image = objective.image(L)
-    product, near = objective.hessian_factor(image), objective.preconditioner(image)
+    product, near = objective.hessian_factor(image), row_preconditioner(objective, image)
     R = rng.standard_normal((n, rank))
     np.testing.assert_allclose(product(near(R)), R, rtol=1e-9, atol=1e-9)
 
 
 def test_no_preconditioner_where_rows_meet_everywhere():
     objective = Composite(PairDistances([(0, 1), (1, 2)], 3), Squared(np.ones(2)))
-    assert objective.preconditioner(objective.image(np.ones((3, 1)))) is None
+    assert row_preconditioner(objective, objective.image(np.ones((3, 1)))) is None

@@ -8,6 +8,7 @@ from gramian import problems
 from gramian.checks import check_gradient, check_hessian
 from gramian.maps.svec import svec
 from gramian.objectives import BlockSquares
+from gramian.objectives.halves import halves_of
 from gramian.problems.completion import trace_weighted
 
 M, N, LAM, UNKNOWN = 14, 11, 1.2, 0.7
@@ -88,7 +89,7 @@ def test_a_bound_is_never_above_the_optimum():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_states_have_the_value_of_their_factors_and_sweeps_lower_it(dtype):
     problem = implicit()
-    halves = problem.objective.halves(dtype)
+    halves = halves_of(problem.objective, dtype)
     L = RNG.normal(size=(M + N, 4))
     state = halves.state(L)
     np.testing.assert_allclose(halves.factor(state), L, rtol=1e-5)

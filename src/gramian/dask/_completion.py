@@ -9,7 +9,6 @@ F = min over b, c of ½ Σ_e ω_e (s_e p_i·q_j + b_i + c_j − t_e)² + κ/2 (�
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.backends.arrays import altered
 from gramian.dask._looks import Told, bent, gram, gram_times, look, products, residual, times
 from gramian.dask._offsets import Offsets
 from gramian.dask._proof import Blocks
@@ -36,6 +36,7 @@ from gramian.objectives.base import (
     SymmetricOperator,
 )
 from gramian.objectives.facts import Facts
+from gramian.objectives.halves import halves_of
 from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Support, feasible
@@ -89,8 +90,7 @@ class Completed(Objective):
 
     def trace_weighted(self, lam: float) -> Completed:
         """The same with another λ, sharing what does not depend on it."""
-        made = copy(self)
-        made.lam = float(lam)
+        made: Completed = altered(self, lam=float(lam))
         return made
 
     # --- points --------------------------------------------------------------------------
@@ -304,7 +304,7 @@ class Completed(Objective):
         image = self.pair_image(np.ascontiguousarray(M), np.eye(self.order))
         return self.gradient(image).dense()
 
-    # --- sweeps --------------------------------------------------------------------------
 
-    def halves(self, dtype: Any = float) -> ShardedHalves:
-        return ShardedHalves(self, self.lam, np.dtype(dtype))
+@halves_of.register
+def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
+    return ShardedHalves(objective, objective.lam, np.dtype(dtype))

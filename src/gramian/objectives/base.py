@@ -11,8 +11,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol
+from functools import cached_property, partial, wraps
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ Array = NDArray[np.floating]
 class Image(Protocol):
     """What an objective has computed of M = LLᵀ."""
 
-    factor: Array
+    @property
+    def factor(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -60,35 +61,6 @@ class SymmetricOperator:
         return SymmetricOperator(
             self.order, lambda V: -self.product(V), lambda: -self.dense(), place=self.place
         )
-
-
-@dataclass(frozen=True)
-class Whitening:
-    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the ways between Y and L = RY."""
-
-    objective: Objective
-    factor: Callable[[Array], Array]
-    """Y ↦ RY."""
-    coordinates: Callable[[Array], Array]
-    """L ↦ a Y with the same F."""
-
-
-@dataclass(frozen=True)
-class SquaredForms:
-    """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ but for a constant, and what its dual needs.
-
-    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
-    """
-
-    U: Any
-    """u_e, a row each, sparse or dense."""
-    softness: Array
-    """b."""
-    targets: Array
-    """t."""
-    C: Array
-    unit: Array
-    """Weights with Σ_e unit_e u_eu_eᵀ ≻ 0."""
 
 
 class Restriction(Protocol):
@@ -136,16 +108,6 @@ class Line:
 
     restriction: Restriction
     take: Callable[[float], Any]
-
-
-@dataclass(frozen=True)
-class Beside:
-    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the image it leads to."""
-
-    hessian: Array
-    gradient: Array
-    image: Callable[[Array], Any]
-    """S ↦ the image of M + V S Vᵀ, without a factor."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +163,11 @@ class Objective(Placed, ABC):
     constant: float
     facts: Facts
 
+    @cached_property
+    def _results(self) -> dict[str, Any]:
+        """What functions decorated by `once` have computed from this objective."""
+        return {}
+
     @property
     def modulus(self) -> float:
         """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
@@ -210,15 +177,6 @@ class Objective(Placed, ABC):
     def unit(self) -> float:
         """How far F can fall from F(0), about, where F(0) does not tell the size of F."""
         return 0.0
-
-    def single(self) -> Objective | None:
-        """The same with data in float32, to sweep with; None where there is nothing to gain."""
-        return None
-
-    @property
-    def for_steps(self) -> Objective:
-        """The same to rounding, and quicker: to descend with, not to certify by."""
-        return self
 
     @abstractmethod
     def image(self, L: Array) -> Any:
@@ -289,36 +247,8 @@ class Objective(Placed, ABC):
         """tr M."""
         return inner(image.factor, image.factor)
 
-    def metric(self) -> Array | None:
-        """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""
-        return None
-
-    def preconditioner(self, image: Any) -> Callable[[Array], Array] | None:
-        """A product near the inverse of the Hessian on the factor, where a cheap one is known."""
-        return None
-
-    def whitened(self) -> Whitening | None:
-        """F of other coordinates, in which its curvature is more even, where some are known."""
-        return None
-
-    def halves(self, dtype: Any = float) -> Any:
-        """F as least squares in each half of the factor's rows (`Halves`), where it is that."""
-        return None
-
-    def forms(self) -> SquaredForms | None:
-        """F as squares of forms u_eᵀMu_e, where it is that, M that of the points but the first."""
-        return None
-
     def dual(self, image: Any) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
-        return None
-
-    def toward(self, image: Any, other: Any, share: float) -> Any:
-        """The image of (1 − share) M + share N, without a factor, where there are dual vectors."""
-        raise NotImplementedError
-
-    def beside(self, image: Any, V: Array) -> Beside | None:
-        """F near M along a few columns V, where the objective has dual vectors."""
         return None
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
@@ -337,40 +267,13 @@ class Objective(Placed, ABC):
         """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
         return iter(())
 
-    def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
-        """Lower bounds by w that may take these seconds, for a last certificate."""
-        return iter(())
-
-    def smoothed(self, mu: float) -> Objective | None:
-        """The same objective with its loss smoothed by μ, None where no μ is part of it."""
-        return None
-
-    def coordinates(self) -> Array | None:
-        """T with M = TSTᵀ in units of the data, where the order is small and they are known.
-
-        F is blind to what T does not span.
-        """
-        return None
-
     def growth(self) -> Growth:
         """How F is known to grow with the trace; nothing known unless a subclass says so."""
         return Growth()
 
-    def trace_bound(self, value: float) -> float | None:
-        """A τ with tr M* ≤ τ for every minimiser over the cone, given a value F reaches."""
-        return self.growth().trace_below(value)
-
     def recession(self, image: Any) -> tuple[float, float]:
         """lim F(tD)/t for t → ∞ at D = LLᵀ, and what of it may be rounding; +inf unless known."""
         return np.inf, 0.0
-
-    def flat(self) -> Array | None:
-        """Columns that span the directions D ⪰ 0 without curvature, where they are known."""
-        return None
-
-    def flattened(self, V: Array) -> Array:
-        """V moved a little so that F has less curvature along VVᵀ, where that can be done."""
-        return V
 
     def complementarity(self, image: Any) -> float | None:
         """⟨∇F(M), M⟩, where it takes no product with the factor."""
@@ -383,6 +286,25 @@ class Objective(Placed, ABC):
     def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
         return iter(())
+
+
+Chosen = TypeVar("Chosen", bound=Objective)
+Result = TypeVar("Result")
+
+
+def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
+    """A function of an objective that is computed once for each of them."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def known(objective: Chosen) -> Result:
+        results = objective._results
+        if name not in results:
+            results[name] = function(objective)
+        found: Result = results[name]
+        return found
+
+    return known
 
 
 def _scaled_columns(weights: Sequence[float], factors: Sequence[Array]) -> Array:

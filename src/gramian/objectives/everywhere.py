@@ -23,7 +23,7 @@ from gramian.objectives.base import (
 )
 from gramian.objectives.composite import Composite
 from gramian.objectives.facts import Facts
-from gramian.objectives.halves import Halves
+from gramian.objectives.halves import Halves, halves_of
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Support
 from gramian.objectives.total import Sum
@@ -189,31 +189,33 @@ class Everywhere(Sum):
         """That of the entries that are data."""
         return self.some.map
 
-    def halves(self, dtype: Any = float) -> Halves:
-        """Every row is a small problem with the Gram matrix of the other half beside its data."""
-        map, everything = self.some.map, self.everything
-        assert isinstance(map, BlockEntries)
-        scale, targets = self.scale.astype(dtype), self.targets.astype(dtype)
-        stiffness = (everything.units**2).astype(dtype)
-        sides = (
-            (map.by_row(), stiffness[: map.shape[0]]),
-            (map.by_column(), stiffness[map.shape[0] :]),
-        )
-        upper, lower = (
-            RowFits(starts, neighbour, scale[entry], targets[entry], False, None, stiff)
-            for (starts, neighbour, entry), stiff in sides
-        )
-        return Halves(
-            map.shape[0],
-            upper,
-            lower,
-            2.0 * self.some.C.lower,
-            1.0,
-            lambda factor: np.zeros(factor.shape[0]),
-            everywhere=everything.weight,
-            constant=self.some.constant,
-            units=everything.units,
-        )
+
+@halves_of.register
+def _(objective: Everywhere, dtype: Any = float) -> Halves:
+    """Every row is a small problem with the Gram matrix of the other half beside its data."""
+    map, everything = objective.some.map, objective.everything
+    assert isinstance(map, BlockEntries)
+    scale, targets = objective.scale.astype(dtype), objective.targets.astype(dtype)
+    stiffness = (everything.units**2).astype(dtype)
+    sides = (
+        (map.by_row(), stiffness[: map.shape[0]]),
+        (map.by_column(), stiffness[map.shape[0] :]),
+    )
+    upper, lower = (
+        RowFits(starts, neighbour, scale[entry], targets[entry], False, None, stiff)
+        for (starts, neighbour, entry), stiff in sides
+    )
+    return Halves(
+        map.shape[0],
+        upper,
+        lower,
+        2.0 * objective.some.C.lower,
+        1.0,
+        lambda factor: np.zeros(factor.shape[0]),
+        everywhere=everything.weight,
+        constant=objective.some.constant,
+        units=everything.units,
+    )
 
 
 def _inner(one: BlockImage, two: BlockImage) -> float:

@@ -16,7 +16,6 @@ from gramian.backends.arrays import (
     Placed,
     at_home,
     beside,
-    contiguous,
     host,
     inner,
     moved,
@@ -191,23 +190,11 @@ class GramQuadratic(Objective):
 
     def recession(self, image: GramImage) -> tuple[float, float]:
         """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, +inf for others: F is a parabola there."""
-        trace, (a, b, c) = _square(image.factor), self._sizes
+        trace, (a, b, c) = _square(image.factor), self.sizes
         curved = norm(image.AL) > FLAT * a * np.sqrt(trace)
         curved |= inner(image.factor, image.BL) > FLAT * b * trace
         slope = np.inf if curved else 2 * inner(image.factor, image.CL)
         return slope, 2 * FLAT * c * trace
-
-    def flat(self) -> Array | None:
-        """The common null space of A and B, where it is not everything."""
-        a, b, _ = self._sizes
-        if self.order > DENSE_ORDER or a + b == 0:
-            return None
-        if not self.place.is_host:
-            known = at_home(self).flat()
-            return None if known is None else self.place.put(known)
-        both = self.A.dense() / (a or 1.0) + self.B.dense() / (b or 1.0)
-        sizes, vectors = eigh(both)
-        return contiguous(vectors[:, sizes <= FLAT * self.order])
 
     def rounding(self, image: GramImage) -> float:
         """LᵀAL, LᵀBL and LᵀCL are off by √n u times |L|ᵀ|A||L| and so on; so are their squares.
@@ -215,7 +202,7 @@ class GramQuadratic(Objective):
         The norms of A, B and C come first, and the sizes of their entries where those say too much.
         """
         trace, value = _square(image.factor), abs(self.value(image))
-        quick = self._rounding(image, value, *(size * trace for size in self._sizes))
+        quick = self._rounding(image, value, *(size * trace for size in self.sizes))
         if quick <= SMALL_ROUNDING * value:
             return quick
         sizes = namespace(image.factor).abs(image.factor)
@@ -233,7 +220,7 @@ class GramQuadratic(Objective):
         return 4 * rounded_sum(1) * (value + through_A**2 + through_B * plain) + 2 * terms
 
     @cached_property
-    def _sizes(self) -> tuple[float, float, float]:
+    def sizes(self) -> tuple[float, float, float]:
         """Norms of A, B and C, or what stands for them."""
         return size_of(self.A), size_of(self.B), size_of(self.C)
 
@@ -400,7 +387,7 @@ class GramQuadratic(Objective):
     @property
     def unit(self) -> float:
         """‖C‖²/‖𝓗‖: how far F can fall from F(0), about."""
-        a, b, c = self._sizes
+        a, b, c = self.sizes
         return c * c / (a * a + b) if a * a + b > 0 else 0.0
 
     def _structured_bound(self, image: GramImage) -> Iterator[LowerBound]:

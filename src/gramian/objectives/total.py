@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any
 
@@ -49,13 +49,6 @@ class Sum(Objective):
         self.order = orders.pop()
         self.facts = reduce(add, (part.facts for part in self.parts), Facts(True, 0))
         self.constant = sum(part.constant for part in self.parts)
-
-    @cached_property
-    def for_steps(self) -> Sum:
-        """With those of its parts."""
-        parts = [part.for_steps for part in self.parts]
-        same = all(new is old for new, old in zip(parts, self.parts, strict=True))
-        return self if same else Sum(parts)
 
     def image(self, L: Array) -> SumImage:
         return SumImage(L, tuple(part.image(L) for part in self.parts))

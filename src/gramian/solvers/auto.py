@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import certify_image
+from gramian.objectives.halves import halves_of
 from gramian.objectives.quadratic_form import triangle_size
 from gramian.problem import Problem
 from gramian.result import Status
@@ -99,7 +100,7 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return _climb_or_follow(_unfold, problem, factor, settings)
     if problem.objective.facts.wide and problem.order > WIDE and not problem.domain.bounded:
-        swept = problem.objective.halves() is not None
+        swept = halves_of(problem.objective) is not None
         return (sweeping if swept else growing)(problem, factor, settings)
     if problem.objective.facts.matrix_quadratic and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
@@ -219,7 +220,7 @@ def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int)
     start = compress(factor, rank)
     if start.shape[1] < rank:
         start = with_falling(problem, start, settings, rank - start.shape[1])
-    if problem.objective.halves() is not None:
+    if halves_of(problem.objective) is not None:
         return (yield from alternating(problem, start, settings))
     return (yield from lbfgs(problem, start, settings, memory=PAIRS))
 

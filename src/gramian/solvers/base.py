@@ -22,6 +22,7 @@ from gramian.backends.dense import eigh
 from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.reductions.precision import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 
@@ -206,7 +207,7 @@ def cut(factor: Array, settings: Settings) -> Array:
 
 def for_steps(objective: Objective, settings: Settings) -> Objective:
     """What a descent computes with: the quicker form of F, or F where it sweeps in float32."""
-    return objective if settings.sweeps.single else objective.for_steps
+    return objective if settings.sweeps.single else written_out(objective)
 
 
 def columns_by_size(factor: Array) -> tuple[Array, Array]:

@@ -18,6 +18,7 @@ from gramian.callbacks import CallbackError, State, says_stop
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
+from gramian.reductions.precision import written_out
 from gramian.result import History, Status
 from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, Run, Settings, Step, is_optimal
@@ -87,7 +88,7 @@ class Drive:
         """Take the last point of a descent that was cut off, where it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
         ours = self.problem.objective
-        if objective is ours or objective is ours.for_steps:
+        if objective is ours or objective is written_out(ours):
             value = self.problem.value(factor)
             if value < self.best.value:
                 self.best = Step(factor, value)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gramian.certificate import certify_image
 from gramian.objectives import Objective
+from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.solvers.alternating import FIRST, SPARE, Sweeps
 from gramian.solvers.base import Run, Settings, Step, compress
@@ -96,6 +97,6 @@ def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array
 def _with_random(objective: Objective, Y: Array, settings: Settings, more: int) -> Array:
     if Y.shape[1]:
         return with_noise(Y, min(more, objective.order - Y.shape[1]), SPARE, settings)
-    halves = objective.halves()
+    halves = halves_of(objective)
     factor: Array = halves.factor(halves.scattered(settings.rng, min(FEW, objective.order)))
     return factor
