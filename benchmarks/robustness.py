@@ -25,6 +25,7 @@ from benchmarks.harness.report import Report, Table
 from benchmarks.random_problems import SEEDS, SEEDS_QUICK, RandomProblem, random_problem
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.objectives import Composite, GramQuadratic, Objective, Sum
+from gramian.objectives.dense import gradient_dense
 from gramian.objectives.quadratic_form import QuadraticForm, quadratic_form, smat, svec
 from gramian.solvers.base import is_optimal
 
@@ -233,8 +234,8 @@ def fall(problem: gm.Problem) -> float:
     objective = problem.objective
     if problem.domain.trace is not None or not objective.facts.quadratic:
         return 0.0
-    G = objective.gradient_dense(np.zeros((problem.order,) * 2))
-    bend = float(np.sum(G * (objective.gradient_dense(G) - G)))
+    G = gradient_dense(objective, np.zeros((problem.order,) * 2))
+    bend = float(np.sum(G * (gradient_dense(objective, G) - G)))
     slope = float(np.sum(G * G))
     return slope * slope / (2 * bend) if bend > 1e-12 * slope else 0.0
 

@@ -207,7 +207,7 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
         halves_of(side).refit_upper(state, 3)
         halves_of(side).refit_lower(state, 3)
     np.testing.assert_allclose(states[0].gathered(), states[1], rtol=1e-8, atol=1e-8)
-    monkeypatch.setattr("gramian.dask._completion.PIECE", 8.0 * n * 7)  # seven columns a round
+    monkeypatch.setattr("gramian.dask._residual.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
 

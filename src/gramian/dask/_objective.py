@@ -8,7 +8,7 @@ whose results can be computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,9 +21,7 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.objectives.base import (
     Combinations,
-    Growth,
     Join,
-    LowerBound,
     Objective,
     Pairs,
     Restriction,
@@ -33,7 +31,7 @@ from gramian.objectives.facts import Facts
 from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import joined_form
-from gramian.objectives.supports import Support, feasible
+from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
@@ -237,30 +235,11 @@ class Sharded(Objective):
 
         return Support(self._told(image).support, self._growth.slope, at)
 
-    def lower_bounds(self, image: ShardImage, bottom: float) -> Iterator[LowerBound]:
-        support = self.support(image)
-        return iter(()) if support is None else feasible(support, bottom)
-
     def recession(self, image: ShardImage) -> tuple[float, float]:
         if self.mu is not None:
             return np.inf, 0.0
         slope, unsure = self.cluster.sum("ray", tasks.recession, self.parts, *self._sides(image))
         return float(slope), float(unsure)
-
-    # --- dense matrices, for reference solvers -------------------------------------------
-
-    def value_dense(self, M: Array) -> float:
-        return self._at_matrix(M).value
-
-    def gradient_dense(self, M: Array) -> Array:
-        return self._at_matrix(M).first
-
-    def _at_matrix(self, M: Array) -> Terms:
-        shared = self.cluster.shared("matrix", M)
-        told: Terms = self.cluster.sum(
-            "gradient", tasks.at_matrix, self.parts, shared, join=self._join
-        )
-        return told
 
 
 def there(cluster: Cluster, parts: list[Any]) -> list[Any]:

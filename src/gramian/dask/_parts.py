@@ -109,12 +109,12 @@ def at_theta(made: Restriction, theta: Array) -> Terms:
 
 def support_at(part: Objective, X: Array, Y: Array | None, shrink: float) -> float:
     support = part.support(_image(part, X, Y))
-    return float(support.value if shrink == 1.0 else support.shrunk(shrink))
+    assert support is not None
+    if shrink == 1.0:
+        return support.value
+    assert support.shrunk is not None
+    return support.shrunk(shrink)
 
 
 def recession(part: Objective, X: Array, Y: Array | None) -> Array:
     return np.array(part.recession(_image(part, X, Y)))
-
-
-def at_matrix(part: Objective, M: Array) -> Terms:
-    return Terms(part.value_dense(M), part.gradient_dense(M))

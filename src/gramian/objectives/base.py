@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import HOST, Place, Placed, inner, side_by_side
 from gramian.objectives.facts import Facts
+from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 
 Array = NDArray[np.floating]
 
@@ -110,52 +111,6 @@ class Line:
     take: Callable[[float], Any]
 
 
-@dataclass(frozen=True)
-class LowerBound:
-    """A number that F never goes below on the domain, and the theorem that says so."""
-
-    value: float
-    method: str
-    by_bottom: bool = False
-    """Whether it stands on the bound on λ_min(∇F) that the objective was told."""
-    how: str = ""
-    """How the eigenvalue behind it was found, where there is one."""
-    miss: float = 0.0
-    """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
-
-
-@dataclass(frozen=True)
-class Growth:
-    """F(M) ≥ floor + slope·t + bend·t² over the cone, t = tr M, with bend ≥ 0."""
-
-    floor: float = -np.inf
-    slope: float = -np.inf
-    bend: float = 0.0
-
-    def __add__(self, other: Growth) -> Growth:
-        return Growth(self.floor + other.floor, self.slope + other.slope, self.bend + other.bend)
-
-    @property
-    def least(self) -> float:
-        """The smallest value over t ≥ 0 that this allows."""
-        if self.slope >= 0:
-            return self.floor
-        return self.floor - self.slope**2 / (4 * self.bend) if self.bend > 0 else -np.inf
-
-    def trace_below(self, value: float) -> float | None:
-        """The largest trace that a value of F leaves possible, None where it leaves them all."""
-        room = value - self.floor
-        if not (np.isfinite(room) and np.isfinite(self.slope)):
-            return None
-        room = max(room, 0.0)
-        if self.bend > 0:
-            root = np.sqrt(self.slope**2 + 4 * self.bend * room)
-            if self.slope > 0:
-                return float(2 * room / (root + self.slope))
-            return float((root - self.slope) / (2 * self.bend))
-        return float(room / self.slope) if self.slope > 0 else None
-
-
 class Objective(Placed, ABC):
     """A convex F of a symmetric matrix of a given order."""
 
@@ -171,11 +126,6 @@ class Objective(Placed, ABC):
     @property
     def modulus(self) -> float:
         """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
-        return 0.0
-
-    @property
-    def unit(self) -> float:
-        """How far F can fall from F(0), about, where F(0) does not tell the size of F."""
         return 0.0
 
     @abstractmethod
@@ -231,14 +181,6 @@ class Objective(Placed, ABC):
 
         return Line(curve.restriction, take)
 
-    @abstractmethod
-    def value_dense(self, M: Array) -> float:
-        """F at a dense symmetric matrix, for reference solvers."""
-
-    @abstractmethod
-    def gradient_dense(self, M: Array) -> Array:
-        """∇F at a dense symmetric matrix, for reference solvers."""
-
     def gradient_factor(self, image: Any) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
         return 2.0 * (self.gradient(image) @ image.factor)
@@ -255,17 +197,26 @@ class Objective(Placed, ABC):
         """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
         raise NotImplementedError
 
-    def support(self, image: Any) -> Any:
-        """A linear function below F that touches it at M (`Support`), None where there is none."""
-        return None
+    def support(self, image: Any) -> Support | None:
+        """A linear function below F that touches it at M, None where there is none."""
+        w = self.dual(image)
+        return None if w is None else self.dual_support(w)
 
-    def dual_support(self, w: Array) -> Any:
-        """The linear function below F that belongs to a dual vector (`Support`)."""
+    def dual_support(self, w: Array) -> Support:
+        """The linear function below F that belongs to a dual vector."""
         raise NotImplementedError
 
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
-        return iter(())
+        return feasible(self.dual_support(w), bottom)
+
+    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
+        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
+        w = self.dual(image)
+        if w is not None:
+            return self.dual_bounds(w, bottom)
+        support = self.support(image)
+        return iter(()) if support is None else feasible(support, bottom)
 
     def growth(self) -> Growth:
         """How F is known to grow with the trace; nothing known unless a subclass says so."""
@@ -282,10 +233,6 @@ class Objective(Placed, ABC):
     def rounding(self, image: Any) -> float:
         """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
         return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))
-
-    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
-        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
-        return iter(())
 
 
 Chosen = TypeVar("Chosen", bound=Objective)

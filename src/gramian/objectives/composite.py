@@ -32,15 +32,7 @@ from gramian.maps import (
     WhitenedDistances,
 )
 from gramian.maps.svec import svec, triangle_size
-from gramian.objectives.base import (
-    Combinations,
-    Growth,
-    Join,
-    LowerBound,
-    Objective,
-    Pairs,
-    SymmetricOperator,
-)
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import (
     Gram,
@@ -53,7 +45,7 @@ from gramian.objectives.matrices import (
 from gramian.objectives.operators import dual_operator
 from gramian.objectives.pencil import PENCIL_ORDER, pencil_bounds
 from gramian.objectives.restriction import CompositeRestriction
-from gramian.objectives.supports import Support, feasible
+from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 from gramian.objectives.whitened import WhitenedImage
 from gramian.proofs import rounded_sum
 
@@ -215,19 +207,9 @@ class Composite(Objective):
             return one.z, one.linear
         return self.map.bilinear(one.factor, other.factor), inner(one.factor, other.CL)
 
-    def value_dense(self, M: Array) -> float:
-        return self.loss.value(self.map.of_matrix(M)) + inner(M, self.C.dense()) + self.constant
-
-    def gradient_dense(self, M: Array) -> Array:
-        w = self.loss.gradient(self.map.of_matrix(M))
-        return self.map.adjoint_matrix(w) + self.C.dense()
-
     def growth(self) -> Growth:
         """g ≥ inf g, and ⟨C, M⟩ ≥ c·tr M where C ⪰ cI."""
         return Growth(self.constant + self.loss.infimum, self.C.lower)
-
-    def lower_bounds(self, image: CompositeImage, bottom: float) -> Iterator[LowerBound]:
-        return self.dual_bounds(self.dual(image), bottom)
 
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
         """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
@@ -241,9 +223,6 @@ class Composite(Objective):
         yield from feasible(support, bottom)
         if bottom < 0 and (support.shifted is None or not np.isfinite(bottom)):
             yield from pencil_bounds(self, w)
-
-    def support(self, image: CompositeImage) -> Support:
-        return self.dual_support(self.dual(image))
 
     def dual_support(self, w: Array) -> Support:
         """−g*(w) under the slope 𝒜*(w) + C."""

@@ -9,23 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner, side_by_side
+from gramian.backends.arrays import side_by_side
 from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
 from gramian.maps.svec import triangle, triangle_size
-from gramian.objectives.base import (
-    Combinations,
-    Growth,
-    Join,
-    Objective,
-    Pairs,
-    SymmetricOperator,
-)
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.facts import Facts
 from gramian.objectives.halves import Halves, halves_of
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.supports import Support
+from gramian.objectives.supports import Growth, Support
 from gramian.objectives.total import Sum
 from gramian.proofs import rounded_sum
 
@@ -134,15 +127,6 @@ class BlockSquares(Objective):
             return self.image(join([image.factor for image in images]))
 
         return Combinations(QuadraticRestriction(Q, np.zeros(len(found)), 0.0), take)
-
-    def value_dense(self, M: Array) -> float:
-        block = M[: self.split, self.split :]
-        scaled = block / np.outer(self.units[: self.split], self.units[self.split :])
-        return 0.5 * self.weight * inner(scaled, scaled)
-
-    def gradient_dense(self, M: Array) -> Array:
-        m, units = self.split, self.units
-        return self._block(M[:m, m:] / np.outer(units[:m], units[m:]))
 
     def support(self, image: BlockImage) -> Support:
         """F(N) ≥ ⟨sG, N⟩ − s²F(M), the conjugate of a square."""

@@ -17,8 +17,9 @@ from scipy.sparse.csgraph import connected_components
 from gramian.backends.arrays import host, largest
 from gramian.losses.base import on_simplex
 from gramian.maps import Mix, PairDistances, Stack, WhitenedDistances
-from gramian.objectives.base import LowerBound, Objective, once
+from gramian.objectives.base import Objective, once
 from gramian.objectives.structure import composite_errors
+from gramian.objectives.supports import LowerBound
 from gramian.objectives.whitened import edge_weights, whitening
 from gramian.proofs import PencilRoot, lowest, rounded_sum
 

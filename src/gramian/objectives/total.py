@@ -12,20 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, namespace
-from gramian.objectives.base import (
-    Combinations,
-    Growth,
-    Join,
-    LowerBound,
-    Objective,
-    Pairs,
-    SymmetricOperator,
-)
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.restriction import TotalRestriction
 from gramian.objectives.structure import joined_form
-from gramian.objectives.supports import Support, feasible, total
+from gramian.objectives.supports import Growth, LowerBound, Support, total
 
 Array = NDArray[np.floating]
 
@@ -76,12 +68,10 @@ class Sum(Objective):
     def dual_support(self, w: Array) -> Support:
         return total([part.dual_support(v) for part, v in self._split(w)])
 
-    def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
-        return feasible(self.dual_support(w), bottom)
-
     def support(self, image: SumImage) -> Support | None:
-        parts = [part.support(i) for part, i in self._with(image)]
-        return None if any(part is None for part in parts) else total(parts)
+        found = [part.support(i) for part, i in self._with(image)]
+        known = [support for support in found if support is not None]
+        return total(known) if len(known) == len(found) else None
 
     def rounding(self, image: SumImage) -> float:
         return sum(part.rounding(i) for part, i in self._with(image))
@@ -110,20 +100,12 @@ class Sum(Objective):
 
         return Combinations(TotalRestriction([part.restriction for part in found]), take)
 
-    def value_dense(self, M: Array) -> float:
-        return sum(part.value_dense(M) for part in self.parts)
-
-    def gradient_dense(self, M: Array) -> Array:
-        return reduce(add, (part.gradient_dense(M) for part in self.parts))
-
     @property
     def modulus(self) -> float:
         return sum(part.modulus for part in self.parts)
 
     def lower_bounds(self, image: SumImage, bottom: float) -> Iterator[LowerBound]:
-        support = self.support(image)
-        if support is not None:
-            yield from feasible(support, bottom)
+        yield from super().lower_bounds(image, bottom)
         if self.modulus > 0 and self.order <= DENSE_ORDER:
             yield self._convexity_bound(image)
 
