@@ -26,6 +26,7 @@ import gramian as gm
 from benchmarks._cluster import rating_files, workers
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
+from gramian.objectives.halves import halves_of
 
 TITLE = "A cluster: the cost of a sweep, measured and by formula"
 PAPER = "No table of a paper"
@@ -159,7 +160,8 @@ def _there(client: Any, files: str) -> dict[str, Any]:
     cluster = Cluster()
     rated = store(cluster, files, duplicates="mean")
     m, n = rated.shape
-    halves = Completed(rated, Model(rated.mean, 5.0, np.ones(m), np.ones(n)), 20.0).halves("f4")
+    model = Model(rated.mean, 5.0, np.ones(m), np.ones(n))
+    halves = halves_of(Completed(rated, model, 20.0), np.float32)
     state = halves.scattered(np.random.default_rng(0), RANK)
     _sweep(halves, state)
     blocks = len(rated.users.blocks) + len(rated.items.blocks)
@@ -192,7 +194,7 @@ def _home(frame: pd.DataFrame) -> tuple[float, float]:
     problem = gm.problems.nuclear_completion(
         rows, cols, values - values.mean(), (m, n), 20.0, ridge=5.0
     )
-    halves = problem.objective.halves(np.float32)
+    halves = halves_of(problem.objective, np.float32)
     state = np.zeros((m + n, RANK + 1), dtype=np.float32)
     state[m:, :-1] = np.random.default_rng(0).standard_normal((n, RANK), dtype=np.float32)
     _sweep(halves, state)

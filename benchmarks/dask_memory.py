@@ -93,6 +93,7 @@ def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     from gramian.dask._completion import Completed
     from gramian.dask._scene import Model
     from gramian.dask._store import store
+    from gramian.objectives.halves import halves_of
 
     count, users, items = sizes["stored"]
     files = rating_files(folder / "stored", users, items, count, max(4, count // FILE))
@@ -103,7 +104,7 @@ def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     yield f"read and stored, {rated.size:,} ratings", size, time.perf_counter() - started, None
     started = time.perf_counter()
     model = Model(rated.mean, 5.0, np.ones(rated.shape[0]), np.ones(rated.shape[1]))
-    halves = Completed(rated, model, 20.0).halves(np.float32)
+    halves = halves_of(Completed(rated, model, 20.0), np.float32)
     state = halves.scattered(np.random.default_rng(0), RANK)
     halves.refit_upper(state, 3)
     halves.refit_lower(state, 3)

@@ -25,6 +25,7 @@ from benchmarks.harness.report import Report, Table
 from benchmarks.random_problems import SEEDS, SEEDS_QUICK, RandomProblem, random_problem
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.objectives import Composite, GramQuadratic, Objective, Sum
+from gramian.objectives.dense import gradient_dense
 from gramian.objectives.quadratic_form import QuadraticForm, quadratic_form, smat, svec
 
 TITLE = "Robustness: the default solver on random problems of every kind"
@@ -230,10 +231,10 @@ def fall(problem: gm.Problem) -> float:
     Where M* = 0 and F has no constant, only this says what size its numbers have.
     """
     objective = problem.objective
-    if problem.domain.trace is not None or not objective.quadratic:
+    if problem.domain.trace is not None or not objective.facts.quadratic:
         return 0.0
-    G = objective.gradient_dense(np.zeros((problem.order,) * 2))
-    bend = float(np.sum(G * (objective.gradient_dense(G) - G)))
+    G = gradient_dense(objective, np.zeros((problem.order,) * 2))
+    bend = float(np.sum(G * (gradient_dense(objective, G) - G)))
     slope = float(np.sum(G * G))
     return slope * slope / (2 * bend) if bend > 1e-12 * slope else 0.0
 
@@ -388,7 +389,7 @@ def _gap_words(gap: float | None) -> str:
 def quadratic_form_exists(objective: Objective) -> bool:
     if isinstance(objective, Sum):
         return all(quadratic_form_exists(part) for part in objective.parts)
-    return objective.quadratic
+    return objective.facts.quadratic
 
 
 def conic_factor(problem: gm.Problem, seconds: float) -> np.ndarray | None:
@@ -443,7 +444,7 @@ class ConicModel:
         if isinstance(objective, Sum):
             for part in objective.parts:
                 self.add(part)
-        elif objective.quadratic:
+        elif objective.facts.quadratic:
             form = quadratic_form(objective)
             assert form is not None
             self._add_form(form)

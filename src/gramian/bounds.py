@@ -13,6 +13,7 @@ from gramian.backends.arrays import as_double, host, inner
 from gramian.backends.errstate import under_own_errstate
 from gramian.certificate import ZERO, Certificate, relative
 from gramian.objectives import LowerBound, SymmetricOperator
+from gramian.objectives.pencil import edge_bounds
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
 
@@ -235,7 +236,7 @@ def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBou
     """The best of the bounds that cost more than λ_min."""
     objective = problem.objective
     w = objective.dual(image) if dual is None else dual
-    return max(objective.costly_bounds(w, seconds), key=lambda b: b.value, default=None)
+    return max(edge_bounds(objective, w, seconds), key=lambda b: b.value, default=None)
 
 
 def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:
@@ -334,7 +335,7 @@ def _quick_bottom(
 
 def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
     """The error of λ_min that a relative gap of `tol` can bear."""
-    reach = problem.domain.trace or problem.objective.trace_bound(value)
+    reach = problem.domain.trace or problem.objective.growth().trace_below(value)
     reach = reach or problem.objective.trace(image) or 1.0
     return EIGENVALUE_SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
 
@@ -362,7 +363,7 @@ def _trace_bounds(
         how = "trace bound" if problem.domain.bounded else "convexity"
         yield LowerBound(value - complementarity + least, how, by_bottom=True)
         return
-    trace = problem.objective.trace_bound(value)
+    trace = problem.objective.growth().trace_below(value)
     if trace is not None:
         least = trace * bottom
         yield LowerBound(value - complementarity + least, "trace bound", by_bottom=True)

@@ -15,6 +15,7 @@ from gramian.backends.errstate import under_own_errstate
 from gramian.constrained import Constraint, Constraints
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
+from gramian.objectives.gram_quadratic import fall_unit
 
 ROUNDED = 1e-14
 """The part of how far F could fall that is rounding."""
@@ -71,7 +72,7 @@ class Problem:
     def scale(self) -> float:
         """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, its rounding."""
         at_zero = abs(self.value(np.zeros((self.order, 0))))
-        return at_zero if at_zero > 0 else ROUNDED * self.objective.unit
+        return at_zero if at_zero > 0 else ROUNDED * fall_unit(self.objective)
 
     @property
     def displayed(self) -> str:

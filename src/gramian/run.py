@@ -347,7 +347,7 @@ def _seconds_left(settings: Settings) -> float:
 def _dense_numbers(problem: Problem) -> int:
     """The size of the dense matrices worked on: data, or ∇F where all its eigenvalues are found."""
     square = problem.order**2 if problem.order <= EXACT_ORDER else 0
-    return max(square, problem.objective.dense_numbers)
+    return max(square, problem.objective.facts.dense_numbers)
 
 
 def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:

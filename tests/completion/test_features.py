@@ -7,6 +7,7 @@ import pytest
 
 import gramian as gm
 from gramian.completion import NuclearCompletion
+from gramian.objectives.halves import halves_of
 from gramian.problems import nuclear_completion
 
 
@@ -73,7 +74,7 @@ def test_sweeps_know_what_they_minimise():
         rows, cols, values - 3, (80, 30), 2.0, ridge=5.0, row_scale=scales[0],
         col_scale=scales[1], row_features=0.3 * X, col_features=0.3 * Y,
     )  # fmt: skip
-    halves = problem.objective.halves(np.float32)
+    halves = halves_of(problem.objective, np.float32)
     state = np.random.default_rng(5).normal(size=(110, 9)).astype(np.float32)
     told = [halves.refit_upper(state, 3), halves.refit_lower(state, 3)]
     for _ in range(300):

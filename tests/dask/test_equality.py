@@ -23,6 +23,7 @@ from gramian.dask._kernel import sharded
 from gramian.dask._scene import Model
 from gramian.dask._store import chance, store
 from gramian.graph import neighbor_graph
+from gramian.objectives.halves import halves_of
 
 pytestmark = [
     pytest.mark.usefixtures("client"),
@@ -201,12 +202,12 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
         bounds = (next(iter(side.lower_bounds(at, bottom))).value
                   for side, at in ((found, a), (known, b)))  # fmt: skip
         assert next(bounds) == pytest.approx(next(bounds))
-    states = [side.halves().state(L) for side in (found, known)]
+    states = [halves_of(side).state(L) for side in (found, known)]
     for side, state in zip((found, known), states, strict=True):
-        side.halves().refit_upper(state, 3)
-        side.halves().refit_lower(state, 3)
+        halves_of(side).refit_upper(state, 3)
+        halves_of(side).refit_lower(state, 3)
     np.testing.assert_allclose(states[0].gathered(), states[1], rtol=1e-8, atol=1e-8)
-    monkeypatch.setattr("gramian.dask._completion.PIECE", 8.0 * n * 7)  # seven columns a round
+    monkeypatch.setattr("gramian.dask._residual.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
 
@@ -300,10 +301,10 @@ def test_sweeps_of_weighted_ratings_are_those_of_home(ratings, biases):
         for problem in (away._of(rated, 8.0), home._problem(home._ratings(ratings, weights), 8.0))
     ]
     L = rng.normal(size=(sides[0].order, 2))
-    states = [side.halves().state(L) for side in sides]
+    states = [halves_of(side).state(L) for side in sides]
     for side, state in zip(sides, states, strict=True):
-        side.halves().refit_upper(state, 3)
-        side.halves().refit_lower(state, 3)
+        halves_of(side).refit_upper(state, 3)
+        halves_of(side).refit_lower(state, 3)
     away = states[0].gathered()
     np.testing.assert_allclose(away, states[1], rtol=1e-8, atol=1e-8)
     assert biases or not np.any(away[:, -1])

@@ -60,7 +60,7 @@ def place(device):
 
 def streamed(problem, place, step):
     """The problem with its rows on the host, so many of them at a time on the device."""
-    shapes = problem.objective.apart
+    shapes = problem.objective.facts.streams
     assert shapes
     apart = {shape: step * together for shape, together in shapes.items()}
     return arrays.moved(problem, replace(place, apart=apart)).objective
@@ -165,7 +165,7 @@ def limited(monkeypatch, share=0.98):
 
     def of(problem, device, rank=None):
         with monkeypatch.context() as patch:
-            if problem.objective.apart and problem.objective.place.is_host:
+            if problem.objective.facts.streams and problem.objective.place.is_host:
                 need = share * room.needed(problem, rank)
                 limit(patch, device, need)
             asked.append(plain(problem, device, rank))

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import gramian.backends.cpu as cpu
 import gramian.losses.offsets as offsets
 from gramian.losses import SquaredWithOffsets
+from gramian.objectives.halves import halves_of
 from gramian.problems import nuclear_completion
 
 
@@ -59,7 +60,7 @@ def test_entries_held_out_count_nothing(entries):
         for kept in (slice(None), ~held)
     )
     turned = held[whole.entries.by_column()[2]]
-    swept = [whole.halves(np.float32).without(held, turned), part.halves(np.float32)]
+    swept = [halves_of(whole, np.float32).without(held, turned), halves_of(part, np.float32)]
     start = np.random.default_rng(4).normal(size=(63, 5)).astype(np.float32)
     states = [start.copy(), start.copy()]
     for halves, state in zip(swept, states, strict=True):

@@ -7,6 +7,7 @@ from gramian.losses import Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
 from gramian.maps.written import NUMBERS, Written, is_small
 from gramian.objectives import Composite, GramQuadratic, Sum
+from gramian.reductions.precision import written_out
 
 RNG = np.random.default_rng(0)
 N = 7
@@ -37,18 +38,18 @@ def test_steps_of_a_small_objective_go_by_it_and_those_of_a_large_one_do_not():
     total = Sum([small, GramQuadratic(np.eye(N), np.eye(N), -np.eye(N))])
     L = RNG.standard_normal((N, 2))
     for objective in (small, total):
-        steps = objective.for_steps
+        steps = written_out(objective)
         there, here = steps.image(L), objective.image(L)
         assert steps.value(there) == pytest.approx(objective.value(here))
         np.testing.assert_allclose(
             steps.gradient_factor(there), objective.gradient_factor(here), atol=1e-12
         )
-    assert isinstance(small.for_steps.map, Written)
+    assert isinstance(written_out(small).map, Written)
     edges = np.column_stack([np.arange(400), np.arange(1, 401)])
     assert edges.shape[0] * 401**2 > NUMBERS
     large = Composite(PairDistances(edges, 401), Squared(np.ones(400)))
     assert not is_small(large.map)
-    assert large.for_steps is large
+    assert written_out(large) is large
 
 
 def test_what_is_certified_keeps_the_digits_that_a_written_map_loses():
@@ -59,5 +60,5 @@ def test_what_is_certified_keeps_the_digits_that_a_written_map_loses():
     rows = far[PAIRS[:, 0]] - far[PAIRS[:, 1]]
     expected = np.sum(rows**2, axis=1)
     np.testing.assert_allclose(objective.image(far).z, expected, rtol=1e-12)
-    lost = objective.for_steps.image(far).z
+    lost = written_out(objective).image(far).z
     assert np.max(np.abs(lost - expected)) > 1e-3 * np.max(expected)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from gramian.losses import Squared
 from gramian.maps import Mix, PairDistances, inner_products
 from gramian.objectives import Composite
+from gramian.objectives.pencil import pencil_root, pencil_shift
 from gramian.proofs import PencilRoot
 
 N = 12
@@ -51,15 +52,15 @@ def exact(rows, w):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_shifted_dual_point_is_feasible_in_exact_arithmetic(seed, spread):
     objective, w, rows = squares_of(seed, spread)
-    shift = None if objective._image_root is None else objective._pencil_shift(w)
+    shift = pencil_shift(objective, w)
     if shift is not None:
         assert is_psd(exact(rows, w + shift))
 
 
 def test_a_well_conditioned_pencil_has_a_tight_shift():
     objective, w, _ = squares_of(0, 1.0)
-    assert objective._image_root is not None
-    assert objective._pencil_shift(w) == pytest.approx(0.3, rel=1e-10)
+    assert pencil_root(objective) is not None
+    assert pencil_shift(objective, w) == pytest.approx(0.3, rel=1e-10)
 
 
 def test_an_uncertain_null_space_gives_no_bound():
@@ -68,7 +69,7 @@ def test_an_uncertain_null_space_gives_no_bound():
         [np.outer(v, v) for v in np.linalg.qr(np.vander(np.arange(1.0, 6)))[0][:, :4].T]
     )
     objective = Composite(inner_products(sp.csr_array(rows.reshape(4, 25)), 5), Squared(np.ones(4)))
-    assert objective._image_root is None
+    assert pencil_root(objective) is None
 
 
 @pytest.mark.parametrize("weighed", [False, True])
@@ -77,7 +78,7 @@ def test_the_constants_of_a_graph_are_a_null_space(weighed):
     map = PairDistances(pairs, N)
     if weighed:
         map = Mix(map, sp.csr_array(sp.diags_array(np.linspace(1, 2, N - 1))))
-    root = Composite(map, Squared(np.ones(N - 1)))._image_root
+    root = pencil_root(Composite(map, Squared(np.ones(N - 1))))
     assert root is not None and root.null.shape == (N, 1)
 
 

@@ -91,7 +91,7 @@ def shards(n, links, rng, parts):
 @pytest.mark.parametrize("n", [40, 1600])
 def test_a_sum_of_shards_is_certified_as_well_as_the_whole(n):
     whole, cut = shards(n, 2 * n, np.random.default_rng(n), 3)
-    assert cut.objective.rank_bound() == whole.objective.rank_bound() < n
+    assert cut.objective.facts.rank_bound(n) == whole.objective.facts.rank_bound(n) < n
     L = gm.minimize(whole, tol=1e-2).factor
     for factor in (L, 1.01 * L, L + 1e-3 * np.random.default_rng(0).standard_normal(L.shape)):
         own, sharded = gm.certify(whole, factor), gm.certify(cut, factor)
@@ -105,7 +105,7 @@ def test_a_sum_of_shards_is_solved_like_the_whole():
     assert result.value == pytest.approx(gm.minimize(whole, tol=1e-6).value, rel=2e-6)
     assert result.status.name == "CONVERGED" and result.certificate.proved
     w = cut.objective.dual(cut.objective.image(result.factor))
-    assert w.shape == (cut.objective.sees,)
+    assert w.shape == (cut.objective.facts.terms,)
     assert gm.certify(cut, result.factor, dual=w).relative_gap <= 1e-5
 
 

@@ -8,6 +8,8 @@ from gramian import problems
 from gramian.checks import check_gradient, check_hessian
 from gramian.maps.svec import svec
 from gramian.objectives import BlockSquares
+from gramian.objectives.dense import gradient_dense, value_dense
+from gramian.objectives.halves import halves_of
 from gramian.problems.completion import trace_weighted
 
 M, N, LAM, UNKNOWN = 14, 11, 1.2, 0.7
@@ -45,8 +47,8 @@ def test_values_and_gradients_are_those_of_every_entry():
     check_gradient(one.objective)
     check_hessian(one.objective)
     S = L @ L.T
-    assert one.objective.value_dense(S) == pytest.approx(one.value(L))
-    np.testing.assert_allclose(one.objective.gradient_dense(S), G.dense(), atol=1e-9)
+    assert value_dense(one.objective, S) == pytest.approx(one.value(L))
+    np.testing.assert_allclose(gradient_dense(one.objective, S), G.dense(), atol=1e-9)
 
 
 def test_restrictions_of_the_squares_are_their_values():
@@ -54,7 +56,7 @@ def test_restrictions_of_the_squares_are_their_values():
     L, D = RNG.normal(size=(2, M + N, 3))
     image, other = squares.image(L), squares.image(D)
     both = squares.blend(image, other)
-    expected = squares.value_dense(2.0 * L @ L.T + 0.5 * D @ D.T)
+    expected = value_dense(squares, 2.0 * L @ L.T + 0.5 * D @ D.T)
     assert both.restriction.value(np.array([2.0, 0.5])) == pytest.approx(expected)
     assert squares.value(both.take(2.0, 0.5)) == pytest.approx(expected)
     line, mu = squares.line(image, D), 0.3
@@ -63,9 +65,9 @@ def test_restrictions_of_the_squares_are_their_values():
     assert squares.value(line.take(mu)) == pytest.approx(expected)
     C = RNG.normal(size=(3, 3))
     inside = squares.subspace(L).value(svec(C @ C.T))
-    assert inside == pytest.approx(squares.value_dense(L @ C @ C.T @ L.T))
+    assert inside == pytest.approx(value_dense(squares, L @ C @ C.T @ L.T))
     pair = squares.pair_image(L, D)
-    assert squares.value(pair) == pytest.approx(squares.value_dense(0.5 * (L @ D.T + D @ L.T)))
+    assert squares.value(pair) == pytest.approx(value_dense(squares, 0.5 * (L @ D.T + D @ L.T)))
 
 
 @pytest.mark.parametrize("solver", ["auto", "staircase", "alternating", "lbfgs"])
@@ -88,7 +90,7 @@ def test_a_bound_is_never_above_the_optimum():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_states_have_the_value_of_their_factors_and_sweeps_lower_it(dtype):
     problem = implicit()
-    halves = problem.objective.halves(dtype)
+    halves = halves_of(problem.objective, dtype)
     L = RNG.normal(size=(M + N, 4))
     state = halves.state(L)
     np.testing.assert_allclose(halves.factor(state), L, rtol=1e-5)

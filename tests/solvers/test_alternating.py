@@ -9,6 +9,7 @@ import gramian as gm
 from gramian import problems
 from gramian.backends import cpu, threads
 from gramian.losses import Squared
+from gramian.objectives.halves import halves_of
 from gramian.solvers.alternating import Sweeps
 from gramian.solvers.base import Settings
 from gramian.solvers.rough import rough
@@ -111,7 +112,7 @@ def test_rows_do_not_depend_on_the_number_of_threads(monkeypatch):
 @OFFSETS
 def test_a_state_has_the_value_of_its_factor(ridge):
     problem = completion(ridge=ridge)
-    halves = problem.objective.halves()
+    halves = halves_of(problem.objective)
     L = np.random.default_rng(2).normal(size=(problem.order, 4))
     state = halves.state(L)
     assert halves.refit_upper(state, 0) == pytest.approx(problem.value(L))

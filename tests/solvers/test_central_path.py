@@ -7,7 +7,7 @@ import gramian as gm
 from gramian import problems
 from gramian.checks import check_curvature, check_gradient
 from gramian.losses import SmoothedHinge
-from gramian.objectives.coordinates import seen_coordinates
+from gramian.objectives.coordinates import coordinates_of, seen_coordinates
 from gramian.proofs import lowest
 
 
@@ -132,7 +132,7 @@ def test_coordinates_leave_out_only_what_is_not_seen():
     X[:, 3] = X[:, 0] + X[:, 1]  # one direction less
     X = X * 10.0 ** np.linspace(-4, 4, 7)
     problem = problems.lmnn(X, y, 1, 1.0)
-    T = problem.objective.coordinates()
+    T = coordinates_of(problem.objective)
     assert T.shape == (7, 6)
     edges = np.array([(0, 1), (1, 2), (3, 4)])
     objective = problems.mvu(edges, np.ones(3), 5, 1.0).objective

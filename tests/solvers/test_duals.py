@@ -6,6 +6,7 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.bounds import known_bound
+from gramian.objectives.whitened import whitening
 from gramian.problem import Problem
 from gramian.proofs import Bottom, lowest
 from gramian.solvers.pencil import Bottoms
@@ -61,7 +62,7 @@ def unfolding(n=300, tol=1e-2, share=1.0):
     graph = gm.graph.neighbor_graph(X, 5, connect="mst")
     D = graph.sq_distances / graph.sq_distances.mean()
     problem = gm.problems.mvu(graph.edges, D, n, 0.02)
-    white = problem.objective.whitened()
+    white = whitening(problem.objective)
     L = share * gm.minimize(problem, tol=tol, random_state=0).factor
     return problem, white, white.objective.image(white.coordinates(L))
 

@@ -8,7 +8,9 @@ import gramian as gm
 from gramian import problems
 from gramian.checks import check_adjoint
 from gramian.manifold import MVU
+from gramian.objectives.dense import value_dense
 from gramian.reductions.graph_whitening import graph_whitening
+from gramian.reductions.squared_forms import squared_forms
 from gramian.solvers.barrier import Barrier
 from tests.solvers.test_whitened import colored, roll
 
@@ -28,7 +30,7 @@ def test_the_forms_are_the_objective(target):
     whitening = graph_whitening(unfolding(40, target=target))
     even = whitening.problem.objective
     check_adjoint(even.map)
-    forms = even.forms()
+    forms = squared_forms(even)
     Y = np.random.default_rng(0).standard_normal((even.order, 3))
     L = whitening.factor(Y)[1:]
     M, U = L @ L.T, forms.U.toarray()
@@ -45,12 +47,12 @@ def test_every_point_of_the_path_bounds_the_optimum(seed):
     problem = unfolding(50, seed=seed)
     even = graph_whitening(problem).problem
     best = gm.minimize(problem, "staircase", tol=1e-7)
-    barrier = Barrier(even.objective.forms(), np.zeros(even.objective.sees))
+    barrier = Barrier(squared_forms(even.objective), np.zeros(even.objective.facts.terms))
     for mu in (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6):
         M = barrier.centre(mu, never)
         bound = barrier.bound + even.objective.constant
         assert bound <= best.value + 1e-9 * abs(best.value)
-        value = problem.objective.value_dense(np.pad(M, ((1, 0), (1, 0))))
+        value = value_dense(problem.objective, np.pad(M, ((1, 0), (1, 0))))
         assert value >= best.certificate.lower_bound
         assert np.linalg.eigvalsh(M)[0] >= -1e-12 * np.trace(M)
     assert best.value - bound <= 3 * 1e-6 * even.order + best.certificate.gap

@@ -10,6 +10,7 @@ from sklearn.neighbors import kneighbors_graph
 import gramian as gm
 from gramian import problems
 from gramian.objectives import LowRankPlusIdentity
+from gramian.objectives.whitened import whitening
 from gramian.problem import Problem
 
 
@@ -32,7 +33,7 @@ def colored(n):
 def test_whitened_coordinates_change_no_value_and_no_gradient(target):
     edges, D, _ = roll(80)
     problem = problems.mvu(edges, D, 80, 0.1, None if target is None else target(80))
-    white = problem.objective.whitened()
+    white = whitening(problem.objective)
     rng = np.random.default_rng(0)
     Y, direction = rng.standard_normal((2, 79, 3))
     L = white.factor(Y)
@@ -103,14 +104,14 @@ def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
     monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
     monkeypatch.setattr("gramian.maps.whitened.FILL", 3000)
     problem = problems.mvu(edges, D, 300, 0.1)
-    inner = problem.objective.whitened().objective
+    inner = whitening(problem.objective).objective
     kept = inner.map.identity_weights()
     assert 299 < kept.sum() < len(edges)
     np.testing.assert_allclose(inner.map.adjoint_matrix(kept), np.eye(299), atol=1e-9)
     result = gm.minimize(problem, "whitened", tol=1e-4, random_state=0)
     assert result.certificate.relative_gap <= 1e-4
     assert result.value == pytest.approx(best.value, rel=2e-4)
-    monkeypatch.setattr("gramian.objectives.composite.PENCIL_ORDER", 10)
+    monkeypatch.setattr("gramian.objectives.pencil.PENCIL_ORDER", 10)
     for factor in (result.factor, np.random.default_rng(0).standard_normal((300, 3))):
         assert gm.certify(problem, factor).lower_bound <= best.value
 
@@ -119,7 +120,7 @@ def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
 def test_products_of_the_gradient_with_a_vector_are_those_of_the_matrix(target):
     edges, D, _ = roll(60)
     problem = problems.mvu(edges, D, 60, 0.1, None if target is None else target(60))
-    inner = problem.objective.whitened().objective
+    inner = whitening(problem.objective).objective
     rng = np.random.default_rng(0)
     gradient = inner.gradient(inner.image(rng.standard_normal((59, 3))))
     for v in rng.standard_normal((2, 59)):

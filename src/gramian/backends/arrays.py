@@ -327,10 +327,15 @@ def in_single(thing: Any) -> Any:
 
 def relocated(thing: Any, home: Any, **parts: Any) -> Any:
     """A thing that was moved with some of its parts changed, and what it is now at home."""
+    return altered(thing, **parts, **{HOME: home})
+
+
+def altered(thing: Any, **parts: Any) -> Any:
+    """A copy of a thing with some of its parts changed, without what it had found of itself."""
     found = copy(thing)
     for name in [name for name in vars(found) if _is_found(thing, name)]:
         del vars(found)[name]
-    vars(found).update(parts, **{HOME: home})
+    vars(found).update(parts)
     return found
 
 

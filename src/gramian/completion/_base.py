@@ -19,6 +19,7 @@ from gramian.completion._path import falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
 from gramian.fitting import AUTO, settle, solve, sweeps_for
+from gramian.objectives.halves import halves_of
 from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
@@ -169,7 +170,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         Without the ratings held out, where some are, it has nothing of the problem beside it.
         """
         objective: Any = self._problem(ratings, lam).objective
-        halves = objective.halves(np.float32)
+        halves = halves_of(objective, np.float32)
         if held is None:
             return halves
         turned = held[objective.entries.by_column()[2]]

@@ -8,35 +8,30 @@ F = min over b, c of ½ Σ_e ω_e (s_e p_i·q_j + b_i + c_j − t_e)² + κ/2 (�
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from copy import copy
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.dask._looks import Told, bent, gram, gram_times, look, products, residual, times
+from gramian.backends.arrays import altered
+from gramian.dask._looks import Told, bent, look, products, residual
 from gramian.dask._offsets import Offsets
 from gramian.dask._proof import Blocks
 from gramian.dask._ratings import Rated
+from gramian.dask._residual import Residual
 from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model
 from gramian.dask._spread import Spread
 from gramian.dask._sweeps import ShardedHalves
 from gramian.maps.svec import triangle
-from gramian.objectives.base import (
-    Blend,
-    Growth,
-    Line,
-    LowerBound,
-    Objective,
-    SymmetricOperator,
-)
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
+from gramian.objectives.facts import Facts
+from gramian.objectives.halves import halves_of
 from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.supports import Support, feasible
+from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
 from gramian.proofs.base import UNIT
 
@@ -45,9 +40,6 @@ Array = NDArray[np.floating]
 NEAR = 10_000_000
 """Ratings up to which the gradient comes home for the many products of a Krylov method: 120 MB. A
 product takes a hundredth of a second there for a million of them, and a round three or four."""
-
-PIECE = 3e7
-"""Bytes of a block's part of BᵀB that a task holds at a time."""
 
 REFINED = 1e-14
 """What offsets may leave of F before they are solved for once more."""
@@ -65,31 +57,25 @@ class RatedImage:
     """∇F·L, where the driver has L."""
     offsets: Array | None = None
     """c."""
-    residuals: list[Any] = field(default_factory=list)
-    block: Any = None
-    """B of ½ 𝒜*(w) = [0, B; Bᵀ, 0] where it came home."""
-    gram: Any = None
-    """BᵀB, likewise."""
+    residual: Residual | None = None
     trace: float | None = None
 
 
 class Completed(Objective):
     """The completion of ratings on a cluster, of order m + n with the factor [P; Q]."""
 
-    quadratic, wide, constant = True, True, 0.0
+    constant = 0.0
 
     def __init__(self, rated: Rated, model: Model, lam: float) -> None:
         self.rated, self.model, self.lam = rated, model, float(lam)
         self.order, self.split = sum(rated.shape), rated.shape[0]
-        self.sees: int | None = rated.size
-        self.distant = rated.size > NEAR
+        self.facts = Facts(quadratic=True, terms=rated.size, wide=True, remote=rated.size > NEAR)
         self.cluster, self.rounds = rated.cluster, Rounds(rated, model)
         self.offsets = None if model.ridge is None else Offsets(self.rounds, model.ridge)
 
     def trace_weighted(self, lam: float) -> Completed:
         """The same with another λ, sharing what does not depend on it."""
-        made = copy(self)
-        made.lam = float(lam)
+        made: Completed = altered(self, lam=float(lam))
         return made
 
     # --- points --------------------------------------------------------------------------
@@ -121,14 +107,13 @@ class Completed(Objective):
         return 2.0 * image.slope + self.lam * image.factor
 
     def gradient(self, image: RatedImage) -> SymmetricOperator:
+        half = 0.5 * self.lam
         return SymmetricOperator(
             self.order,
-            lambda V: self._product(image, V) + 0.5 * self.lam * V,
-            lambda: self._sparse(image).toarray() + 0.5 * self.lam * np.eye(self.order),
-            lambda: self._form(image),
-            lambda: rounding_of_parts(
-                Parts(self.order, 0.5 * self.lam, sp.csr_array(self._sparse(image)))
-            ),
+            lambda V: self.residual(image).times(V) + half * V,
+            lambda: self.residual(image).sparse().toarray() + half * np.eye(self.order),
+            lambda: Blocks(half, self, image),
+            lambda: rounding_of_parts(Parts(self.order, half, self.residual(image).sparse())),
         )
 
     def rounding(self, image: RatedImage) -> float:
@@ -178,60 +163,14 @@ class Completed(Objective):
 
     # --- products ------------------------------------------------------------------------
 
-    def _residuals(self, image: RatedImage) -> list[Any]:
+    def residual(self, image: RatedImage) -> Residual:
         """½ 𝒜*(w) of each block as a sparse matrix, kept on the workers."""
         self._told(image)
-        if not image.residuals:
+        if image.residual is None:
             nodes = self.rounds.tasks("residual", residual, image.X, image.Y, image.offsets)
-            image.residuals = self.cluster.keep(nodes)
-        return image.residuals
-
-    def _product(self, image: RatedImage, V: Array) -> Array:
-        if self.rated.size <= NEAR:
-            B = self._block(image)
-            return np.concatenate([B @ V[self.split :], B.T @ V[: self.split]])
-        columns = V[:, None] if V.ndim == 1 else V
-        tops = self.rounds.pieces(columns)
-        low = self.cluster.shared("vectors", np.ascontiguousarray(columns[self.split :]))
-        nodes = self.cluster.each("product", times, self._residuals(image), tops, low)
-        below, above = self.cluster.beside("product", nodes)
-        found = np.concatenate([above, below])
-        return found[:, 0] if V.ndim == 1 else found
-
-    def _block(self, image: RatedImage) -> sp.csr_array:
-        """B = ½G, brought home."""
-        if image.block is None:
-            image.block = sp.csr_array(sp.vstack(self.cluster.gather(self._residuals(image))))
-        return image.block
-
-    def _sparse(self, image: RatedImage) -> sp.csr_array:
-        B = self._block(image)
-        return sp.csr_array(sp.block_array([[None, B], [B.T, None]]))
-
-    def _form(self, image: RatedImage) -> Any:
-        return Blocks(0.5 * self.lam, self, image)
-
-    def gram(self, image: RatedImage) -> Array:
-        """BᵀB for the block B of the gradient: a sum over blocks of users, some columns a round."""
-        if image.gram is None:
-            items = self.rated.shape[1]
-            width = max(1, int(PIECE / (8 * items)))
-            image.gram = np.hstack([
-                self.cluster.sum(
-                    "gram", gram, self._residuals(image), first, min(first + width, items)
-                )
-                for first in range(0, items, width)
-            ])  # fmt: skip
-        return image.gram
-
-    def gram_times(self, image: RatedImage, V: Array) -> Array:
-        """BᵀBV for a few columns V, a round where B is not at home."""
-        if self.rated.size <= NEAR:
-            B = self._block(image)
-            return np.asarray(B.T @ (B @ V))
-        there = self.cluster.shared("vectors", np.ascontiguousarray(V))
-        found: Array = self.cluster.sum("product", gram_times, self._residuals(image), there)
-        return found
+            kept = self.cluster.keep(nodes)
+            image.residual = Residual(self.rounds, kept, near=not self.facts.remote)
+        return image.residual
 
     def hessian_factor(self, image: RatedImage) -> Callable[[Array], Array]:
         gradient = self.gradient(image)
@@ -246,21 +185,13 @@ class Completed(Objective):
 
     # --- restrictions --------------------------------------------------------------------
 
-    def blend(self, image: RatedImage, other: RatedImage) -> Blend:
-        def take(alpha: float, beta: float) -> RatedImage:
-            kept = [(np.sqrt(s), i.factor) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            empty = [image.factor[:, :0]]
-            return self.image(np.hstack([root * factor for root, factor in kept] or empty))
+    def combinations(self, images: Sequence[RatedImage], pairs: Pairs) -> Combinations:
+        factors = [np.ascontiguousarray(image.factor) for image in images]
 
-        L, V = image.factor, other.factor
-        return Blend(self._restricted([(L, L), (V, V)]), take)
+        def take(theta: Array, join: Join) -> RatedImage:
+            return self.image(np.ascontiguousarray(join(factors)))
 
-    def line(self, image: RatedImage, direction: Array) -> Line:
-        def take(mu: float) -> RatedImage:
-            return self.image(np.ascontiguousarray(image.factor + mu * direction))
-
-        L, D = image.factor, np.ascontiguousarray(direction)
-        return Line(self._restricted([(L, L), (L, D), (D, D)]), take)
+        return Combinations(self._restricted([(factors[i], factors[j]) for i, j in pairs]), take)
 
     def subspace(self, W: Array) -> QuadraticRestriction:
         places = zip(*triangle(W.shape[1]), strict=True)
@@ -299,19 +230,7 @@ class Completed(Objective):
 
         return Support(at(1.0), 0.5 * self.lam, at)
 
-    def lower_bounds(self, image: RatedImage, bottom: float) -> Iterator[LowerBound]:
-        return feasible(self.support(image), bottom)
 
-    # --- dense matrices, for reference solvers -------------------------------------------
-
-    def value_dense(self, M: Array) -> float:
-        return self.value(self.pair_image(np.ascontiguousarray(M), np.eye(self.order)))
-
-    def gradient_dense(self, M: Array) -> Array:
-        image = self.pair_image(np.ascontiguousarray(M), np.eye(self.order))
-        return self.gradient(image).dense()
-
-    # --- sweeps --------------------------------------------------------------------------
-
-    def halves(self, dtype: Any = float) -> ShardedHalves:
-        return ShardedHalves(self, self.lam, np.dtype(dtype))
+@halves_of.register
+def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
+    return ShardedHalves(objective, objective.lam, np.dtype(dtype))

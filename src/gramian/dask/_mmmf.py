@@ -72,8 +72,7 @@ class MMMF(OfRatings, home.MMMF):
         share = lam / len(users.blocks)
         ranges = users.ranges(rated.items)
         nodes = cluster.each("signs", _signs, users.blocks, shared, users.ends(), ranges, share)
-        objective = Sharded(cluster, cluster.keep(nodes))
-        objective.wide = True
+        objective = Sharded(cluster, cluster.keep(nodes), wide=True)
         return Problem(
             objective,
             name="mmmf",

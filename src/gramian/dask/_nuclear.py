@@ -29,6 +29,7 @@ from gramian.dask._scene import Model
 from gramian.dask._spread import Spread, home_of
 from gramian.dask._sweeps import ShardedHalves
 from gramian.fitting import AUTO
+from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result
@@ -97,7 +98,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _ended(self, whole: Problem, state: Spread, sweeps: Quick, tol: Any) -> Result:
         """The last sweeps, over all ratings, and the certificate of where they end."""
         objective: Any = whole.objective
-        halves = objective.halves(np.float32)
+        halves = halves_of(objective, np.float32)
         sweeps.sweep(halves, state, quick.LAST)
         factor, status = halves.factor_there(state), None
         limits = {"seconds": _proof_seconds(objective.rated, sweeps)}
@@ -131,7 +132,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         train = rated.trained()
         guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
         objective: Any = self._of(train, guess).objective
-        halves = objective.halves(np.float32)
+        halves = halves_of(objective, np.float32)
         size = quick.SHARE * rated.size / sum(rated.shape)
         most = int(np.clip(size, quick.FEWEST, quick.RANK))
         most = min(self.rank or most, *rated.shape)
@@ -203,7 +204,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
 
     def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
         objective: Any = problem.objective
-        return _rmse(objective, objective.halves().state(factor), self.bounds_)
+        return _rmse(objective, halves_of(objective).state(factor), self.bounds_)
 
     def _unpack_on(self, rated: Rated, problem: Problem, factor: Any) -> None:
         objective: Any = problem.objective

@@ -8,7 +8,7 @@ whose results can be computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,20 +18,20 @@ from numpy.typing import NDArray
 
 from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
-from gramian.dask._terms import Bent, Facts, Terms, soft, soft_bent, total, total_bent
+from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
 from gramian.objectives.base import (
-    Blend,
-    Growth,
-    Line,
-    LowerBound,
+    Combinations,
+    Join,
     Objective,
+    Pairs,
     Restriction,
     SymmetricOperator,
 )
+from gramian.objectives.facts import Facts
 from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import joined_form
-from gramian.objectives.supports import Support, feasible
+from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
@@ -66,18 +66,24 @@ class Sharded(Objective):
     parts : nodes or futures of objectives of one order, without linear terms
     mu : float, optional
         μ of the soft maximum; without it the parts are summed.
+    wide : bool
+        Whether the optimum usually has a high rank.
     """
 
-    def __init__(self, cluster: Cluster, parts: list[Any], *, mu: float | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, parts: list[Any], *, mu: float | None = None, wide: bool = False
+    ) -> None:
         self.cluster, self.parts, self.mu = cluster, parts, mu
-        facts: Facts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
-        self.order, self.sees = facts.order, facts.sees
-        self.quadratic = facts.quadratic and mu is None
-        self.constant = facts.constant if mu is None else 0.0
-        self.dense_numbers, self._growth = facts.dense_numbers, facts.growth
+        found: ShardFacts = cluster.sum("shapes", tasks.facts_of, parts, DENSE)
+        quadratic = found.facts.quadratic and mu is None
+        self.order = found.order
+        terms, numbers = found.facts.terms, found.facts.dense_numbers
+        self.facts = Facts(quadratic, terms, dense_numbers=numbers, wide=wide)
+        self.constant = found.constant if mu is None else 0.0
+        self._growth = found.growth
         self.whole = self.order <= DENSE
-        numbers = facts.sparse_numbers
-        self.near = mu is None and numbers is not None and numbers <= NEAR
+        entries = found.sparse_numbers
+        self.near = mu is None and entries is not None and entries <= NEAR
         self._join = total if mu is None else partial(soft, mu=mu)
 
     # --- points --------------------------------------------------------------------------
@@ -186,19 +192,14 @@ class Sharded(Objective):
 
     # --- restrictions --------------------------------------------------------------------
 
-    def blend(self, image: ShardImage, other: ShardImage) -> Blend:
-        def take(alpha: float, beta: float) -> ShardImage:
-            kept = [(np.sqrt(s), i.factor) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            empty = [image.factor[:, :0]]
-            return self.image(np.hstack([root * factor for root, factor in kept] or empty))
+    def combinations(self, images: Sequence[ShardImage], pairs: Pairs) -> Combinations:
+        factors = [image.factor for image in images]
 
-        return Blend(self._restricted(tasks.blend, image.factor, other.factor, size=2), take)
+        def take(theta: Array, join: Join) -> ShardImage:
+            return self.image(np.ascontiguousarray(join(factors)))
 
-    def line(self, image: ShardImage, direction: Array) -> Line:
-        def take(mu: float) -> ShardImage:
-            return self.image(np.ascontiguousarray(image.factor + mu * direction))
-
-        return Line(self._restricted(tasks.line, image.factor, direction, size=3), take)
+        make = partial(tasks.combinations, tuple(pairs))
+        return Combinations(self._restricted(make, *factors, size=len(pairs)), take)
 
     def subspace(self, W: Array) -> Restriction:
         k = W.shape[1]
@@ -206,13 +207,13 @@ class Sharded(Objective):
 
     def subspace_cost(self, columns: int) -> int:
         """As at home for one shard: they are spread over the workers."""
-        entries = self.sees or self.order
+        entries = self.facts.terms or self.order
         return -(-entries // len(self.parts)) * (columns * (columns + 1) // 2)
 
     def _restricted(self, make: Any, *factors: Array, size: int) -> Restriction:
         shared = [self.cluster.shared("factor", np.ascontiguousarray(F)) for F in factors]
         made = self.cluster.each("restriction", make, self.parts, *shared)
-        if self.quadratic:
+        if self.facts.quadratic:
             zero: Array = np.zeros(size)
             at = self.cluster.sum("restriction", tasks.at_theta, made, zero, join=self._join)
             return QuadraticRestriction(0.5 * at.second, 0.5 * at.first, at.value)
@@ -234,30 +235,11 @@ class Sharded(Objective):
 
         return Support(self._told(image).support, self._growth.slope, at)
 
-    def lower_bounds(self, image: ShardImage, bottom: float) -> Iterator[LowerBound]:
-        support = self.support(image)
-        return iter(()) if support is None else feasible(support, bottom)
-
     def recession(self, image: ShardImage) -> tuple[float, float]:
         if self.mu is not None:
             return np.inf, 0.0
         slope, unsure = self.cluster.sum("ray", tasks.recession, self.parts, *self._sides(image))
         return float(slope), float(unsure)
-
-    # --- dense matrices, for reference solvers -------------------------------------------
-
-    def value_dense(self, M: Array) -> float:
-        return self._at_matrix(M).value
-
-    def gradient_dense(self, M: Array) -> Array:
-        return self._at_matrix(M).first
-
-    def _at_matrix(self, M: Array) -> Terms:
-        shared = self.cluster.shared("matrix", M)
-        told: Terms = self.cluster.sum(
-            "gradient", tasks.at_matrix, self.parts, shared, join=self._join
-        )
-        return told
 
 
 def there(cluster: Cluster, parts: list[Any]) -> list[Any]:

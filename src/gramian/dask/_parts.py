@@ -8,9 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.dask._terms import Bent, Facts, Terms
+from gramian.dask._terms import Bent, ShardFacts, Terms
 from gramian.objectives.base import (
     Objective,
+    Pairs,
     Restriction,
     SymmetricOperator,
 )
@@ -24,16 +25,13 @@ def is_there(part: Objective | None) -> bool:
     return part is not None
 
 
-def facts_of(part: Objective, dense: int) -> Facts:
+def facts_of(part: Objective, dense: int) -> ShardFacts:
     """Those of a part; how sparse its gradient is only beyond the order of dense ones."""
     at_home = None
     if part.order > dense:
         at_home = entries_of(part.gradient(part.image(np.zeros((part.order, 1)))).form())
     numbers = None if at_home is None else int(at_home.sparse.nnz)
-    growth = part.growth()
-    return Facts(
-        part.order, part.quadratic, part.sees, part.constant, growth, part.dense_numbers, numbers
-    )
+    return ShardFacts(part.order, part.facts, part.constant, part.growth(), numbers)
 
 
 def entries_of(form: Any) -> Parts | None:
@@ -97,12 +95,8 @@ def bent(kept: tuple[float, Array, Any], D: Array) -> Bent:
     return Bent(value, slope, float(np.sum(slope * D)), product(D))
 
 
-def blend(part: Objective, L: Array, V: Array) -> Restriction:
-    return part.blend(part.image(L), part.image(V)).restriction
-
-
-def line(part: Objective, L: Array, D: Array) -> Restriction:
-    return part.line(part.image(L), D).restriction
+def combinations(pairs: Pairs, part: Objective, *factors: Array) -> Restriction:
+    return part.combinations([part.image(L) for L in factors], pairs).restriction
 
 
 def subspace(part: Objective, W: Array) -> Restriction:
@@ -115,12 +109,12 @@ def at_theta(made: Restriction, theta: Array) -> Terms:
 
 def support_at(part: Objective, X: Array, Y: Array | None, shrink: float) -> float:
     support = part.support(_image(part, X, Y))
-    return float(support.value if shrink == 1.0 else support.shrunk(shrink))
+    assert support is not None
+    if shrink == 1.0:
+        return support.value
+    assert support.shrunk is not None
+    return support.shrunk(shrink)
 
 
 def recession(part: Objective, X: Array, Y: Array | None) -> Array:
     return np.array(part.recession(_image(part, X, Y)))
-
-
-def at_matrix(part: Objective, M: Array) -> Terms:
-    return Terms(part.value_dense(M), part.gradient_dense(M))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.dask._residual import Residual
 from gramian.dask._spread import Spread
 from gramian.proofs import Bipartite, rounded_sum
 from gramian.proofs.base import UNIT
@@ -57,8 +58,8 @@ class _Lifted:
         return int(self.objective.rated.shape[1])
 
     @property
-    def gram(self) -> Array:
-        found: Array = self.objective.gram(self.image)
+    def residual(self) -> Residual:
+        found: Residual = self.objective.residual(self.image)
         return found
 
     @property
@@ -66,18 +67,16 @@ class _Lifted:
         return self.order, self.order
 
     def __matmul__(self, V: Array) -> Array:
-        if self.image.gram is None:
-            return self.a**2 * V - self.objective.gram_times(self.image, V)
-        return self.a**2 * V - self.gram @ V
+        return self.a**2 * V - self.residual.gram_times(V)
 
     def dense(self) -> Array:
-        return self.a**2 * np.eye(self.order) - self.gram
+        return self.a**2 * np.eye(self.order) - self.residual.gram()
 
     def form(self) -> None:
         return None
 
     def slack(self) -> Array:
         """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
-        k = np.diagonal(self.gram)
+        k = np.diagonal(self.residual.gram())
         longest = float(np.max(self.objective.rated.items.counts, initial=1))
         return rounded_sum(longest) * k + 4 * UNIT * (self.a**2 + k)

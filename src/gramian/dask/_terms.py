@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.objectives.base import Growth
+from gramian.objectives.facts import Facts
+from gramian.objectives.supports import Growth
 from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
@@ -83,29 +84,24 @@ def _shares(a: float, b: float, mu: float) -> tuple[float, tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What solvers ask of an objective before they begin."""
+class ShardFacts:
+    """What is known of the objective of a shard before it is evaluated."""
 
     order: int
-    quadratic: bool
-    sees: int | None
+    facts: Facts
     constant: float
     growth: Growth
-    dense_numbers: int
     sparse_numbers: int | None = None
-    """Entries of its gradient where that is sparse, None where it is not."""
+    """Number of entries of the gradient if that is sparse, None otherwise."""
 
-    def __add__(self, other: Facts) -> Facts:
+    def __add__(self, other: ShardFacts) -> ShardFacts:
         if self.order != other.order:
             raise ValueError(f"shards are of the orders {self.order} and {other.order}")
-        both = self.sees is not None and other.sees is not None
-        return Facts(
+        return ShardFacts(
             self.order,
-            self.quadratic and other.quadratic,
-            (self.sees or 0) + (other.sees or 0) if both else None,
+            self.facts + other.facts,
             self.constant + other.constant,
             self.growth + other.growth,
-            max(self.dense_numbers, other.dense_numbers),
             None
             if self.sparse_numbers is None or other.sparse_numbers is None
             else self.sparse_numbers + other.sparse_numbers,

@@ -1,12 +1,14 @@
 """Objectives: what a solver sees of a problem."""
 
-from gramian.objectives.base import Blend, Line, LowerBound, Objective, SymmetricOperator
+from gramian.objectives.base import Blend, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
+from gramian.objectives.eigenbasis import Eigenbasis
 from gramian.objectives.everywhere import BlockSquares, Everywhere
 from gramian.objectives.featured import Featured, Prior
-from gramian.objectives.gram_quadratic import Eigenbasis, GramQuadratic
+from gramian.objectives.gram_quadratic import GramQuadratic
 from gramian.objectives.linear import Linear
 from gramian.objectives.matrices import GramOperator, LowRankPlusIdentity
+from gramian.objectives.supports import LowerBound
 from gramian.objectives.total import Sum
 
 __all__ = [

@@ -9,14 +9,17 @@ factors, where each trial costs no product with the data.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property, partial, wraps
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import HOST, Place, Placed, inner
+from gramian.backends.arrays import HOST, Place, Placed, inner, side_by_side
+from gramian.objectives.facts import Facts
+from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 
 Array = NDArray[np.floating]
 
@@ -24,7 +27,8 @@ Array = NDArray[np.floating]
 class Image(Protocol):
     """What an objective has computed of M = LLᵀ."""
 
-    factor: Array
+    @property
+    def factor(self) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -60,35 +64,6 @@ class SymmetricOperator:
         )
 
 
-@dataclass(frozen=True)
-class Whitening:
-    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the ways between Y and L = RY."""
-
-    objective: Objective
-    factor: Callable[[Array], Array]
-    """Y ↦ RY."""
-    coordinates: Callable[[Array], Array]
-    """L ↦ a Y with the same F."""
-
-
-@dataclass(frozen=True)
-class SquaredForms:
-    """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ but for a constant, and what its dual needs.
-
-    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
-    """
-
-    U: Any
-    """u_e, a row each, sparse or dense."""
-    softness: Array
-    """b."""
-    targets: Array
-    """t."""
-    C: Array
-    unit: Array
-    """Weights with Σ_e unit_e u_eu_eᵀ ≻ 0."""
-
-
 class Restriction(Protocol):
     """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
 
@@ -103,6 +78,21 @@ class Restriction(Protocol):
 
     def along(self, theta: Array, move: Array) -> Callable[[float], float]:
         """t ↦ F at θ + t·move, for many t."""
+
+
+Pairs = Sequence[tuple[int, int]]
+"""Which two of several factors each matrix ½(XYᵀ + YXᵀ) is made of."""
+
+Join = Callable[[Sequence[Array]], Array]
+"""The factor of a combination, from those that it is made of; linear in each of them."""
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """F(Σ θ_k M_k) over a few matrices M_k = ½(XYᵀ + YXᵀ), and the images of such sums."""
+
+    restriction: Restriction
+    take: Callable[[Array, Join], Any]
 
 
 @dataclass(frozen=True)
@@ -121,105 +111,22 @@ class Line:
     take: Callable[[float], Any]
 
 
-@dataclass(frozen=True)
-class Beside:
-    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the image it leads to."""
-
-    hessian: Array
-    gradient: Array
-    image: Callable[[Array], Any]
-    """S ↦ the image of M + V S Vᵀ, without a factor."""
-
-
-@dataclass(frozen=True)
-class LowerBound:
-    """A number that F never goes below on the domain, and the theorem that says so."""
-
-    value: float
-    method: str
-    by_bottom: bool = False
-    """Whether it stands on the bound on λ_min(∇F) that the objective was told."""
-    how: str = ""
-    """How the eigenvalue behind it was found, where there is one."""
-    miss: float = 0.0
-    """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
-    dual: Any = None
-    """The dual vector behind it, where that is not the dual vector of the point."""
-
-
-@dataclass(frozen=True)
-class Growth:
-    """F(M) ≥ floor + slope·t + bend·t² over the cone, t = tr M, with bend ≥ 0."""
-
-    floor: float = -np.inf
-    slope: float = -np.inf
-    bend: float = 0.0
-
-    def __add__(self, other: Growth) -> Growth:
-        return Growth(self.floor + other.floor, self.slope + other.slope, self.bend + other.bend)
-
-    @property
-    def least(self) -> float:
-        """The smallest value over t ≥ 0 that this allows."""
-        if self.slope >= 0:
-            return self.floor
-        return self.floor - self.slope**2 / (4 * self.bend) if self.bend > 0 else -np.inf
-
-    def trace_below(self, value: float) -> float | None:
-        """The largest trace that a value of F leaves possible, None where it leaves them all."""
-        room = value - self.floor
-        if not (np.isfinite(room) and np.isfinite(self.slope)):
-            return None
-        room = max(room, 0.0)
-        if self.bend > 0:
-            root = np.sqrt(self.slope**2 + 4 * self.bend * room)
-            if self.slope > 0:
-                return float(2 * room / (root + self.slope))
-            return float((root - self.slope) / (2 * self.bend))
-        return float(room / self.slope) if self.slope > 0 else None
-
-
 class Objective(Placed, ABC):
     """A convex F of a symmetric matrix of a given order."""
 
     order: int
-    quadratic: bool
     constant: float
-    distant: bool = False
-    """Whether a product with ∇F is a round of messages, so that hundreds of them cost too much."""
-    sees: int | None = None
-    """Of how many linear functions of M it is made, beside one linear term, where it is."""
-    dense_numbers: int = 0
-    """The numbers of the largest dense matrix that it multiplies factors by."""
-    spans: bool = True
-    """Whether its gradient may be a multiple of I and a matrix of low rank."""
-    wide: bool = False
-    """Whether its optimum is of high rank as a rule, though the order is far higher."""
+    facts: Facts
 
-    @property
-    def apart(self) -> dict[tuple[int, ...], int]:
-        """Shapes of its arrays whose rows may stay on the host where a device has no room for them,
-        and how many rows of each come together; none unless a subclass knows better."""
+    @cached_property
+    def _results(self) -> dict[str, Any]:
+        """What functions decorated by `once` have computed from this objective."""
         return {}
 
     @property
     def modulus(self) -> float:
         """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
         return 0.0
-
-    @property
-    def unit(self) -> float:
-        """How far F can fall from F(0), about, where F(0) does not tell the size of F."""
-        return 0.0
-
-    def single(self) -> Objective | None:
-        """The same with data in float32, to sweep with; None where there is nothing to gain."""
-        return None
-
-    @property
-    def for_steps(self) -> Objective:
-        """The same to rounding, and quicker: to descend with, not to certify by."""
-        return self
 
     @abstractmethod
     def image(self, L: Array) -> Any:
@@ -250,20 +157,29 @@ class Objective(Placed, ABC):
         """How many numbers `subspace` keeps for so many columns."""
 
     @abstractmethod
+    def combinations(self, images: Sequence[Any], pairs: Pairs) -> Combinations:
+        """F over sums of the matrices that pairs of the factors of these images make.
+
+        No trial needs a further product with the data. A solver asks for `blend` or `line`.
+        """
+
     def blend(self, image: Any, other: Any) -> Blend:
         """F over the cone of two images."""
+        cone = self.combinations((image, other), ((0, 0), (1, 1)))
 
-    @abstractmethod
+        def take(alpha: float, beta: float) -> Any:
+            return cone.take(np.array([alpha, beta]), partial(_scaled_columns, (alpha, beta)))
+
+        return Blend(cone.restriction, take)
+
     def line(self, image: Any, direction: Array) -> Line:
         """F along L + μΔ."""
+        curve = self.combinations((image, self.image(direction)), ((0, 0), (0, 1), (1, 1)))
 
-    @abstractmethod
-    def value_dense(self, M: Array) -> float:
-        """F at a dense symmetric matrix, for reference solvers."""
+        def take(mu: float) -> Any:
+            return curve.take(np.array([1.0, 2 * mu, mu * mu]), lambda both: both[0] + mu * both[1])
 
-    @abstractmethod
-    def gradient_dense(self, M: Array) -> Array:
-        """∇F at a dense symmetric matrix, for reference solvers."""
+        return Line(curve.restriction, take)
 
     def gradient_factor(self, image: Any) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
@@ -273,97 +189,42 @@ class Objective(Placed, ABC):
         """tr M."""
         return inner(image.factor, image.factor)
 
-    def metric(self) -> Array | None:
-        """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small."""
-        return None
-
-    def preconditioner(self, image: Any) -> Callable[[Array], Array] | None:
-        """A product near the inverse of the Hessian on the factor, where a cheap one is known."""
-        return None
-
-    def whitened(self) -> Whitening | None:
-        """F of other coordinates, in which its curvature is more even, where some are known."""
-        return None
-
-    def halves(self, dtype: Any = float) -> Any:
-        """F as least squares in each half of the factor's rows (`Halves`), where it is that."""
-        return None
-
-    def forms(self) -> SquaredForms | None:
-        """F as squares of forms u_eᵀMu_e, where it is that, M that of the points but the first."""
-        return None
-
     def dual(self, image: Any) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
-        return None
-
-    def toward(self, image: Any, other: Any, share: float) -> Any:
-        """The image of (1 − share) M + share N, without a factor, where there are dual vectors."""
-        raise NotImplementedError
-
-    def beside(self, image: Any, V: Array) -> Beside | None:
-        """F near M along a few columns V, where the objective has dual vectors."""
         return None
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
         """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
         raise NotImplementedError
 
-    def support(self, image: Any) -> Any:
-        """A linear function below F that touches it at M (`Support`), None where there is none."""
-        return None
+    def support(self, image: Any) -> Support | None:
+        """A linear function below F that touches it at M, None where there is none."""
+        w = self.dual(image)
+        return None if w is None else self.dual_support(w)
 
-    def dual_support(self, w: Array) -> Any:
-        """The linear function below F that belongs to a dual vector (`Support`)."""
+    def dual_support(self, w: Array) -> Support:
+        """The linear function below F that belongs to a dual vector."""
         raise NotImplementedError
 
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
-        return iter(())
+        return feasible(self.dual_support(w), bottom)
 
-    def costly_bounds(self, w: Array | None, seconds: float) -> Iterator[LowerBound]:
-        """Lower bounds by w that may take these seconds, for a last certificate."""
-        return iter(())
-
-    def rank_bound(self) -> int:
-        """A rank that some minimiser over the cone has or stays below.
-
-        r(r + 1)/2 ≤ p + 1: a minimiser of least rank is a vertex of those with its image.
-        """
-        if self.sees is None:
-            return self.order
-        return min(self.order, int((np.sqrt(8 * (self.sees + 1) + 1) - 1) / 2))
-
-    def smoothed(self, mu: float) -> Objective | None:
-        """The same objective with its loss smoothed by μ, None where no μ is part of it."""
-        return None
-
-    def coordinates(self) -> Array | None:
-        """T with M = TSTᵀ in units of the data, where the order is small and they are known.
-
-        F is blind to what T does not span.
-        """
-        return None
+    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
+        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
+        w = self.dual(image)
+        if w is not None:
+            return self.dual_bounds(w, bottom)
+        support = self.support(image)
+        return iter(()) if support is None else feasible(support, bottom)
 
     def growth(self) -> Growth:
         """How F is known to grow with the trace; nothing known unless a subclass says so."""
         return Growth()
 
-    def trace_bound(self, value: float) -> float | None:
-        """A τ with tr M* ≤ τ for every minimiser over the cone, given a value F reaches."""
-        return self.growth().trace_below(value)
-
     def recession(self, image: Any) -> tuple[float, float]:
         """lim F(tD)/t for t → ∞ at D = LLᵀ, and what of it may be rounding; +inf unless known."""
         return np.inf, 0.0
-
-    def flat(self) -> Array | None:
-        """Columns that span the directions D ⪰ 0 without curvature, where they are known."""
-        return None
-
-    def flattened(self, V: Array) -> Array:
-        """V moved a little so that F has less curvature along VVᵀ, where that can be done."""
-        return V
 
     def complementarity(self, image: Any) -> float | None:
         """⟨∇F(M), M⟩, where it takes no product with the factor."""
@@ -373,6 +234,28 @@ class Objective(Placed, ABC):
         """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
         return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))
 
-    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
-        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
-        return iter(())
+
+Chosen = TypeVar("Chosen", bound=Objective)
+Result = TypeVar("Result")
+
+
+def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
+    """A function of an objective that is computed once for each of them."""
+    name = f"{function.__module__}.{function.__qualname__}"
+
+    @wraps(function)
+    def known(objective: Chosen) -> Result:
+        results = objective._results
+        if name not in results:
+            results[name] = function(objective)
+        found: Result = results[name]
+        return found
+
+    return known
+
+
+def _scaled_columns(weights: Sequence[float], factors: Sequence[Array]) -> Array:
+    """A factor of Σ w_k L_kL_kᵀ, without the matrices of weight 0."""
+    kept = [float(np.sqrt(w)) * L for w, L in zip(weights, factors, strict=True) if w > 0]
+    columns: Array = side_by_side(kept or [factors[0][:, :0]])
+    return columns

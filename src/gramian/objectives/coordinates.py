@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.maps import Congruence, LinearMap
+from gramian.maps import Congruence, LinearMap, WhitenedDistances
+from gramian.objectives.base import once
+from gramian.objectives.pencil import PENCIL_ORDER
+
+if TYPE_CHECKING:
+    from gramian.objectives.composite import Composite
 
 Array = NDArray[np.floating]
+
+SEEN_NUMBERS = 5_000_000
+"""Order times terms and order up to which coordinates in units of the data are worth their time:
+one singular value decomposition of the data."""
 
 SAMPLES = 8
 """Random combinations of the forms of a map that show which directions it sees."""
@@ -18,11 +27,29 @@ UNSEEN = 16 * float(np.finfo(float).eps)
 """Singular values below this part of the largest, times the longer side, are rounding."""
 
 
-def seen_coordinates(map: LinearMap, C: Array) -> Array:
-    """T (n × m) with M = TSTᵀ: F(M) = g(𝒜(M)) + ⟨C, M⟩ is blind to what T does not span.
+@once
+def coordinates_of(objective: Composite) -> Array | None:
+    """T (n × m) with M = TSTᵀ in units of the data, for small objectives on the host.
 
-    Each direction is measured in units of the data along it, so that features of very different
-    sizes count alike. Only directions along which data and C vanish to rounding are left out.
+    F(M) = g(𝒜(M)) + ⟨C, M⟩ does not depend on what T does not span. None where T is not worth its
+    time.
+    """
+    map, order = objective.map, objective.order
+    numbers = order * (order + map.size)
+    if order > PENCIL_ORDER or numbers > SEEN_NUMBERS or not objective.place.is_host:
+        return None
+    if isinstance(map, WhitenedDistances):
+        return None
+    with np.errstate(all="ignore"):
+        found = seen_coordinates(map, objective.C.dense())
+    return found if np.all(np.isfinite(found)) else None
+
+
+def seen_coordinates(map: LinearMap, C: Array) -> Array:
+    """T of a map and a linear term: each direction is measured in units of the data along it.
+
+    Features of very different sizes count alike so. Only directions along which data and C vanish
+    to rounding are left out.
     """
     rows, power = _rows(map)
     lengths = np.linalg.norm(rows, axis=0) ** power

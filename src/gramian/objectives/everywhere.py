@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner, side_by_side
+from gramian.backends.arrays import side_by_side
 from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
 from gramian.maps.svec import triangle, triangle_size
-from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.composite import Composite
-from gramian.objectives.halves import Halves
+from gramian.objectives.facts import Facts
+from gramian.objectives.halves import Halves, halves_of
 from gramian.objectives.restriction import QuadraticRestriction
-from gramian.objectives.supports import Support
+from gramian.objectives.supports import Growth, Support
 from gramian.objectives.total import Sum
 from gramian.proofs import rounded_sum
 
@@ -39,9 +40,8 @@ class BlockSquares(Objective):
     With M₁₂ = XYᵀ this is ω/2 tr((XᵀA⁻¹X)(YᵀB⁻¹Y)): nothing of size m × n is formed.
     """
 
-    quadratic = True
-    sees = None
     constant = 0.0
+    facts = Facts(quadratic=True)
 
     def __init__(self, weight: float, row_scale: Array, col_scale: Array) -> None:
         self.weight = float(weight)
@@ -116,31 +116,17 @@ class BlockSquares(Objective):
     def subspace_cost(self, columns: int) -> int:
         return triangle_size(columns) ** 2
 
-    def blend(self, image: BlockImage, other: BlockImage) -> Blend:
-        def take(alpha: float, beta: float) -> BlockImage:
-            kept = [(s, i) for s, i in ((alpha, image), (beta, other)) if s > 0]
-            parts = [np.sqrt(s) * i.factor for s, i in kept] or [image.factor[:, :0]]
-            return self.image(side_by_side(parts))
+    def combinations(self, images: Sequence[BlockImage], pairs: Pairs) -> Combinations:
+        found = [
+            images[i] if i == j else self.pair_image(images[i].factor, images[j].factor)
+            for i, j in pairs
+        ]
+        Q = 0.5 * self.weight * np.array([[_inner(one, two) for two in found] for one in found])
 
-        return Blend(self._restriction([image, other]), take)
+        def take(theta: Array, join: Join) -> BlockImage:
+            return self.image(join([image.factor for image in images]))
 
-    def line(self, image: BlockImage, direction: Array) -> Line:
-        cross = self.pair_image(image.factor, direction)
-        images = [image, cross, self.image(direction)]
-        return Line(self._restriction(images), lambda mu: self.image(image.factor + mu * direction))
-
-    def _restriction(self, images: list[BlockImage]) -> QuadraticRestriction:
-        Q = np.array([[_inner(one, two) for two in images] for one in images])
-        return QuadraticRestriction(0.5 * self.weight * Q, np.zeros(len(images)), 0.0)
-
-    def value_dense(self, M: Array) -> float:
-        block = M[: self.split, self.split :]
-        scaled = block / np.outer(self.units[: self.split], self.units[self.split :])
-        return 0.5 * self.weight * inner(scaled, scaled)
-
-    def gradient_dense(self, M: Array) -> Array:
-        m, units = self.split, self.units
-        return self._block(M[:m, m:] / np.outer(units[:m], units[m:]))
+        return Combinations(QuadraticRestriction(Q, np.zeros(len(found)), 0.0), take)
 
     def support(self, image: BlockImage) -> Support:
         """F(N) ≥ ⟨sG, N⟩ − s²F(M), the conjugate of a square."""
@@ -164,12 +150,11 @@ class Everywhere(Sum):
     τ_e = ω_e t_e / √(ω_e − ω), less a constant.
     """
 
-    wide = True
-
     def __init__(
         self, some: Composite, everything: BlockSquares, scale: Array, targets: Array
     ) -> None:
         super().__init__([some, everything])
+        self.facts = replace(self.facts, wide=True)
         self.some, self.everything = some, everything
         self.scale, self.targets = scale, targets
         """√(ω_e − ω) and τ_e, sorted by row."""
@@ -188,31 +173,33 @@ class Everywhere(Sum):
         """That of the entries that are data."""
         return self.some.map
 
-    def halves(self, dtype: Any = float) -> Halves:
-        """Every row is a small problem with the Gram matrix of the other half beside its data."""
-        map, everything = self.some.map, self.everything
-        assert isinstance(map, BlockEntries)
-        scale, targets = self.scale.astype(dtype), self.targets.astype(dtype)
-        stiffness = (everything.units**2).astype(dtype)
-        sides = (
-            (map.by_row(), stiffness[: map.shape[0]]),
-            (map.by_column(), stiffness[map.shape[0] :]),
-        )
-        upper, lower = (
-            RowFits(starts, neighbour, scale[entry], targets[entry], False, None, stiff)
-            for (starts, neighbour, entry), stiff in sides
-        )
-        return Halves(
-            map.shape[0],
-            upper,
-            lower,
-            2.0 * self.some.C.lower,
-            1.0,
-            lambda factor: np.zeros(factor.shape[0]),
-            everywhere=everything.weight,
-            constant=self.some.constant,
-            units=everything.units,
-        )
+
+@halves_of.register
+def _(objective: Everywhere, dtype: Any = float) -> Halves:
+    """Every row is a small problem with the Gram matrix of the other half beside its data."""
+    map, everything = objective.some.map, objective.everything
+    assert isinstance(map, BlockEntries)
+    scale, targets = objective.scale.astype(dtype), objective.targets.astype(dtype)
+    stiffness = (everything.units**2).astype(dtype)
+    sides = (
+        (map.by_row(), stiffness[: map.shape[0]]),
+        (map.by_column(), stiffness[map.shape[0] :]),
+    )
+    upper, lower = (
+        RowFits(starts, neighbour, scale[entry], targets[entry], False, None, stiff)
+        for (starts, neighbour, entry), stiff in sides
+    )
+    return Halves(
+        map.shape[0],
+        upper,
+        lower,
+        2.0 * objective.some.C.lower,
+        1.0,
+        lambda factor: np.zeros(factor.shape[0]),
+        everywhere=everything.weight,
+        constant=objective.some.constant,
+        units=everything.units,
+    )
 
 
 def _inner(one: BlockImage, two: BlockImage) -> float:

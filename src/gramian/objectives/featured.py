@@ -14,7 +14,7 @@ from scipy import sparse
 from gramian.backends.cpu import RowFits, gather_products
 from gramian.maps import BlockEntries, Congruence
 from gramian.objectives.composite import Composite
-from gramian.objectives.halves import Halves
+from gramian.objectives.halves import Halves, halves_of
 
 Array = NDArray[np.floating]
 
@@ -98,14 +98,6 @@ class Featured(Composite):
             parts += [own - root[:, None] * (prior.features @ found), found]
         return np.ascontiguousarray(np.vstack(parts))
 
-    def halves(self, dtype: Any = float) -> Any:
-        """Those of the plain F in float32, the rows of each drawn to where they are expected."""
-        if np.dtype(dtype) != np.float32 or not self.place.is_host:
-            return None
-        plain = self.plain.halves(dtype)
-        assert plain is not None
-        return FeaturedHalves(**vars(plain), priors=self.priors, contracted=self.contracted)
-
 
 @dataclass(frozen=True, eq=False)
 class FeaturedHalves(Halves):
@@ -171,3 +163,13 @@ def _beside(fits: RowFits, mean: Array, other: Array) -> Array:
     if fits.scale is not None:
         expected *= fits.scale
     return np.subtract(fits.targets, expected, dtype=fits.targets.dtype, casting="same_kind")
+
+
+@halves_of.register
+def _(objective: Featured, dtype: Any = float) -> FeaturedHalves | None:
+    """Those of the plain F in float32, the rows of each drawn to where they are expected."""
+    if np.dtype(dtype) != np.float32 or not objective.place.is_host:
+        return None
+    plain = halves_of(objective.plain, dtype)
+    assert plain is not None
+    return FeaturedHalves(**vars(plain), priors=objective.priors, contracted=objective.contracted)

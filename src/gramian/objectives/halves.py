@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,8 +12,11 @@ from numpy.typing import NDArray
 
 from gramian.backends.cpu import RowFits
 from gramian.losses import Loss, SquaredWithOffsets
-from gramian.losses.base import LeastSquares
+from gramian.losses.base import LeastSquares, least_squares_of
 from gramian.maps import BlockEntries
+from gramian.objectives.base import Objective, once
+from gramian.objectives.composite import Composite
+from gramian.objectives.matrices import LowRankPlusIdentity
 from gramian.objectives.mixing import mixture, products
 
 Array = NDArray[np.floating]
@@ -150,6 +154,39 @@ class Halves:
         beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
         gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
+
+
+@singledispatch
+def halves_of(objective: Objective, dtype: Any = float) -> Any:
+    """F as least squares in each half of the factor's rows (`Halves`), None where it is not that.
+
+    Objectives that have a form of their own register it.
+    """
+    return None
+
+
+@halves_of.register
+def _(objective: Composite, dtype: Any = float) -> Halves | None:
+    """Squares of some entries of a block, beside a multiple of the trace; on the host."""
+    if not objective.place.is_host:
+        return None
+    key, known = np.dtype(dtype), _halves_by_dtype(objective)
+    if key not in known:
+        known[key] = _composite_halves(objective, key)
+    return known[key]
+
+
+@once
+def _halves_by_dtype(objective: Composite) -> dict[Any, Halves | None]:
+    return {}
+
+
+def _composite_halves(objective: Composite, dtype: np.dtype[Any]) -> Halves | None:
+    squares, C, map = least_squares_of(objective.loss, dtype), objective.C, objective.map
+    even = isinstance(C, LowRankPlusIdentity) and not C.weights.shape[0] and C.scale > 0
+    if squares is None or not even or not isinstance(map, BlockEntries):
+        return None
+    return Halves.of(map, objective.loss, squares, 2.0 * C.lower, dtype)
 
 
 def _scale_and_units(

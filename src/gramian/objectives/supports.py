@@ -9,10 +9,57 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gramian.objectives.base import LowerBound
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A number that F never goes below on the domain, and the theorem that says so."""
+
+    value: float
+    method: str
+    by_bottom: bool = False
+    """Whether it stands on the bound on λ_min(∇F) that the objective was told."""
+    how: str = ""
+    """How the eigenvalue behind it was found, where there is one."""
+    miss: float = 0.0
+    """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
+    dual: Any = None
+    """The dual vector behind it, where that is not the dual vector of the point."""
+
+
+@dataclass(frozen=True)
+class Growth:
+    """F(M) ≥ floor + slope·t + bend·t² over the cone, t = tr M, with bend ≥ 0."""
+
+    floor: float = -np.inf
+    slope: float = -np.inf
+    bend: float = 0.0
+
+    def __add__(self, other: Growth) -> Growth:
+        return Growth(self.floor + other.floor, self.slope + other.slope, self.bend + other.bend)
+
+    @property
+    def least(self) -> float:
+        """The smallest value over t ≥ 0 that this allows."""
+        if self.slope >= 0:
+            return self.floor
+        return self.floor - self.slope**2 / (4 * self.bend) if self.bend > 0 else -np.inf
+
+    def trace_below(self, value: float) -> float | None:
+        """The largest trace that a value of F leaves possible, None where it leaves them all."""
+        room = value - self.floor
+        if not (np.isfinite(room) and np.isfinite(self.slope)):
+            return None
+        room = max(room, 0.0)
+        if self.bend > 0:
+            root = np.sqrt(self.slope**2 + 4 * self.bend * room)
+            if self.slope > 0:
+                return float(2 * room / (root + self.slope))
+            return float((root - self.slope) / (2 * self.bend))
+        return float(room / self.slope) if self.slope > 0 else None
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 from typing import Any
 
@@ -12,18 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, namespace
-from gramian.objectives.base import (
-    Blend,
-    Growth,
-    Line,
-    LowerBound,
-    Objective,
-    SymmetricOperator,
-)
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
+from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.objectives.restriction import TotalRestriction
 from gramian.objectives.structure import joined_form
-from gramian.objectives.supports import Support, feasible, total
+from gramian.objectives.supports import Growth, LowerBound, Support, total
 
 Array = NDArray[np.floating]
 
@@ -45,18 +39,8 @@ class Sum(Objective):
         if len(orders) != 1:
             raise ValueError(f"a sum needs objectives of one order, got {sorted(orders)}")
         self.order = orders.pop()
-        self.quadratic = all(part.quadratic for part in self.parts)
-        sizes = [part.sees for part in self.parts if part.sees is not None]
-        self.sees = sum(sizes) if len(sizes) == len(self.parts) else None
-        self.dense_numbers = max(part.dense_numbers for part in self.parts)
+        self.facts = reduce(add, (part.facts for part in self.parts), Facts(True, 0))
         self.constant = sum(part.constant for part in self.parts)
-
-    @cached_property
-    def for_steps(self) -> Sum:
-        """With those of its parts."""
-        parts = [part.for_steps for part in self.parts]
-        same = all(new is old for new, old in zip(parts, self.parts, strict=True))
-        return self if same else Sum(parts)
 
     def image(self, L: Array) -> SumImage:
         return SumImage(L, tuple(part.image(L) for part in self.parts))
@@ -84,12 +68,10 @@ class Sum(Objective):
     def dual_support(self, w: Array) -> Support:
         return total([part.dual_support(v) for part, v in self._split(w)])
 
-    def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
-        return feasible(self.dual_support(w), bottom)
-
     def support(self, image: SumImage) -> Support | None:
-        parts = [part.support(i) for part, i in self._with(image)]
-        return None if any(part is None for part in parts) else total(parts)
+        found = [part.support(i) for part, i in self._with(image)]
+        known = [support for support in found if support is not None]
+        return total(known) if len(known) == len(found) else None
 
     def rounding(self, image: SumImage) -> float:
         return sum(part.rounding(i) for part, i in self._with(image))
@@ -108,41 +90,22 @@ class Sum(Objective):
     def subspace_cost(self, columns: int) -> int:
         return sum(part.subspace_cost(columns) for part in self.parts)
 
-    def blend(self, image: SumImage, other: SumImage) -> Blend:
-        blends = [
-            part.blend(i, j)
-            for part, i, j in zip(self.parts, image.parts, other.parts, strict=True)
-        ]
+    def combinations(self, images: Sequence[SumImage], pairs: Pairs) -> Combinations:
+        each = zip(*(image.parts for image in images), strict=True)
+        found = [p.combinations(own, pairs) for p, own in zip(self.parts, each, strict=True)]
 
-        def take(alpha: float, beta: float) -> SumImage:
-            taken = tuple(blend.take(alpha, beta) for blend in blends)
+        def take(theta: Array, join: Join) -> SumImage:
+            taken = tuple(part.take(theta, join) for part in found)
             return SumImage(taken[0].factor, taken)
 
-        return Blend(TotalRestriction([blend.restriction for blend in blends]), take)
-
-    def line(self, image: SumImage, direction: Array) -> Line:
-        lines = [part.line(i, direction) for part, i in self._with(image)]
-
-        def take(mu: float) -> SumImage:
-            taken = tuple(line.take(mu) for line in lines)
-            return SumImage(taken[0].factor, taken)
-
-        return Line(TotalRestriction([line.restriction for line in lines]), take)
-
-    def value_dense(self, M: Array) -> float:
-        return sum(part.value_dense(M) for part in self.parts)
-
-    def gradient_dense(self, M: Array) -> Array:
-        return reduce(add, (part.gradient_dense(M) for part in self.parts))
+        return Combinations(TotalRestriction([part.restriction for part in found]), take)
 
     @property
     def modulus(self) -> float:
         return sum(part.modulus for part in self.parts)
 
     def lower_bounds(self, image: SumImage, bottom: float) -> Iterator[LowerBound]:
-        support = self.support(image)
-        if support is not None:
-            yield from feasible(support, bottom)
+        yield from super().lower_bounds(image, bottom)
         if self.modulus > 0 and self.order <= DENSE_ORDER:
             yield self._convexity_bound(image)
 
@@ -160,7 +123,7 @@ class Sum(Objective):
         return reduce(add, (part.growth() for part in self.parts))
 
     def _split(self, w: Array) -> zip[tuple[Objective, Array]]:
-        ends = [int(end) for end in np.cumsum([part.sees for part in self.parts])]
+        ends = [int(end) for end in np.cumsum([part.facts.terms for part in self.parts])]
         parts = [w[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True)]
         return zip(self.parts, parts, strict=True)
 

@@ -7,8 +7,10 @@ product the slope shares with that of the loss.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +18,20 @@ from scipy.sparse.csgraph import connected_components
 
 from gramian.backends.arrays import at_home, host, inner, relocated
 from gramian.losses.base import least_squares_of
-from gramian.maps import WhitenedDistances
-from gramian.objectives.base import Whitening
+from gramian.maps import PairDistances, WhitenedDistances
+from gramian.objectives.base import Objective, once
 from gramian.objectives.matrices import Rooted
+
+if TYPE_CHECKING:
+    from gramian.objectives.composite import Composite
 
 Array = NDArray[np.floating]
 
 COLUMNS = 24
 """Columns that a factor in whitened coordinates has, about."""
+
+FEWEST_POINTS = 10
+"""Orders above which whitened coordinates are worth a sparse factorisation."""
 
 SHORTEST = 0.2
 """Of the mean squared length of an edge: what the shortest ones are weighted by at least."""
@@ -51,11 +59,31 @@ class WhitenedImage:
         return found
 
 
-def whitening(objective: Any) -> Whitening | None:
+@dataclass(frozen=True)
+class Whitening:
+    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the ways between Y and L = RY."""
+
+    objective: Composite
+    factor: Callable[[Array], Array]
+    """Y ↦ RY."""
+    coordinates: Callable[[Array], Array]
+    """L ↦ a Y with the same F."""
+
+
+def whitening(objective: Objective) -> Whitening | None:
     """A composite of distances in coordinates where the Laplacian of its edges is the identity.
 
-    None where the graph is not connected, or F not blind to a shift of all points.
+    None for other objectives, and where the graph is not connected or a shift of all points, which
+    those coordinates leave out, changes F.
     """
+    map = getattr(objective, "map", None)
+    if not isinstance(map, PairDistances) or objective.order <= FEWEST_POINTS:
+        return None
+    return _whitening(objective)
+
+
+@once
+def _whitening(objective: Any) -> Whitening | None:
     if not objective.place.is_host:
         return _moved_whitening(objective)
     if not _can_whiten(objective):

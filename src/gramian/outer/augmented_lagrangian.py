@@ -146,7 +146,7 @@ def augmented_lagrangian(
 def first_factor(model: Model, settings: Settings) -> Array:
     """A random factor of the size that the right-hand side asks for."""
     n, bounds = model.order, model.bounds
-    seen = bounds.size + (n if model.objective.sees is None else model.objective.sees)
+    seen = bounds.size + (n if model.objective.facts.terms is None else model.objective.facts.terms)
     most = rank_for(seen)
     columns = settings.rank or min(n, most, max(FEW, most // 2) if n > LARGE else n)
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)

@@ -22,10 +22,10 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.maps import PairDistances
-from gramian.objectives.base import SquaredForms
 from gramian.outer.cliques import face_of
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
+from gramian.reductions.squared_forms import SquaredForms
 from gramian.solvers.barrier import Barrier
 from gramian.solvers.base import Settings
 

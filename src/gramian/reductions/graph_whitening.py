@@ -2,7 +2,7 @@
 
 The Hessian of a sum over edges is near the square of their Laplacian P, whose conditioning grows
 with the number of points; with RᵀPR = I and M = RSRᵀ it is the identity. What F is there is found
-by the objective (`Objective.whitened`), whose own bound stands on the same coordinates.
+in `objectives/whitened.py`; a bound of the objective uses the same coordinates.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gramian.certificate import Certificate
 from gramian.maps import PairDistances, Stack
 from gramian.objectives import Composite, LowRankPlusIdentity, Objective
-from gramian.objectives.base import Whitening
 from gramian.objectives.matrices import MatrixSum
+from gramian.objectives.whitened import Whitening, whitening
 from gramian.problem import Problem
 from gramian.reductions.base import carried
 
@@ -52,7 +52,7 @@ def graph_whitening(problem: Problem) -> GraphWhitening | None:
     They are for distances along the edges of a connected graph, over M ⪰ 0, and an objective that
     a shift of all points does not change.
     """
-    white = None if problem.domain.bounded else problem.objective.whitened()
+    white = None if problem.domain.bounded else whitening(problem.objective)
     if white is None:
         return None
     return GraphWhitening(Problem(white.objective, problem.domain, name=problem.name), white)
@@ -77,7 +77,7 @@ def centred_whitening(objective: Objective) -> Whitening | None:
     if c < -ALIKE * usual or np.linalg.norm(along - c * ones) > ALIKE * usual:
         return None
     blind = MatrixSum(C, LowRankPlusIdentity(n, 0.0, ones, np.array([-c])))
-    white = Composite(maps[0], objective.loss, blind, constant=objective.constant).whitened()
+    white = whitening(Composite(maps[0], objective.loss, blind, constant=objective.constant))
     if white is None:
         return None
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
 from gramian.certificate import Certificate
+from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone
@@ -50,7 +51,7 @@ a limit of the rank may leave a gap. To 1e-8 sweeps have stood still for ten."""
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Why it cannot take a problem."""
-    if problem.objective.halves() is None:
+    if halves_of(problem.objective) is None:
         return "it needs squares of some entries of a block beside a multiple of the trace"
     return needs_cone(problem, settings)
 
@@ -98,9 +99,9 @@ class Sweeps:
     """
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
-        entries = problem.objective.sees or 0
+        entries = problem.objective.facts.terms or 0
         dtype = np.float32 if entries > SINGLE else np.float64
-        self.halves, self.settings = problem.objective.halves(dtype), settings
+        self.halves, self.settings = halves_of(problem.objective, dtype), settings
         self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
         self.state = self.halves.state(factor)
         self.kept = self.state.copy()

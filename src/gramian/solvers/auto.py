@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
-from gramian.objectives import Composite, GramQuadratic
+from gramian.objectives.halves import halves_of
 from gramian.objectives.quadratic_form import triangle_size
 from gramian.problem import Problem
 from gramian.result import Status
@@ -101,10 +101,10 @@ def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
         return bilgo(problem, factor, settings)
     if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
         return _climb_or_follow(_unfold, problem, factor, settings)
-    if problem.objective.wide and problem.order > WIDE and not problem.domain.bounded:
-        swept = problem.objective.halves() is not None
+    if problem.objective.facts.wide and problem.order > WIDE and not problem.domain.bounded:
+        swept = halves_of(problem.objective) is not None
         return (sweeping if swept else growing)(problem, factor, settings)
-    if isinstance(problem.objective, GramQuadratic) and COLUMNS < problem.order <= EXACT_ORDER:
+    if problem.objective.facts.matrix_quadratic and COLUMNS < problem.order <= EXACT_ORDER:
         return _project_and_climb(problem, factor, settings)
     if _is_written_out(problem, factor, settings):
         return _write_out(problem, factor, settings)
@@ -123,7 +123,7 @@ def _climb_or_follow(
     if central.refusal(problem, settings) is not None:
         return (yield from climb(problem, factor, settings))
     now, short = time.perf_counter(), settings
-    if not problem.objective.quadratic:  # squares have no corners: a run on the factor ends
+    if not problem.objective.facts.quadratic:  # squares have no corners: a run on the factor ends
         patience = min(_path_seconds(problem), PATIENCE * (settings.deadline - now))
         short = replace(settings, deadline=now + patience)
     best = (problem.value(factor), factor)
@@ -154,7 +154,7 @@ class _Returning:
 
 
 def _path_seconds(problem: Problem) -> float:
-    terms = problem.objective.sees or 0
+    terms = problem.objective.facts.terms or 0
     step = central.step_work(problem) / PATH_SPEED + PATH_STEP + PATH_TERM * terms
     return PATH_STEPS * step
 
@@ -172,7 +172,7 @@ def _unfold(problem: Problem, factor: Array, settings: Settings) -> Run:
     """L-BFGS in whitened coordinates, and the path of the dual where it is the quicker end."""
     if inside.refusal(problem, settings) is not None:
         return (yield from white.whitened(problem, factor, settings))
-    if (problem.objective.sees or 0) > FEW_EDGES:
+    if (problem.objective.facts.terms or 0) > FEW_EDGES:
         factor = yield from white.descents(problem, factor, settings)
     return (yield from inside.interior(problem, factor, settings))
 
@@ -183,13 +183,13 @@ def _is_written_out(problem: Problem, factor: Array, settings: Settings) -> bool
     With fewer squares than M has entries the optimum is flat, and the staircase finds no end: there
     a larger order is worth its time.
     """
-    objective, entries = problem.objective, triangle_size(problem.order)
+    facts, entries = problem.objective.facts, triangle_size(problem.order)
     started = factor.shape[1] > (1 if problem.domain.bounded else 0)  # 0 may lack the trace
-    if not isinstance(objective, Composite) or started:
+    if not facts.single_loss or started:
         return False
-    squares = objective.sees or 0
+    squares = facts.terms or 0
     fits = problem.order <= TINY
-    if objective.dense_numbers and squares >= entries // 2:
+    if facts.dense_numbers and squares >= entries // 2:
         fits = problem.order <= WRITTEN or squares < entries
     return fits and written.refusal(problem, settings) is None
 
@@ -224,7 +224,7 @@ def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int)
     start = compress(factor, rank)
     if start.shape[1] < rank:
         start = with_falling(problem, start, settings, rank - start.shape[1])
-    if problem.objective.halves() is not None:
+    if halves_of(problem.objective) is not None:
         return (yield from alternating(problem, start, settings))
     return (yield from lbfgs(problem, start, settings, memory=PAIRS))
 

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from gramian.objectives.base import SquaredForms
+from gramian.reductions.squared_forms import SquaredForms
 
 Array = NDArray[np.floating]
 

@@ -21,6 +21,7 @@ from gramian.backends.arrays import inner
 from gramian.certificate import Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.reductions.precision import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 
@@ -178,7 +179,7 @@ def slack_norm(factor: Array, gradient_factor: Array) -> float:
 
 def for_steps(objective: Objective, settings: Settings) -> Objective:
     """What a descent computes with: the quicker form of F, or F where it sweeps in float32."""
-    return objective if settings.sweeps.single else objective.for_steps
+    return objective if settings.sweeps.single else written_out(objective)
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:

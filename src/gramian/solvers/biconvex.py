@@ -30,7 +30,7 @@ def lipschitz(objective: Objective, X: Array, Y: Array, slope: Array, guess: flo
     length = norm(slope)
     if length == 0:
         return guess
-    if objective.quadratic:
+    if objective.facts.quadratic:
         unit = slope / length
         bend = inner(unit, gradient(objective, X + unit, Y) - slope)
         return max(bend, 1e-12 * guess)

@@ -25,6 +25,7 @@ from gramian import clock
 from gramian.backends.arrays import contiguous
 from gramian.bounds import certify_image, known_bound
 from gramian.objectives import Composite
+from gramian.objectives.coordinates import coordinates_of
 from gramian.objectives.quadratic_form import smat, svec, triangle_size
 from gramian.problem import Problem
 from gramian.proofs import lowest
@@ -77,7 +78,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
         return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
     if step_work(problem) > WORK or objective.subspace_cost(problem.order) > ROOM:
         return "a Newton step would take too much time or memory: the problem has too many terms"
-    seen = objective.coordinates() if isinstance(objective, Composite) else None
+    seen = coordinates_of(objective) if isinstance(objective, Composite) else None
     if seen is None or not seen.shape[1]:
         return "it needs a loss of a linear map that sees some of M, on the host"
     return None
@@ -85,7 +86,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 def step_work(problem: Problem) -> float:
     """Multiplications of one Newton step, about."""
-    terms, entries = problem.objective.sees or 0, triangle_size(problem.order)
+    terms, entries = problem.objective.facts.terms or 0, triangle_size(problem.order)
     small, large = sorted((terms, entries))
     return float(small) ** 2 * (large + small / 3) + 4 * terms * entries
 
@@ -233,7 +234,8 @@ def _line_minimum(f: Callable[[float], float], most: float) -> float:
 
 def _start(problem: Problem, factor: Array, settings: Settings) -> Array:
     """A factor of M + εT Tᵀ, M that of the start, or of a short descent where it is 0."""
-    objective, T = problem.objective, problem.objective.coordinates()
+    objective: Any = problem.objective
+    T = coordinates_of(objective)
     assert T is not None
     if not np.any(factor):
         few = replace(settings, rank=min(COLUMNS, problem.order))
@@ -293,7 +295,8 @@ def _certified(problem: Problem, point: _Newton) -> Step:
 
 def _lean(objective: Any, point: _Newton) -> Any:
     """The image of the fewest leading columns at which F is no larger than at the point."""
-    T = objective.coordinates()
+    T = coordinates_of(objective)
+    assert T is not None
     U, sizes, _ = np.linalg.svd(np.linalg.lstsq(T, point.W, rcond=None)[0])
     columns, best = T @ (U * sizes), objective.image(point.W)
     room = point.value + 1e-15 * abs(point.value)

@@ -83,7 +83,7 @@ def starting_factor(problem: Problem, settings: Settings, columns: int | None = 
     M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
     """
     objective = problem.objective
-    columns = columns or settings.rank or objective.rank_bound()
+    columns = columns or settings.rank or objective.facts.rank_bound(objective.order)
     L = objective.place.normal(settings.rng, (problem.order, columns))
     L = L / float(np.sqrt(problem.order))
     zero = objective.image(L[:, :0])

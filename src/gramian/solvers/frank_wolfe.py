@@ -15,6 +15,7 @@ from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
 from gramian.objectives.base import Restriction
 from gramian.problem import Problem
+from gramian.reductions.smoothing import smoothed
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Run, Settings, Step
 from gramian.solvers.columns import compress
@@ -91,7 +92,7 @@ def _trace(problem: Problem) -> float | None:
         return problem.domain.trace
     objective = problem.objective
     zero = objective.image(objective.place.zeros((problem.order, 0)))
-    return objective.trace_bound(objective.value(zero))
+    return objective.growth().trace_below(objective.value(zero))
 
 
 def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objective:
@@ -99,7 +100,7 @@ def _smoothed(objective: Objective, smoothing: float | None, t: int) -> Objectiv
     if smoothing is None:
         return objective
     own = getattr(getattr(objective, "loss", None), "mu", None)
-    softer = None if own is None else objective.smoothed(max(own, smoothing / np.sqrt(t + 1)))
+    softer = None if own is None else smoothed(objective, max(own, smoothing / np.sqrt(t + 1)))
     return objective if softer is None else softer
 
 

@@ -18,6 +18,7 @@ from gramian.backends.dense import eigh
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
+from gramian.reductions.squared_forms import squared_forms
 from gramian.solvers import whitened as white
 from gramian.solvers.barrier import Barrier
 from gramian.solvers.base import Run, Settings, Step
@@ -50,9 +51,9 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     reason = white.refusal(problem, settings)
     if reason is not None:
         return reason
-    edges, n = problem.objective.sees or 0, problem.order
+    edges, n = problem.objective.facts.terms or 0, problem.order
     whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
-    if whitening is None or whitening.problem.objective.forms() is None:
+    if whitening is None or squared_forms(whitening.problem.objective) is None:
         return "it needs squares of distances, some 2,500 at most, on the host"
     return None
 
@@ -70,7 +71,7 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     image = leanest(objective, Y, white.SPARED * settings.tol)
     certificate, dual = bounds.certified(image, mean.image or image)
     yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
-    forms = objective.forms()
+    forms = squared_forms(objective)
     assert forms is not None
     barrier, value = Barrier(forms, dual), certificate.value
     first = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order

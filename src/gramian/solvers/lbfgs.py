@@ -25,6 +25,7 @@ from gramian.bounds import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem
+from gramian.reductions.precision import single_precision
 from gramian.result import Status
 from gramian.search import Point, quasi_newton
 from gramian.search.quasi_newton import Pairs
@@ -79,7 +80,7 @@ def descend(
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
     rules |= {"going": going or Going(), "scales": scales}
-    rough = objective.single() if settings.sweeps.single else None
+    rough = single_precision(objective) if settings.sweeps.single else None
     if rough is not None:
         found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
         factor, iterations = as_double(found), iterations - steps

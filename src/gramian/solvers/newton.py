@@ -14,6 +14,7 @@ from gramian.backends.arrays import beside, host, inner, namespace, recorded
 from gramian.backends.dense import eigh
 from gramian.domains import Domain
 from gramian.objectives import Objective
+from gramian.objectives.preconditioning import hessian_metric, row_preconditioner
 from gramian.search import quartic
 
 Array = NDArray[np.floating]
@@ -76,7 +77,8 @@ def newton_direction(
     hessian = recorded(objective.hessian_factor(image), objective.place)
     if below is not None:
         hessian = below.lifted(hessian)
-    precondition = objective.preconditioner(image) or _preconditioner(objective.metric(), L)
+    precondition = row_preconditioner(objective, image)
+    precondition = precondition or _preconditioner(hessian_metric(objective), L)
     if domain.bounded:
         slope = objective.gradient_factor(image)  # `gradient` may be tangent to the sphere
         multiplier, plain = domain.level(inner(slope, L)), hessian

@@ -9,6 +9,7 @@ from gramian.backends.arrays import beside, inner
 from gramian.bounds import certify
 from gramian.domains import Domain, project
 from gramian.objectives import Objective
+from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers.base import Run, Settings, Step, falls_for_ever
@@ -41,12 +42,12 @@ def projected_gradient(
     settings.enters("projected-gradient")
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
-    Y, t, eta, value = M, 1.0, 1.0, objective.value_dense(M)
+    Y, t, eta, value = M, 1.0, 1.0, value_dense(objective, M)
     least, quiet, k = value, 0, 0
     while True:
         eigenvalues, vectors, eta = _step(objective, domain, Y, 0.7 * eta)
         new = _assemble(eigenvalues, vectors)
-        new_value = objective.value_dense(new)
+        new_value = value_dense(objective, new)
         quiet = 0 if new_value < least - 1e-15 * abs(least) else quiet + 1
         least = min(least, new_value)
         L = _factor(eigenvalues, vectors)
@@ -67,13 +68,13 @@ def projected_gradient(
 
 def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
     """The projected step from Y as (eigenvalues, eigenvectors), η raised until it models F."""
-    G, at_Y = objective.gradient_dense(Y), objective.value_dense(Y)
+    G, at_Y = gradient_dense(objective, Y), value_dense(objective, Y)
     while True:
         eigenvalues, vectors = project(domain, Y - G / eta)
         new = _assemble(eigenvalues, vectors)
         step = new - Y
         model = at_Y + inner(G, step) + 0.5 * eta * inner(step, step)
-        value = objective.value_dense(new)
+        value = value_dense(objective, new)
         if not np.isfinite(value) or value <= model + 1e-13 * abs(model):
             return eigenvalues, vectors, eta
         eta *= 2.0

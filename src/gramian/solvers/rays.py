@@ -11,6 +11,7 @@ from gramian.backends.dense import eigh
 from gramian.domains import Spectrahedron
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
+from gramian.objectives.flat import flat_directions, flattened
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings
@@ -49,7 +50,7 @@ def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | Non
             norm = float(np.linalg.norm(V))
             if not (np.isfinite(norm) and norm > 0):
                 continue
-            V = objective.flattened(V / norm)
+            V = flattened(objective, V / norm)
             V = np.ascontiguousarray(V / np.linalg.norm(V))
             slope, unsure = objective.recession(objective.image(V))
             if slope < -unsure and _falls(problem, V, slope, factor):
@@ -69,7 +70,7 @@ def _falls(problem: Problem, V: Array, slope: float, factor: Array) -> bool:
 
 
 def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iterator[Array]:
-    flat = objective.flat()
+    flat = flat_directions(objective)
     zero = objective.gradient(objective.image(factor[:, :0]))
     if flat is not None:
         if flat.shape[1]:  # otherwise every direction is curved

@@ -18,6 +18,7 @@ from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, prov
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
+from gramian.reductions.precision import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step
@@ -127,7 +128,7 @@ class Referee:
         """Take the last point of a descent that was cut off, where it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
         ours = self.problem.objective
-        if objective is ours or objective is ours.for_steps:
+        if objective is ours or objective is written_out(ours):
             value = self.problem.value(factor)
             if value < self.best.value:
                 self.best = Step(factor, value)

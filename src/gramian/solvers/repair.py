@@ -20,6 +20,7 @@ from gramian.backends.arrays import contiguous, host, size
 from gramian.backends.dense import eigh
 from gramian.eigen import ritz_pairs
 from gramian.objectives import Objective
+from gramian.objectives.nearby import near
 from gramian.objectives.quadratic_form import svec
 from gramian.search.cone_quadratic import cone_quadratic
 
@@ -55,7 +56,7 @@ def repaired_along(objective: Objective, image: Any, V: Array, spare: Array | No
     S ⪰ 0, or S ⪰ −T with what `spare` says that M can do without along V: then the dual vector is
     not only mended where it is below the cone, but let down where it lies above it for nothing.
     """
-    model = objective.beside(image, V)
+    model = near(objective, image, V)
     if model is None or not np.any(np.diag(model.hessian) > 0):
         return None
     least = np.zeros((V.shape[1],) * 2) if spare is None else spare

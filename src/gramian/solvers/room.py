@@ -47,7 +47,7 @@ def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
     there, objective = place(device), problem.objective
     if there.is_host or objective.place == there:
         return objective.place
-    free, need, shapes = there.free_memory(), needed(problem, rank), objective.apart
+    free, need, shapes = there.free_memory(), needed(problem, rank), objective.facts.streams
     if need > free and shapes:
         beside = needed(problem, rank, apart=shapes)
         if streamed := in_blocks(there, shapes, free - beside):
@@ -64,7 +64,7 @@ def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
 
 def needed(problem: Problem, rank: int | None = None, *, apart: Shapes = NOTHING) -> float:
     """Bytes that have to be free on a device, beside the blocks of what stays on the host."""
-    columns = wide_rank(problem.order) if problem.objective.wide else COLUMNS
+    columns = wide_rank(problem.order) if problem.objective.facts.wide else COLUMNS
     columns = columns if rank is None else min(columns, rank)
     seen = sum(shape[0] for shape in apart if len(shape) > 1)
     there = bytes_of(problem) - bytes_of(problem, apart)

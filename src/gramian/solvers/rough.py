@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._random import generator
+from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.solvers.alternating import SPARE, Sweeps
 from gramian.solvers.base import Settings
@@ -33,6 +34,6 @@ def rough(problem: Problem, factor: Array | None, *, rank: int, random_state: An
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     factor = with_noise(factor, max(rank - factor.shape[1], 0), SPARE, settings)
-    if problem.objective.halves() is not None:
+    if halves_of(problem.objective) is not None:
         return Sweeps(problem, factor, settings).take(SWEEPS)
     return descend(problem.objective, factor, settings, iterations=STEPS, memory=PAIRS)

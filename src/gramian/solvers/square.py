@@ -20,7 +20,6 @@ from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.backends.dense import eigh
 from gramian.bounds import certify_image
 from gramian.certificate import relative
-from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.proofs import LIVE
 from gramian.solvers.base import Run, Settings, Step
@@ -55,8 +54,9 @@ NEAR = 3.0
 def suits(problem: Problem, factor: Array) -> bool:
     """Whether F is a loss of more terms than M has entries, over the cone, and a start is given."""
     objective, order = problem.objective, problem.order
-    many = isinstance(objective, Composite) and (objective.sees or 0) > order * (order + 1) // 2
-    smooth = many and objective.spans and not objective.quadratic
+    facts = objective.facts
+    many = facts.single_loss and (facts.terms or 0) > order * (order + 1) // 2
+    smooth = many and facts.spans and not facts.quadratic
     return smooth and order <= WIDEST and factor.shape[1] > 0 and not problem.domain.bounded
 
 

@@ -114,7 +114,7 @@ class _Climb:
         near random columns, more of them than most optima have."""
         objective, image = self.objective, self.objective.image(factor)
         small = self.search.whole or objective.order <= SPREAD
-        if not self.domain.bounded or objective.quadratic or small or factor.shape[1] > 1:
+        if not self.domain.bounded or objective.facts.quadratic or small or factor.shape[1] > 1:
             return image
         columns = objective.place.normal(self.settings.rng, (objective.order, SPREAD))
         spread = objective.image(self.domain.rescale(columns))
@@ -128,7 +128,7 @@ class _Climb:
         """Whether the rank leaves no room for a search, where many columns are cheap."""
         room = self.search.widest - image.factor.shape[1]
         return room < MORE and not (
-            self.search.whole or self.steps.large or self.objective.quadratic
+            self.search.whole or self.steps.large or self.objective.facts.quadratic
         )
 
     def falls_for_ever(self, image: Any, value: float) -> bool:

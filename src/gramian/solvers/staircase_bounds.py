@@ -89,7 +89,7 @@ class Below:
         level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
         if order <= EXACT_ORDER:
             return exact_ground(gradient.dense(), level, count)
-        form = gradient.form() if self.problem.objective.spans else None
+        form = gradient.form() if self.problem.objective.facts.spans else None
         if isinstance(form, LowRank) and 0 < form.U.shape[1] <= SPAN:
             return span_ground(form, level, count)
         place, start = self.problem.objective.place, self._start()

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import as_double, as_single, norm
+from gramian.objectives.preconditioning import row_preconditioner
 from gramian.problem import Problem
+from gramian.reductions.precision import single_precision
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings, for_steps
 from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, Ground
@@ -78,7 +80,7 @@ class LocalSteps:
         first = norm(self._slope(image))
         fall = CONDITIONED_FALL if self.preconditioned else FALL
         target = max(fall * first, enough / max(norm(image.factor), 1e-300))
-        if not self.domain.bounded and self.objective.quadratic:
+        if not self.domain.bounded and self.objective.facts.quadratic:
             image, least = self._conjugate_gradient(image, target)
         else:
             image, least = self.quasi_newton(image, enough)
@@ -88,12 +90,12 @@ class LocalSteps:
 
     def _has_preconditioner(self, image: Any) -> bool:
         """Whether conjugate gradient can go on with one, where a search costs too much."""
-        suited = self.large and self.objective.quadratic
-        return suited and self.objective.preconditioner(image) is not None
+        suited = self.large and self.objective.facts.quadratic
+        return suited and row_preconditioner(self.objective, image) is not None
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
         """LRO's steps to a gradient of the size asked for, and the least that was met."""
-        rough = self.objective.single() if self.preconditioned and self.single else None
+        rough = single_precision(self.objective) if self.preconditioned and self.single else None
         if rough is None:
             return self._lines(self.objective, image, target)
         first, before = norm(self._slope(image)), self.objective.value(image)
@@ -187,6 +189,6 @@ class _Preconditioner:
     def __call__(self, image: Any, gradient: Array) -> Array:
         L = image.factor
         if self.factor is None or norm(L - self.factor) > MOVED * norm(L):
-            self.near, self.factor = self.objective.preconditioner(image), L
+            self.near, self.factor = row_preconditioner(self.objective, image), L
         found: Array = gradient if self.near is None else self.near(gradient)
         return found

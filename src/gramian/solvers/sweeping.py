@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.solvers.alternating import FIRST, SPARE, Sweeps
 from gramian.solvers.base import Run, Settings, Step
@@ -73,13 +74,13 @@ def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array
     On a cluster all new columns are random: sweeps turn them as well.
     """
     objective = problem.objective
-    if not objective.distant:
+    if not objective.facts.remote:
         wide = with_falling(problem, Y, settings, more)
         spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
         return with_noise(wide, spare, SPARE, settings)
     if Y.shape[1]:
         return with_noise(Y, min(more, problem.order - Y.shape[1]), SPARE, settings)
-    halves = objective.halves()
+    halves = halves_of(objective)
     columns = min(RANDOM_COLUMNS, problem.order)
     factor: Array = halves.factor(halves.scattered(settings.rng, columns))
     return factor

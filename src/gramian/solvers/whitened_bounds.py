@@ -19,6 +19,7 @@ from gramian.bounds import UNKNOWN, Bounds, known_bound
 from gramian.certificate import Certificate, relative
 from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
+from gramian.objectives.nearby import toward
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 from gramian.solvers.base import Settings
@@ -68,7 +69,7 @@ class MeanImage:
     def __call__(self, image: Any) -> None:
         self.count += 1
         mean = image if self.image is None else self.image
-        self.image = self.objective.toward(mean, image, 2.0 / (self.count + 1))
+        self.image = toward(self.objective, mean, image, 2.0 / (self.count + 1))
 
 
 class Seen(NamedTuple):

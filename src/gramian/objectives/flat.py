@@ -1,0 +1,90 @@
+"""Directions along which F has no curvature: candidates for rays along which it falls for ever."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsqr
+
+from gramian.backends.arrays import at_home, contiguous, host
+from gramian.backends.dense import eigh
+from gramian.losses.base import least_squares_of, recession_of
+from gramian.maps import PairDistances
+from gramian.objectives.base import Objective
+from gramian.objectives.composite import Composite
+from gramian.objectives.gram_quadratic import FLAT, GramQuadratic
+from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.parts import connected_parts
+
+Array = NDArray[np.floating]
+
+FLATTENING, LSQR = 6, 400
+"""Newton steps towards a ray without curvature, and the products of each."""
+
+
+def flat_directions(objective: Objective) -> Array | None:
+    """Columns that span the directions D ⪰ 0 without curvature, None where they are not known."""
+    if isinstance(objective, GramQuadratic):
+        return _common_null_space(objective)
+    if isinstance(objective, Composite):
+        return _constant_on_parts(objective)
+    return None
+
+
+def _constant_on_parts(objective: Composite) -> Array | None:
+    """For squares of distances: the indicators of the connected parts of their graph."""
+    if not (isinstance(objective.map, PairDistances) and objective.place.is_host):
+        return None
+    squares = least_squares_of(objective.loss)
+    if squares is None or squares.ridge is not None or np.any(squares.scale == 0):
+        return None
+    return connected_parts(objective.map.rows, objective.map.cols, objective.order)
+
+
+def _common_null_space(objective: GramQuadratic) -> Array | None:
+    """That of A and B, where it is not everything."""
+    a, b, _ = objective.sizes
+    if objective.order > DENSE_ORDER or a + b == 0:
+        return None
+    if not objective.place.is_host:
+        known = _common_null_space(at_home(objective))
+        return None if known is None else objective.place.put(known)
+    both = objective.A.dense() / (a or 1.0) + objective.B.dense() / (b or 1.0)
+    sizes, vectors = eigh(both)
+    null: Array = contiguous(vectors[:, sizes <= FLAT * objective.order])
+    return null
+
+
+def flattened(objective: Objective, V: Array) -> Array:
+    """V moved a little so that F has less curvature along VVᵀ, where that can be done.
+
+    Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be.
+    """
+    if not isinstance(objective, Composite):
+        return V
+    if not objective.place.is_host:
+        flat: Array = objective.place.put(flattened(at_home(objective), host(V)))
+        return flat
+    noise = np.full(objective.map.size, 1e-15 * float(np.sum(V * V)))
+    for _ in range(FLATTENING):
+        z = objective.map.bilinear(V, V)
+        off = z if objective.facts.quadratic else np.minimum(z, 0.0)
+        if not np.any(off) or np.isfinite(recession_of(objective.loss, z, noise)):
+            break
+        V = V - _least_change(objective, V, off)
+    return V
+
+
+def _least_change(objective: Composite, V: Array, off: Array) -> Array:
+    """The smallest D that changes 𝒜(VVᵀ) by `off` to first order, where that is not 0."""
+    bilinear, adjoint = objective.map.fixed(V)
+    live = off != 0
+    system = LinearOperator(
+        (off.size, V.size),
+        matvec=lambda d: 2 * live * bilinear(d.reshape(V.shape)),
+        rmatvec=lambda w: 2 * adjoint(live * w).ravel(),
+        dtype=float,
+    )
+    found = lsqr(system, off, atol=1e-14, btol=1e-14, iter_lim=LSQR)[0]
+    change: Array = found.reshape(V.shape)
+    return change

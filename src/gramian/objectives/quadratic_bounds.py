@@ -1,0 +1,129 @@
+"""Lower bounds on tr((AM)² + BM² + 2CM) over the cone: dual points from the gradient at a point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from gramian import clock
+from gramian.backends.arrays import at_home, host, inner, norm, side_by_side
+from gramian.backends.dense import eigh
+from gramian.objectives.eigenbasis import Eigenbasis, is_multiple_of_identity
+from gramian.objectives.matrices import DENSE_ORDER, LowRankPlusIdentity
+from gramian.objectives.supports import LowerBound
+from gramian.proofs import EXACT_ORDER, eigen_seconds
+
+if TYPE_CHECKING:
+    from gramian.objectives.gram_quadratic import GramImage, GramQuadratic
+
+Array = NDArray[np.floating]
+
+
+def quadratic_bounds(objective: GramQuadratic, image: GramImage) -> Iterator[LowerBound]:
+    """For every S ⪰ 0, with G = ∇F(M): F(M) − F* ≤ ⟨S, M⟩ + ¼⟨G − S, 𝓗⁻¹(G − S)⟩.
+
+    This is the Lagrangian dual at S. In a common eigenbasis 𝓗⁻¹ is a division; otherwise
+    𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
+    exactly where B and C are low-rank plus a multiple of the identity.
+    """
+    if not objective.place.is_host:
+        home = at_home(objective)
+        yield from quadratic_bounds(home, home.image(host(image.factor)))
+    elif objective.order > DENSE_ORDER:
+        yield from _structured_bound(objective, image)
+    elif objective.modulus > 0 or _is_curved(objective.eigenbasis):
+        yield _spectral_bound(objective, image)
+
+
+def _is_curved(basis: Eigenbasis | None) -> bool:
+    return basis is not None and bool(np.any(basis.H > 0))
+
+
+def _spectral_bound(objective: GramQuadratic, image: GramImage) -> LowerBound:
+    """S = P₊(G − κM): κ > 0 keeps the range of M out of S, for several sizes of κ."""
+    G = objective.gradient(image).dense()
+    M = image.factor @ image.factor.T
+    size = norm(M)
+    ratio = norm(G) / size if size > 0 else 0.0
+    kappas = {0.0, 2 * objective.modulus, ratio}
+    if objective.order > EXACT_ORDER:  # a second each: the one that is best as a rule
+        kappas = {2 * objective.modulus or ratio}
+    gaps = [_dual_gap(objective, G, M, kappa) for kappa in kappas]
+    gaps.append(_flat_gap(objective.eigenbasis, G, M))
+    method = "strong convexity" if objective.eigenbasis is None else "Fenchel dual point"
+    return LowerBound(objective.value(image) - min(gaps), method)
+
+
+def _dual_gap(objective: GramQuadratic, G: Array, M: Array, kappa: float) -> float:
+    clock.check(eigen_seconds(objective.order))
+    S = _positive_part(G - kappa * M)
+    R = G - S
+    basis = objective.eigenbasis
+    if basis is None:
+        return inner(S, M) + inner(R, R) / (4 * objective.modulus)
+    R = basis.V.T @ R @ basis.V
+    flat = 1e-14 * np.max(basis.H, initial=0.0) >= basis.H
+    if np.max(np.abs(R[flat]), initial=0.0) > 0:
+        return np.inf
+    return inner(S, M) + float(np.sum(R[~flat] ** 2 / basis.H[~flat])) / 4
+
+
+def _flat_gap(basis: Eigenbasis | None, G: Array, M: Array) -> float:
+    """S = G but where 𝓗 has curvature: there the least that makes it PSD is added.
+
+    With the eigenvectors of curvature first, S = G + (T, 0; 0, 0) ⪰ 0 for the positive part T
+    of −(G₁₁ − G₁₂G₂₂⁻¹G₂₁), where G₂₂ ≻ 0: it is 2C there, whatever M is.
+    """
+    flat = None if basis is None else np.diag(basis.H) <= 1e-14 * np.max(basis.H, initial=0.0)
+    if basis is None or flat is None or not flat.any() or flat.all():
+        return np.inf
+    turned = basis.V.T @ G @ basis.V
+    first, last = ~flat, flat
+    try:
+        factor = scipy.linalg.cho_factor(turned[np.ix_(last, last)])
+    except np.linalg.LinAlgError:
+        return np.inf
+    across = turned[np.ix_(first, last)]
+    core = turned[np.ix_(first, first)] - across @ scipy.linalg.cho_solve(factor, across.T)
+    T = _positive_part(-0.5 * (core + core.T))
+    H = basis.H[np.ix_(first, first)]
+    there = (basis.V.T @ M @ basis.V)[np.ix_(first, first)]
+    return inner(G, M) + inner(T, there) + float(np.sum(T * T / H)) / 4
+
+
+def _structured_bound(objective: GramQuadratic, image: GramImage) -> Iterator[LowerBound]:
+    """F* ≥ constant − s²‖LᵀAL‖² − ‖P₊(−sAMA − C)‖²/b for B = bI, C = cI + UDUᵀ and any s.
+
+    This is q linearised at sM with b‖·‖² kept whole; it is concave in s, and best near 1
+    where M is near the optimum.
+    """
+    B, C = objective.B, objective.C
+    if not (is_multiple_of_identity(B) and isinstance(C, LowRankPlusIdentity)):
+        return
+    if B.scale <= 0:
+        return
+    span = side_by_side([image.AL, C.factor])
+    R: Array = scipy.linalg.qr(span, mode="r", check_finite=False)[0][: span.shape[1]]
+    moving, still = R[:, : image.AL.shape[1]], R[:, image.AL.shape[1] :]
+    fixed, change = (still * C.weights) @ still.T, moving @ moving.T
+    outside = (objective.order - R.shape[0]) * max(0.0, -C.scale) ** 2
+    quadratic = inner(image.inside[0], image.inside[0])
+
+    def minus_bound(s: float) -> float:
+        inside = -C.scale - np.linalg.eigvalsh(fixed + s * change)
+        positive = outside + float(np.sum(np.maximum(inside, 0.0) ** 2))
+        return s * s * quadratic + positive / B.scale - objective.constant
+
+    best = scipy.optimize.minimize_scalar(minus_bound, bounds=(0.0, 2.0), method="bounded")
+    yield LowerBound(-min(float(best.fun), minus_bound(1.0)), "strong convexity")
+
+
+def _positive_part(S: Array) -> Array:
+    """P₊(S), nudged up by its rounding error so that it is PSD in truth."""
+    values, vectors = eigh(S)
+    lift = values.size * np.finfo(float).eps * np.max(np.abs(values), initial=0.0)
+    return (vectors * (np.maximum(values, 0.0) + lift)) @ vectors.T

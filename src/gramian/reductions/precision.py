@@ -1,0 +1,41 @@
+"""The same objective in cheaper arithmetic: data in float32, or a small map as one matrix."""
+
+from __future__ import annotations
+
+from gramian.backends.arrays import altered, in_single
+from gramian.maps import BlockEntries, Congruence, Entries, Mix, PairDistances
+from gramian.maps.written import Written, is_small
+from gramian.objectives import Composite, Objective, Sum
+from gramian.objectives.base import once
+
+
+@once
+def single_precision(objective: Objective) -> Objective | None:
+    """F with X and C in float32, to sweep with; None where there is nothing to gain.
+
+    What the loss sees of M is summed in float64 all the same.
+    """
+    if not isinstance(objective, Composite):
+        return None
+    base = objective.map.base if isinstance(objective.map, Congruence) else objective.map
+    base = base.base if isinstance(base, Mix) else base
+    if not isinstance(base, Entries | PairDistances | BlockEntries):
+        return None
+    single: Composite = altered(objective, map=in_single(objective.map), C=in_single(objective.C))
+    return single
+
+
+@once
+def written_out(objective: Objective) -> Objective:
+    """The same F to rounding, and quicker to evaluate: to descend with, not to certify by.
+
+    The map of a small M is one dense matrix.
+    """
+    if isinstance(objective, Sum):
+        parts = [written_out(part) for part in objective.parts]
+        same = all(new is old for new, old in zip(parts, objective.parts, strict=True))
+        return objective if same else Sum(parts)
+    if not isinstance(objective, Composite) or not is_small(objective.map):
+        return objective
+    quick: Composite = altered(objective, map=Written(objective.map))
+    return quick
