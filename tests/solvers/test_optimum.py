@@ -139,7 +139,7 @@ def test_top_eigen_of_limited_rank_is_the_truncated_optimum(solver, rank):
 @pytest.mark.parametrize("columns", [0, 1, 2, 5])
 def test_a_large_order_is_solved_at_its_rank_from_any_start(columns, monkeypatch):
     """Beyond LARGE the columns that a start lacks come from the gradient, all at once."""
-    monkeypatch.setattr("gramian.solvers.auto.LARGE", 5)
+    monkeypatch.setattr("gramian.solvers.auto.EXPLICIT_ORDER", 5)
     values = np.sort(np.linalg.eigvalsh(K0))[::-1]
     start = np.random.default_rng(0).standard_normal((len(K0), columns))
     result = gm.minimize(problems.top_eigen(K0), rank=2, init=start if columns else None)

@@ -1,10 +1,10 @@
-"""The default: the method that the structure of the problem allows."""
+"""The default: a table of what a problem is and the method that takes it."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -35,33 +35,36 @@ from gramian.solvers.sweeping import sweeping
 
 Array = NDArray[np.floating]
 
-LARGE = 10_000
-WIDE = 500
-"""Rows and columns together beyond which a matrix is completed by L-BFGS with many columns."""
+COMPLETED_ORDER = 500
+"""Rows and columns together above which a completion is swept, or grown, instead of climbed."""
 
-UNFOLDED = 20
-"""Points beyond which a graph is unfolded in whitened coordinates."""
+UNFOLDED_ORDER = 20
+"""Points above which a graph is unfolded in whitened coordinates."""
+
+EXPLICIT_ORDER = 10_000
+"""Order above which a limited rank is filled with leading eigenvectors of −∇F(0)."""
 
 FEW_EDGES = 700
-"""Edges up to which the path of the dual begins at once. 150 flowers (608 edges) to 1e-3: 1.7 s, by
-L-BFGS 26 s; 300 points of a Swiss roll (1,074) to 1e-4: 6.4 s, by L-BFGS 3.0 s."""
+"""Edges up to which an unfolding starts with the path of its dual. 150 flowers (608 edges) to 1e-3:
+1.7 s, by L-BFGS 26 s; 300 points of a Swiss roll (1,074) to 1e-4: 6.4 s, by L-BFGS 3.0 s."""
 
-WRITTEN = 70
-"""The order up to which squares in a basis are written out. RegMVU by 60 waves: 2.4 s, by the
+BASIS_ORDER = 70
+"""Order up to which squares in a basis are written out. RegMVU by 60 waves: 2.4 s, by the
 staircase 3.9 s; by 80 11.8 s and 5.3 s."""
 
-TINY = 30
-"""The order up to which squares of any map are: distances of 20 points 21 ms, by the staircase 55;
-of 30 63 and 151; 40 entries of fixed trace 27 and 55; all 210 entries 19 and 14."""
+MAP_ORDER = 30
+"""Order up to which squares of any map are. Distances of 20 points: 21 ms, by the staircase 55; of
+30 63 and 151; 40 entries of fixed trace 27 and 55; all 210 entries 19 and 14."""
 
 MOST_SPLITS = 300
-"""Steps of the split at most; some dozens are usual."""
+"""Steps of the eigenbasis split at most; some dozens are usual."""
 
-SPLIT_STEPS, CUT_AT, CUT_STEPS = 100, 1e-2, 500
-"""The answer to be cut need not be exact; what is left is refined in so many steps."""
+CUT_SPLITS, CUT_GAP, CUT_STEPS = 100, 1e-2, 500
+"""Steps of the split, or the relative gap, after which its answer is cut to a rank, and the steps
+of L-BFGS that refine it there."""
 
-PATIENCE = 0.25
-"""Part of the time that is left after which the central path takes over at the latest."""
+PATH_SHARE = 0.25
+"""Share of the time left after which the central path takes over at the latest."""
 
 PATH_STEPS, PATH_SPEED, PATH_STEP, PATH_TERM = 200, 2e10, 0.003, 6e-6
 """Cost of a central path: Newton steps, multiplications a second if all terms bend (usually a tenth
@@ -69,47 +72,64 @@ of them do), seconds of a step however small, and seconds of a step for each ter
 Problems of `benchmarks.ends` take 15 to 45 steps; the triplets of 178 wines (1,602 terms, order 13)
 take 200 and 2.3 s on one core, where the staircase takes 0.2 s."""
 
-PROJECTED_STEPS, FAST = 60, 0.2
-"""Steps of projected gradient at most, and the fall of its gap to go on at, every ten of them."""
+PROJECTED_STEPS, PROJECTED_FALL = 60, 0.2
+"""Steps of projected gradient at most, and the fall of its gap, every ten of them, to continue."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `auto` is asked: a problem, a start and the settings."""
+
+    problem: Problem
+    factor: Array
+    settings: Settings
+
+    @property
+    def limited(self) -> bool:
+        """Whether the rank is limited below the order."""
+        return self.settings.rank is not None and self.settings.rank < self.problem.order
+
+    @property
+    def bounded(self) -> bool:
+        return self.problem.domain.bounded
+
+    @property
+    def commuting(self) -> bool:
+        """Whether it is tr((AM)² + BM² + 2CM) over the cone with commuting A and B."""
+        return split.refusal(self.problem, replace(self.settings, rank=None)) is None
+
+    @property
+    def graph(self) -> bool:
+        """Whether it unfolds a graph with whitened coordinates."""
+        large = self.problem.order > UNFOLDED_ORDER
+        return large and white.refusal(self.problem, self.settings) is None
+
+    @property
+    def completion(self) -> bool:
+        large = self.problem.order > COMPLETED_ORDER and not self.bounded
+        return large and self.problem.objective.facts.wide
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether it is tr((AM)² + BM² + 2CM) of moderate order."""
+        moderate = COLUMNS < self.problem.order <= EXACT_ORDER
+        return moderate and self.problem.objective.facts.matrix_quadratic
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: the problems that it is for, and the method that takes them."""
+
+    problems: str
+    applies: Callable[[Asked], bool]
+    method: Callable[[Problem, Array, Settings], Run]
 
 
 def auto(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """The eigenbasis split, projected gradient, or the staircase, by the problem's structure.
-
-    Where A and B commute the split needs a few eigenvalue decompositions. Other Gram quadratics of
-    moderate order start by projected gradient, which high ranks do not slow down, and continue with
-    the staircase where that is not enough. Graphs are unfolded in whitened coordinates, small ones
-    and hard ones along the path of their dual, and large matrices completed by alternating sweeps
-    where the loss is squared, by L-BFGS with a doubling number of columns elsewhere. Squares of a
-    small M, and of a larger one in a basis, are written out for an interior-point method. Losses of
-    very many terms over a small M continue from their start by a square factor. Everything else
-    climbs the staircase; small problems that do not end there soon follow their central path. Under
-    a rank limit the split's answer is cut to that rank and refined there, and a start that is
-    given, or the leading eigenvectors of −∇F(0) where the order is large, is filled up to it;
-    otherwise it is BILGO. With a fixed trace the staircase's answer is cut.
-    """
-    limited = settings.rank is not None and settings.rank < problem.order
-    if limited and problem.domain.bounded:
-        return _cut_the_slice(problem, factor, settings)
-    if split.refusal(problem, replace(settings, rank=None)) is None:
-        if not limited:
-            return _split_or_climb(problem, factor, settings)
-        return _cut_and_refine(problem, factor, settings)
-    if limited and (factor.shape[1] > 0 or problem.order > LARGE):
-        return _at_the_rank(problem, factor, settings, settings.rank or problem.order)
-    if limited:
-        return bilgo(problem, factor, settings)
-    if problem.order > UNFOLDED and white.refusal(problem, settings) is None:
-        return _climb_or_follow(_unfold, problem, factor, settings)
-    if problem.objective.facts.wide and problem.order > WIDE and not problem.domain.bounded:
-        swept = halves_of(problem.objective) is not None
-        return (sweeping if swept else growing)(problem, factor, settings)
-    if problem.objective.facts.matrix_quadratic and COLUMNS < problem.order <= EXACT_ORDER:
-        return _project_and_climb(problem, factor, settings)
-    if _is_written_out(problem, factor, settings):
-        return _write_out(problem, factor, settings)
-    climb = square if suits(problem, factor) else staircase
-    return _climb_or_follow(climb, problem, factor, settings)
+    """The method of the first row of `TABLE` that is for this problem."""
+    asked = Asked(problem, factor, settings)
+    row = next(row for row in TABLE if row.applies(asked))
+    return row.method(problem, factor, settings)
 
 
 def _climb_or_follow(
@@ -124,7 +144,7 @@ def _climb_or_follow(
         return (yield from climb(problem, factor, settings))
     now, short = time.perf_counter(), settings
     if not problem.objective.facts.quadratic:  # squares have no corners: a run on the factor ends
-        patience = min(_path_seconds(problem), PATIENCE * (settings.deadline - now))
+        patience = min(_path_seconds(problem), PATH_SHARE * (settings.deadline - now))
         short = replace(settings, deadline=now + patience)
     best = (problem.value(factor), factor)
     for step in (run := _Returning(climb(problem, factor, short))):
@@ -159,6 +179,18 @@ def _path_seconds(problem: Problem) -> float:
     return PATH_STEPS * step
 
 
+def _unfold_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
+    return _climb_or_follow(_unfold, problem, factor, settings)
+
+
+def _square_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
+    return _climb_or_follow(square, problem, factor, settings)
+
+
+def _staircase_or_follow(problem: Problem, factor: Array, settings: Settings) -> Run:
+    return _climb_or_follow(staircase, problem, factor, settings)
+
+
 def _split_or_climb(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The split, and the staircase where it does not end: data of very different sizes."""
     best = factor
@@ -177,20 +209,21 @@ def _unfold(problem: Problem, factor: Array, settings: Settings) -> Run:
     return (yield from inside.interior(problem, factor, settings))
 
 
-def _is_written_out(problem: Problem, factor: Array, settings: Settings) -> bool:
+def _is_written_out(asked: Asked) -> bool:
     """Many squares of a small M, without a start that is worth more than the centre.
 
     With fewer squares than M has entries the optimum is flat, and the staircase finds no end: there
     a larger order is worth its time.
     """
+    problem, factor, settings = asked.problem, asked.factor, asked.settings
     facts, entries = problem.objective.facts, triangle_size(problem.order)
     started = factor.shape[1] > (1 if problem.domain.bounded else 0)  # 0 may lack the trace
     if not facts.single_loss or started:
         return False
     squares = facts.terms or 0
-    fits = problem.order <= TINY
+    fits = problem.order <= MAP_ORDER
     if facts.dense_numbers and squares >= entries // 2:
-        fits = problem.order <= WRITTEN or squares < entries
+        fits = problem.order <= BASIS_ORDER or squares < entries
     return fits and written.refusal(problem, settings) is None
 
 
@@ -213,14 +246,15 @@ def _project_and_climb(problem: Problem, factor: Array, settings: Settings) -> R
         yield step
         best = step.factor
         if step.certificate is not None and step.certificate.gap is not None:
-            if step.certificate.gap > FAST * gap:
+            if step.certificate.gap > PROJECTED_FALL * gap:
                 break
             gap = step.certificate.gap
     return (yield from staircase(problem, best, settings))
 
 
-def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int) -> Run:
+def _at_the_rank(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Sweeps or L-BFGS with all the columns allowed, those that are missing along −∇F."""
+    rank = settings.rank or problem.order
     start = compress(factor, rank)
     if start.shape[1] < rank:
         start = with_falling(problem, start, settings, rank - start.shape[1])
@@ -231,7 +265,7 @@ def _at_the_rank(problem: Problem, factor: Array, settings: Settings, rank: int)
 
 def _cut_and_refine(problem: Problem, factor: Array, settings: Settings) -> Run:
     step = None
-    for step in islice(split.eigenbasis(problem, factor, settings), SPLIT_STEPS):
+    for step in islice(split.eigenbasis(problem, factor, settings), CUT_SPLITS):
         assert step.certificate is not None and step.certificate.relative_gap is not None
         if step.certificate.relative_gap <= settings.tol or settings.expired():
             break
@@ -244,7 +278,7 @@ def _cut_the_slice(problem: Problem, factor: Array, settings: Settings) -> Run:
     free = replace(settings, rank=None)
     for step in staircase(problem, factor, free):
         gap = None if step.certificate is None else step.certificate.relative_gap
-        if (gap is not None and gap <= CUT_AT) or settings.expired():
+        if (gap is not None and gap <= CUT_GAP) or settings.expired():
             break
     objective, domain = problem.objective, problem.domain
     L = domain.rescale(cut(step.factor, settings))
@@ -252,3 +286,60 @@ def _cut_the_slice(problem: Problem, factor: Array, settings: Settings) -> Run:
     image = objective.image(L)
     yield Step(L, objective.value(image), certify_image(problem, image))
     return Status.LOCAL
+
+
+TABLE = (
+    Row(
+        "limited rank, fixed trace: the staircase's answer, cut and refined",
+        lambda asked: asked.limited and asked.bounded,
+        _cut_the_slice,
+    ),
+    Row(
+        "commuting quadratic of limited rank: the split's answer, cut and refined",
+        lambda asked: asked.limited and asked.commuting,
+        _cut_and_refine,
+    ),
+    Row(
+        "commuting quadratic: a division and a projection in the common eigenbasis",
+        lambda asked: asked.commuting,
+        _split_or_climb,
+    ),
+    Row(
+        "limited rank with a start, or of large order: sweeps or L-BFGS at that rank",
+        lambda asked: (
+            asked.limited and (asked.factor.shape[1] > 0 or asked.problem.order > EXPLICIT_ORDER)
+        ),
+        _at_the_rank,
+    ),
+    Row("limited rank: greedy, with a local search", lambda asked: asked.limited, bilgo),
+    Row(
+        "unfolding: L-BFGS in whitened coordinates, or the path of its dual (see FEW_EDGES)",
+        lambda asked: asked.graph,
+        _unfold_or_follow,
+    ),
+    Row(
+        "completion with squares: row sweeps with spare columns",
+        lambda asked: asked.completion and halves_of(asked.problem.objective) is not None,
+        sweeping,
+    ),
+    Row("completion: L-BFGS with spare columns", lambda asked: asked.completion, growing),
+    Row(
+        "quadratic of moderate order: projected gradient, which high ranks do not slow down",
+        lambda asked: asked.quadratic,
+        _project_and_climb,
+    ),
+    Row(
+        "squares of a small M: interior points (see BASIS_ORDER and MAP_ORDER)",
+        _is_written_out,
+        _write_out,
+    ),
+    Row(
+        "very many terms of a small M, with a start: L-BFGS on a square factor (see `square`)",
+        lambda asked: suits(asked.problem, asked.factor),
+        _square_or_follow,
+    ),
+    Row("everything else: the staircase", lambda asked: True, _staircase_or_follow),
+)
+"""What a problem is ↦ its method; the first row that applies. The constants and modules named have
+the measurement behind a row, and `benchmarks.auto_table` compares them all with the other
+solvers. Rows that end in the staircase use the central path where that does not end soon."""
