@@ -72,7 +72,7 @@ class GramImage:
         return L.T @ self.AL, L.T @ self.BL, L.T @ L
 
 
-class GramQuadratic(Objective):
+class GramQuadratic(Objective[GramImage]):
     """F(M) = tr((AM)² + BM² + 2CM) + constant, A ⪰ 0 and B ⪰ 0.
 
     ∇F(M) = 2AMA + BM + MB + 2C (LRO eq. 11). With M = LLᵀ everything is made of AL, BL, CL

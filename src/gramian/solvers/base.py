@@ -22,7 +22,7 @@ from gramian.backends.dense import eigh
 from gramian.certificate import ZERO, Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.reductions.precision import written_out
+from gramian.reductions.variants import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 

@@ -18,7 +18,7 @@ from gramian.callbacks import CallbackError, State, says_stop
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
-from gramian.reductions.precision import written_out
+from gramian.reductions.variants import written_out
 from gramian.result import History, Status
 from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, Run, Settings, Step, is_optimal
