@@ -34,14 +34,9 @@ from gramian.maps import (
 from gramian.maps.svec import svec, triangle_size
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
-from gramian.objectives.matrices import (
-    Gram,
-    Rooted,
-    absolute_product,
-    as_symmetric,
-    dense_numbers,
-    size_of,
-)
+from gramian.objectives.matrices import Gram, Rooted
+from gramian.objectives.matrix_inputs import as_symmetric
+from gramian.objectives.matrix_sizes import SMALL_ROUNDING, absolute_product, dense_numbers, size_of
 from gramian.objectives.operators import dual_operator
 from gramian.objectives.pencil import PENCIL_ORDER, pencil_bounds
 from gramian.objectives.restriction import CompositeRestriction
@@ -50,9 +45,6 @@ from gramian.objectives.whitened import WhitenedImage
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
-
-SMALL_ROUNDING = 1e-10
-"""Rounding that need not be told more exactly."""
 
 ROUNDED_IMAGE = 1e-13
 """A value of 𝒜(D), in units of tr D, that counts as 0 along a ray."""
