@@ -7,7 +7,7 @@ from gramian.losses import Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, PairDistances, triplet_margins
 from gramian.maps.written import NUMBERS, Written, is_small
 from gramian.objectives import Composite, GramQuadratic, Sum
-from gramian.reductions.precision import written_out
+from gramian.reductions.variants import written_out
 
 RNG = np.random.default_rng(0)
 N = 7

@@ -20,7 +20,7 @@ from gramian import clock
 from gramian.metric import KTA, LMNN, LinearSeparation, _base
 from gramian.metric.kta import regression
 from gramian.objectives import gram_quadratic
-from gramian.objectives.matrices import as_symmetric
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problems import metric as metric_problems
 from gramian.problems import moments as moments_module
 from gramian.reductions import span

@@ -11,7 +11,8 @@ from gramian import problems
 from gramian.losses import Squared
 from gramian.maps import Entries
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, matrices
-from gramian.objectives.matrices import Dense, MatrixSum, Scaled, Sparse, as_symmetric, require_psd
+from gramian.objectives.matrices import Dense, MatrixSum, Scaled, Sparse
+from gramian.objectives.matrix_inputs import as_symmetric, require_psd
 from tests.cases import psd, symmetric
 
 N = 6

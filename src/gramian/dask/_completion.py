@@ -61,7 +61,7 @@ class RatedImage:
     trace: float | None = None
 
 
-class Completed(Objective):
+class Completed(Objective[RatedImage]):
     """The completion of ratings on a cluster, of order m + n with the factor [P; Q]."""
 
     constant = 0.0

@@ -57,7 +57,7 @@ class ShardImage:
     entries: Parts | None = None
 
 
-class Sharded(Objective):
+class Sharded(Objective[ShardImage]):
     """F(M) = Σ_k F_k(M), or μ ln Σ_k exp(F_k(M)/μ), with F_k an objective on a worker.
 
     Parameters

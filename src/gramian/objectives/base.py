@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial, wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ class Image(Protocol):
 
     @property
     def factor(self) -> Array: ...
+
+
+Point = TypeVar("Point", bound=Image)
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ class Combinations:
     """F(Σ θ_k M_k) over a few matrices M_k = ½(XYᵀ + YXᵀ), and the images of such sums."""
 
     restriction: Restriction
-    take: Callable[[Array, Join], Any]
+    take: Callable[[Array, Join], Image]
 
 
 @dataclass(frozen=True)
@@ -100,7 +103,7 @@ class Blend:
     """F(αM + βN) and the image of [√α L | √β V] it leads to (BILGO §3.1)."""
 
     restriction: Restriction
-    take: Callable[[float, float], Any]
+    take: Callable[[float, float], Image]
 
 
 @dataclass(frozen=True)
@@ -108,10 +111,10 @@ class Line:
     """F at (L+μΔ)(L+μΔ)ᵀ, over θ = (1, 2μ, μ²) on LLᵀ, sym(LΔᵀ), ΔΔᵀ (LRO §4)."""
 
     restriction: Restriction
-    take: Callable[[float], Any]
+    take: Callable[[float], Image]
 
 
-class Objective(Placed, ABC):
+class Objective(Placed, ABC, Generic[Point]):
     """A convex F of a symmetric matrix of a given order."""
 
     order: int
@@ -129,23 +132,23 @@ class Objective(Placed, ABC):
         return 0.0
 
     @abstractmethod
-    def image(self, L: Array) -> Any:
+    def image(self, L: Array) -> Point:
         """Everything F needs of M = LLᵀ."""
 
     @abstractmethod
-    def pair_image(self, X: Array, Y: Array) -> Any:
+    def pair_image(self, X: Array, Y: Array) -> Point:
         """The same for ½(XYᵀ + YXᵀ); it has a value and a gradient, and no factor to move along."""
 
     @abstractmethod
-    def value(self, image: Any) -> float:
+    def value(self, image: Point) -> float:
         """F(M)."""
 
     @abstractmethod
-    def gradient(self, image: Any) -> SymmetricOperator:
+    def gradient(self, image: Point) -> SymmetricOperator:
         """∇F(M) as an operator."""
 
     @abstractmethod
-    def hessian_factor(self, image: Any) -> Callable[[Array], Array]:
+    def hessian_factor(self, image: Point) -> Callable[[Array], Array]:
         """The second derivative of L ↦ F(LLᵀ): D ↦ 2∇F(M)D + 2∇²F(M)[LDᵀ + DLᵀ]L."""
 
     @abstractmethod
@@ -157,39 +160,39 @@ class Objective(Placed, ABC):
         """How many numbers `subspace` keeps for so many columns."""
 
     @abstractmethod
-    def combinations(self, images: Sequence[Any], pairs: Pairs) -> Combinations:
+    def combinations(self, images: Sequence[Point], pairs: Pairs) -> Combinations:
         """F over sums of the matrices that pairs of the factors of these images make.
 
         No trial needs a further product with the data. A solver asks for `blend` or `line`.
         """
 
-    def blend(self, image: Any, other: Any) -> Blend:
+    def blend(self, image: Point, other: Point) -> Blend:
         """F over the cone of two images."""
         cone = self.combinations((image, other), ((0, 0), (1, 1)))
 
-        def take(alpha: float, beta: float) -> Any:
+        def take(alpha: float, beta: float) -> Image:
             return cone.take(np.array([alpha, beta]), partial(_scaled_columns, (alpha, beta)))
 
         return Blend(cone.restriction, take)
 
-    def line(self, image: Any, direction: Array) -> Line:
+    def line(self, image: Point, direction: Array) -> Line:
         """F along L + μΔ."""
         curve = self.combinations((image, self.image(direction)), ((0, 0), (0, 1), (1, 1)))
 
-        def take(mu: float) -> Any:
+        def take(mu: float) -> Image:
             return curve.take(np.array([1.0, 2 * mu, mu * mu]), lambda both: both[0] + mu * both[1])
 
         return Line(curve.restriction, take)
 
-    def gradient_factor(self, image: Any) -> Array:
+    def gradient_factor(self, image: Point) -> Array:
         """The gradient of L ↦ F(LLᵀ): 2 ∇F(M) L."""
         return 2.0 * (self.gradient(image) @ image.factor)
 
-    def trace(self, image: Any) -> float:
+    def trace(self, image: Point) -> float:
         """tr M."""
         return inner(image.factor, image.factor)
 
-    def dual(self, image: Any) -> Array | None:
+    def dual(self, image: Point) -> Array | None:
         """The dual vector that belongs to a point, where the objective has such."""
         return None
 
@@ -197,7 +200,7 @@ class Objective(Placed, ABC):
         """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
         raise NotImplementedError
 
-    def support(self, image: Any) -> Support | None:
+    def support(self, image: Point) -> Support | None:
         """A linear function below F that touches it at M, None where there is none."""
         w = self.dual(image)
         return None if w is None else self.dual_support(w)
@@ -210,7 +213,7 @@ class Objective(Placed, ABC):
         """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
         return feasible(self.dual_support(w), bottom)
 
-    def lower_bounds(self, image: Any, bottom: float) -> Iterator[LowerBound]:
+    def lower_bounds(self, image: Point, bottom: float) -> Iterator[LowerBound]:
         """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
         w = self.dual(image)
         if w is not None:
@@ -222,15 +225,15 @@ class Objective(Placed, ABC):
         """How F is known to grow with the trace; nothing known unless a subclass says so."""
         return Growth()
 
-    def recession(self, image: Any) -> tuple[float, float]:
+    def recession(self, image: Point) -> tuple[float, float]:
         """lim F(tD)/t for t → ∞ at D = LLᵀ, and what of it may be rounding; +inf unless known."""
         return np.inf, 0.0
 
-    def complementarity(self, image: Any) -> float | None:
+    def complementarity(self, image: Point) -> float | None:
         """⟨∇F(M), M⟩, where it takes no product with the factor."""
         return None
 
-    def rounding(self, image: Any) -> float:
+    def rounding(self, image: Point) -> float:
         """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
         return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))
 

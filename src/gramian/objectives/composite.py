@@ -34,14 +34,9 @@ from gramian.maps import (
 from gramian.maps.svec import svec, triangle_size
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
-from gramian.objectives.matrices import (
-    Gram,
-    Rooted,
-    absolute_product,
-    as_symmetric,
-    dense_numbers,
-    size_of,
-)
+from gramian.objectives.matrices import Gram, Rooted
+from gramian.objectives.matrix_inputs import as_symmetric
+from gramian.objectives.matrix_sizes import SMALL_ROUNDING, absolute_product, dense_numbers, size_of
 from gramian.objectives.operators import dual_operator
 from gramian.objectives.pencil import PENCIL_ORDER, pencil_bounds
 from gramian.objectives.restriction import CompositeRestriction
@@ -50,9 +45,6 @@ from gramian.objectives.whitened import WhitenedImage
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
-
-SMALL_ROUNDING = 1e-10
-"""Rounding that need not be told more exactly."""
 
 ROUNDED_IMAGE = 1e-13
 """A value of 𝒜(D), in units of tr D, that counts as 0 along a ray."""
@@ -69,7 +61,10 @@ class CompositeImage:
     seen: Array | None = None
 
 
-class Composite(Objective):
+Seen = CompositeImage | WhitenedImage
+
+
+class Composite(Objective[Seen]):
     """F(M) = g(𝒜(M)) + ⟨C, M⟩ + constant, with gradient 𝒜*(∇g(z)) + C."""
 
     def __init__(self, map: LinearMap, loss: Loss, C: Any = None, *, constant: float = 0.0) -> None:
@@ -104,7 +99,7 @@ class Composite(Objective):
             return relocated(self, changed, C=moved(changed.C, self.place))
         return Composite(self.map, self.loss, C, constant=self.constant)
 
-    def image(self, L: Array) -> Any:
+    def image(self, L: Array) -> Seen:
         if isinstance(self.map, WhitenedDistances) and isinstance(self.C, Rooted):
             return WhitenedImage(self.map, self.C, L)
         CL, seen = self.C @ L, self.map.seen(L)
@@ -114,17 +109,17 @@ class Composite(Objective):
     def pair_image(self, X: Array, Y: Array) -> CompositeImage:
         return CompositeImage(X[:, :0], self.map.bilinear(X, Y), inner(X, self.C @ Y), X[:, :0])
 
-    def value(self, image: CompositeImage) -> float:
+    def value(self, image: Seen) -> float:
         return self.loss.value(image.z) + image.linear + self.constant
 
-    def gradient(self, image: CompositeImage) -> SymmetricOperator:
+    def gradient(self, image: Seen) -> SymmetricOperator:
         return self.dual_operator(self.loss.gradient(image.z))
 
-    def dual(self, image: CompositeImage) -> Array:
+    def dual(self, image: Seen) -> Array:
         """w = ∇g(z)."""
         return self.loss.gradient(image.z)
 
-    def complementarity(self, image: CompositeImage) -> float | None:
+    def complementarity(self, image: Seen) -> float | None:
         """⟨w, z⟩ + ⟨C, M⟩ for the entries of a block."""
         if not isinstance(self.map, BlockEntries):
             return None
@@ -134,7 +129,7 @@ class Composite(Objective):
         """𝒜*(w) + C."""
         return dual_operator(self, w)
 
-    def rounding(self, image: CompositeImage) -> float:
+    def rounding(self, image: Seen) -> float:
         """Of the loss and its slope along z, of ⟨C, M⟩, and of z where data come before it."""
         w, xp = self.loss.gradient(image.z), namespace(image.z)
         along = absolute_inner(w, image.z)
@@ -158,21 +153,22 @@ class Composite(Objective):
     def _size_of_C(self) -> float:
         return size_of(self.C)
 
-    def gradient_factor(self, image: CompositeImage) -> Array:
+    def gradient_factor(self, image: Seen) -> Array:
         """2(𝒜*(w)L + CL) with the CL at hand."""
-        if isinstance(image, WhitenedImage) and isinstance(self.map, WhitenedDistances):
+        if isinstance(image, WhitenedImage):
+            assert isinstance(self.map, WhitenedDistances)
             return image.slope(self.map, self.loss.gradient(image.z))
         seen = self.map.seen(image.factor) if image.seen is None else image.seen
         return 2.0 * (self.map.adjoint_of_seen(self.loss.gradient(image.z), seen) + image.CL)
 
-    def recession(self, image: CompositeImage) -> tuple[float, float]:
+    def recession(self, image: Seen) -> tuple[float, float]:
         """g∞(𝒜(D)) + ⟨C, D⟩ for D = LLᵀ."""
         L = image.factor
         noise = ROUNDED_IMAGE * inner(L, L) + self.map.error(L, image.z)
         unsure = rounded_sum(self.order) * self._size_of_C * inner(L, L)
         return recession_of(self.loss, image.z, noise) + image.linear, unsure
 
-    def hessian_factor(self, image: CompositeImage) -> Callable[[Array], Array]:
+    def hessian_factor(self, image: Seen) -> Callable[[Array], Array]:
         """D ↦ 2∇F(M)D + 4𝒜*(∇²g(z) 𝒜(sym(LDᵀ)))L."""
         gradient, bend = self.gradient(image), self.loss.hessian(image.z)
         G: Any = gradient.dense() if self.order <= PENCIL_ORDER else gradient
@@ -187,7 +183,7 @@ class Composite(Objective):
     def subspace_cost(self, columns: int) -> int:
         return self.map.size * triangle_size(columns)
 
-    def combinations(self, images: Sequence[CompositeImage], pairs: Pairs) -> Combinations:
+    def combinations(self, images: Sequence[Seen], pairs: Pairs) -> Combinations:
         found = [self._between(images[i], images[j]) for i, j in pairs]
         Z = stored(namespace(found[0][0]).stack([z for z, _ in found], axis=1))
         linear = np.array([along for _, along in found])
@@ -201,7 +197,7 @@ class Composite(Objective):
 
         return Combinations(CompositeRestriction(self.loss, Z, linear, self.constant), take)
 
-    def _between(self, one: CompositeImage, other: CompositeImage) -> tuple[Array, float]:
+    def _between(self, one: Seen, other: Seen) -> tuple[Array, float]:
         """𝒜(M) and ⟨C, M⟩ for M = ½(XYᵀ + YXᵀ), with what the images of X and Y hold."""
         if one is other:
             return one.z, one.linear

@@ -34,7 +34,7 @@ class BlockImage:
     right: Array
 
 
-class BlockSquares(Objective):
+class BlockSquares(Objective[BlockImage]):
     """F(M) = ω/2 ‖A^{-½} M₁₂ B^{-½}‖², the off-diagonal block M₁₂ being of m rows.
 
     With M₁₂ = XYᵀ this is ω/2 tr((XᵀA⁻¹X)(YᵀB⁻¹Y)): nothing of size m × n is formed.

@@ -25,14 +25,9 @@ from gramian.maps.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.eigenbasis import Eigenbasis, common_eigenbasis, is_multiple_of_identity
 from gramian.objectives.facts import Facts
-from gramian.objectives.matrices import (
-    DENSE_ORDER,
-    absolute_product,
-    as_symmetric,
-    dense_numbers,
-    require_psd,
-    size_of,
-)
+from gramian.objectives.matrices import DENSE_ORDER
+from gramian.objectives.matrix_inputs import as_symmetric, require_psd
+from gramian.objectives.matrix_sizes import SMALL_ROUNDING, absolute_product, dense_numbers, size_of
 from gramian.objectives.quadratic_bounds import quadratic_bounds
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.structure import quadratic_parts
@@ -40,9 +35,6 @@ from gramian.objectives.supports import Growth, LowerBound, Support
 from gramian.proofs import rounded_sum
 
 Array = NDArray[np.floating]
-
-SMALL_ROUNDING = 1e-10
-"""Rounding that need not be told more exactly."""
 
 FLAT = 1e-13
 """A product with A or B, in units of its norm, that is taken for 0."""
@@ -72,7 +64,7 @@ class GramImage:
         return L.T @ self.AL, L.T @ self.BL, L.T @ L
 
 
-class GramQuadratic(Objective):
+class GramQuadratic(Objective[GramImage]):
     """F(M) = tr((AM)² + BM² + 2CM) + constant, A ⪰ 0 and B ⪰ 0.
 
     ∇F(M) = 2AMA + BM + MB + 2C (LRO eq. 11). With M = LLᵀ everything is made of AL, BL, CL

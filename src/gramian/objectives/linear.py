@@ -9,7 +9,7 @@ import numpy as np
 from gramian.losses import Squared
 from gramian.maps import Stack
 from gramian.objectives.composite import Composite
-from gramian.objectives.matrices import as_symmetric
+from gramian.objectives.matrix_inputs import as_symmetric
 
 
 class Linear(Composite):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,9 +18,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from gramian import clock
 from gramian.backends.arrays import (
-    HOST,
     Placed,
-    at_home,
     backend,
     eye,
     host,
@@ -45,9 +42,6 @@ Array = NDArray[np.floating]
 
 DENSE_ORDER = 3000
 """Up to this order a full eigenvalue computation takes a few seconds at most."""
-
-ROUNDED = 64 * float(np.finfo(float).eps)
-"""How far below 0, in units of the order and the norm, an eigenvalue can be for rounding alone."""
 
 
 class SymmetricMatrix(Protocol):
@@ -291,116 +285,6 @@ class Operator(Placed):
         return self @ eye(self.order, self.place)
 
 
-def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
-    """The diagonal, where it is at hand."""
-    if isinstance(matrix, Sparse):
-        return np.asarray(matrix.matrix.diagonal())
-    if isinstance(matrix, Dense):
-        return np.diagonal(matrix.array)
-    if isinstance(matrix, LowRankPlusIdentity):
-        return matrix.scale + np.einsum("ik,ik,k->i", matrix.factor, matrix.factor, matrix.weights)
-    return None
-
-
-def dense_numbers(matrix: SymmetricMatrix) -> int:
-    """How many numbers the dense arrays hold that a product with it goes through."""
-    if isinstance(matrix, MatrixSum):
-        return max(dense_numbers(part) for part in matrix.parts)
-    if isinstance(matrix, Scaled | Rooted):
-        return dense_numbers(matrix.matrix)
-    if isinstance(matrix, LowRankPlusIdentity):
-        return matrix.factor.size
-    if isinstance(matrix, GramOperator):
-        return 0 if sp.issparse(matrix.X) else matrix.X.size
-    return 0 if isinstance(matrix, Sparse) else matrix.order**2
-
-
-def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMatrix:
-    """Wrap what a user may pass for A, B or C, or say what is wrong with it.
-
-    Takes a symmetric ndarray, a scipy sparse matrix or LinearOperator, one of the classes here,
-    a number (that multiple of the identity) or None (zero), the last two where `order` is known.
-    """
-    if value is None or isinstance(value, Real):
-        wrapped: Any = _multiple_of_identity(value, name, order)
-    elif isinstance(value, LinearOperator):
-        _check_square(value.shape, name)
-        wrapped = Operator(value)
-    elif sp.issparse(value):
-        wrapped = _checked_sparse(value, name)
-    elif all(hasattr(type(value), name) for name in ("lower", "dense", "__matmul__")):
-        wrapped = value
-    else:
-        wrapped = _checked_dense(value, name)
-    if order is not None and wrapped.order != order:
-        raise ValueError(f"{name} has order {wrapped.order}, but the problem has order {order}")
-    return wrapped
-
-
-def require_psd(matrix: SymmetricMatrix, name: str) -> None:
-    """Refuse a matrix that is known not to be PSD: with it the problem is not convex.
-
-    Only where λ_min is computed rather than bounded; rounding may leave it a little below 0.
-    """
-    if isinstance(matrix, Dense):
-        size = float(np.linalg.norm(matrix.array))
-    elif isinstance(matrix, Sparse):
-        size = float(np.linalg.norm(matrix.matrix.data))
-    elif isinstance(matrix, GramOperator) and matrix.order <= DENSE_ORDER:
-        size = abs(matrix.lower)
-    elif isinstance(matrix, LowRankPlusIdentity):
-        size = abs(matrix.scale) + float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
-    else:
-        return
-    if matrix.lower < -ROUNDED * matrix.order * size:
-        raise ValueError(
-            f"{name} must be positive semidefinite, but its smallest eigenvalue is about "
-            f"{matrix.lower:.3g}; without that the problem is not convex"
-        )
-
-
-def _multiple_of_identity(value: Any, name: str, order: int | None) -> LowRankPlusIdentity:
-    if order is None:
-        raise ValueError(f"{name} is a number or None, and nothing else says the order of M")
-    scale = 0.0 if value is None else float(value)
-    if not np.isfinite(scale):
-        raise ValueError(f"{name} is {scale}, which is not finite")
-    return LowRankPlusIdentity(order, scale)
-
-
-def _checked_dense(value: Any, name: str) -> Dense:
-    array = np.asarray(value)
-    if array.dtype == object or np.iscomplexobj(array) or array.dtype.kind in "USmM":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    _check_square(array.shape, name)
-    array = np.ascontiguousarray(array, dtype=float)
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"{name} contains NaN or infinity")
-    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.max(np.abs(array), initial=0.0)):
-        raise ValueError(f"{name} must be symmetric; pass ({name} + {name}.T) / 2 if that is meant")
-    return Dense((array + array.T) / 2)
-
-
-def _checked_sparse(value: Any, name: str) -> Sparse:
-    _check_square(value.shape, name)
-    if np.iscomplexobj(value) or value.dtype == object:
-        raise ValueError(f"{name} must hold real numbers, got dtype {value.dtype}")
-    matrix = sp.csr_array(value, dtype=float)
-    if not np.all(np.isfinite(matrix.data)):
-        raise ValueError(f"{name} contains NaN or infinity")
-    skew = abs(matrix - matrix.T)
-    if skew.nnz and skew.max() > 1e-8 * abs(matrix).max():
-        raise ValueError(f"{name} must be symmetric")
-    return Sparse(matrix)
-
-
-def _check_square(shape: tuple[int, ...], name: str) -> None:
-    if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"{name} must be a square matrix, got shape {tuple(shape)}")
-    if shape[0] == 0:
-        raise ValueError(f"{name} is empty")
-
-
 def _roundoff(array: Array) -> float:
     """What a backward-stable eigenvalue can be off by."""
     return float(8 * np.finfo(float).eps * np.linalg.norm(array))
@@ -434,50 +318,3 @@ def _proved_lower(matrix: Any, form: Any) -> float:
     """A lower bound on λ_min that is proved, −inf where no proof fits."""
     found = lowest(_Known(matrix, form))
     return found.value if found.proved else -np.inf
-
-
-def size_of(matrix: Any) -> float:
-    """An upper bound on ‖A‖, or about that where only products are known."""
-    matrix = at_home(matrix)
-    if isinstance(matrix, Dense):
-        return float(np.linalg.norm(matrix.array))
-    if isinstance(matrix, Sparse):
-        return float(np.linalg.norm(matrix.matrix.data))
-    if isinstance(matrix, LowRankPlusIdentity):
-        return abs(matrix.scale) + float(np.sum(np.abs(matrix.weights) * matrix.factor**2))
-    if isinstance(matrix, Scaled):
-        return abs(matrix.scale) * size_of(matrix.matrix)
-    if isinstance(matrix, MatrixSum):
-        return sum(size_of(part) for part in matrix.parts)
-    if isinstance(matrix, GramOperator):
-        values = matrix.X.data if sp.issparse(matrix.X) else np.asarray(matrix.X)
-        weight = 1.0 if matrix.weights is None else float(np.max(np.abs(matrix.weights)))
-        return abs(matrix.scale) * weight * float(np.sum(np.square(values, dtype=float)))
-    probe = np.random.default_rng(0).standard_normal((matrix.order, 1))
-    return norm(matrix @ getattr(matrix, "place", HOST).put(probe))
-
-
-def absolute_product(matrix: Any, V: Array) -> Array:
-    """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
-    xp = namespace(V)
-    if isinstance(matrix, Gram):
-        root = xp.abs(matrix.root)
-        return root.T @ (root @ V)
-    if isinstance(matrix, Dense):
-        return xp.abs(matrix.array) @ V
-    if isinstance(matrix, Sparse):
-        return abs(matrix.matrix) @ V
-    if isinstance(matrix, LowRankPlusIdentity):
-        U = xp.abs(matrix.factor)
-        return abs(matrix.scale) * V + (U * xp.abs(matrix.weights)) @ (U.T @ V)
-    if isinstance(matrix, Scaled):
-        return abs(matrix.scale) * absolute_product(matrix.matrix, V)
-    if isinstance(matrix, MatrixSum):
-        return sum((absolute_product(part, V) for part in matrix.parts), 0.0 * V)
-    if isinstance(matrix, GramOperator):
-        X = abs(matrix.X)
-        image = X @ V
-        image = image if matrix.weights is None else xp.abs(matrix.weights)[:, None] * image
-        return abs(matrix.scale) * (X.T @ image)
-    lengths: Array = xp.linalg.vector_norm(V, axis=0) * xp.ones_like(V[:, :1])
-    return size_of(matrix) * lengths

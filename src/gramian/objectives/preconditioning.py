@@ -13,7 +13,7 @@ from gramian.losses.base import Separable
 from gramian.maps import Entries
 from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
-from gramian.objectives.matrices import diagonal_of
+from gramian.objectives.matrix_sizes import diagonal_of
 from gramian.objectives.pencil import pencil_root
 
 Array = NDArray[np.floating]

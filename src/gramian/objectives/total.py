@@ -30,7 +30,7 @@ class SumImage:
     parts: tuple[Any, ...]
 
 
-class Sum(Objective):
+class Sum(Objective[SumImage]):
     """F(M) = Σ_k F_k(M)."""
 
     def __init__(self, parts: Sequence[Objective]) -> None:

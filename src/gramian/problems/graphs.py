@@ -14,7 +14,8 @@ from gramian.losses import Squared
 from gramian.maps import Entries, Mix
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
-from gramian.objectives.matrices import Sparse, as_symmetric
+from gramian.objectives.matrices import Sparse
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gramian._samples import check_matrix
 from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import GramQuadratic
-from gramian.objectives.matrices import as_symmetric
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.parameters import positive
 from gramian.problem import Problem
 

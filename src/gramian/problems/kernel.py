@@ -15,7 +15,8 @@ from gramian.losses import Squared
 from gramian.maps import Entries
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear
-from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis

@@ -16,7 +16,8 @@ from gramian.losses import Squared
 from gramian.maps import PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
-from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.waves import Waves

@@ -14,7 +14,8 @@ from gramian.constrained import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
 from gramian.objectives import Linear, LowRankPlusIdentity
-from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix, as_symmetric
+from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]

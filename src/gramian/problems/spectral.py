@@ -9,14 +9,8 @@ import numpy as np
 from gramian._samples import check_matrix
 from gramian.backends.errstate import under_own_errstate
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
-from gramian.objectives.matrices import (
-    Dense,
-    Operator,
-    Scaled,
-    Sparse,
-    SymmetricMatrix,
-    as_symmetric,
-)
+from gramian.objectives.matrices import Dense, Operator, Scaled, Sparse, SymmetricMatrix
+from gramian.objectives.matrix_inputs import as_symmetric
 from gramian.problem import Problem
 
 

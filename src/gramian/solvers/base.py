@@ -21,7 +21,7 @@ from gramian.backends.arrays import inner
 from gramian.certificate import Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.reductions.precision import written_out
+from gramian.reductions.variants import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 

@@ -15,7 +15,7 @@ from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
 from gramian.objectives.base import Restriction
 from gramian.problem import Problem
-from gramian.reductions.smoothing import smoothed
+from gramian.reductions.variants import smoothed
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Run, Settings, Step
 from gramian.solvers.columns import compress

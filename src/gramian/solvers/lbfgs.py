@@ -25,7 +25,7 @@ from gramian.bounds import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.reductions.precision import single_precision
+from gramian.reductions.variants import single_precision
 from gramian.result import Status
 from gramian.search import Point, quasi_newton
 from gramian.search.quasi_newton import Pairs

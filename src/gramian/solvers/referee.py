@@ -18,7 +18,7 @@ from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, prov
 from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
-from gramian.reductions.precision import written_out
+from gramian.reductions.variants import written_out
 from gramian.result import Status
 from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import as_double, as_single, norm
 from gramian.objectives.preconditioning import row_preconditioner
 from gramian.problem import Problem
-from gramian.reductions.precision import single_precision
+from gramian.reductions.variants import single_precision
 from gramian.solvers import lbfgs
 from gramian.solvers.base import Settings, for_steps
 from gramian.solvers.lowest_eigenpairs import DENSE_ORDER, Ground

@@ -1,4 +1,4 @@
-"""The same objective in cheaper arithmetic: data in float32, or a small map as one matrix."""
+"""The same objective in cheaper arithmetic, or with a smoother loss."""
 
 from __future__ import annotations
 
@@ -39,3 +39,11 @@ def written_out(objective: Objective) -> Objective:
         return objective
     quick: Composite = altered(objective, map=Written(objective.map))
     return quick
+
+
+def smoothed(objective: Objective, mu: float) -> Composite | None:
+    """F with its loss smoothed by μ, None where no μ is part of it."""
+    loss = objective.loss.smoothed(mu) if isinstance(objective, Composite) else None
+    if loss is None or not isinstance(objective, Composite):
+        return None
+    return Composite(objective.map, loss, objective.C, constant=objective.constant)

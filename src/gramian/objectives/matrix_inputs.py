@@ -1,0 +1,106 @@
+"""What a user may pass for a symmetric matrix, checked."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from gramian.objectives.matrices import (
+    DENSE_ORDER,
+    Dense,
+    GramOperator,
+    LowRankPlusIdentity,
+    Operator,
+    Sparse,
+    SymmetricMatrix,
+)
+from gramian.objectives.matrix_sizes import size_of
+
+ROUNDED = 64 * float(np.finfo(float).eps)
+"""How far below 0, in units of the order and the norm, an eigenvalue can be for rounding alone."""
+
+
+def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMatrix:
+    """Wrap what a user may pass for A, B or C, or say what is wrong with it.
+
+    Takes a symmetric ndarray, a scipy sparse matrix or LinearOperator, one of the classes here,
+    a number (that multiple of the identity) or None (zero), the last two where `order` is known.
+    """
+    if value is None or isinstance(value, Real):
+        wrapped: Any = _multiple_of_identity(value, name, order)
+    elif isinstance(value, LinearOperator):
+        _check_square(value.shape, name)
+        wrapped = Operator(value)
+    elif sp.issparse(value):
+        wrapped = _checked_sparse(value, name)
+    elif all(hasattr(type(value), name) for name in ("lower", "dense", "__matmul__")):
+        wrapped = value
+    else:
+        wrapped = _checked_dense(value, name)
+    if order is not None and wrapped.order != order:
+        raise ValueError(f"{name} has order {wrapped.order}, but the problem has order {order}")
+    return wrapped
+
+
+def require_psd(matrix: SymmetricMatrix, name: str) -> None:
+    """Refuse a matrix that is known not to be PSD: with it the problem is not convex.
+
+    Only where λ_min is computed rather than bounded; rounding may leave it a little below 0.
+    """
+    if isinstance(matrix, Dense | Sparse | LowRankPlusIdentity):
+        size = size_of(matrix)
+    elif isinstance(matrix, GramOperator) and matrix.order <= DENSE_ORDER:
+        size = abs(matrix.lower)
+    else:
+        return
+    if matrix.lower < -ROUNDED * matrix.order * size:
+        raise ValueError(
+            f"{name} must be positive semidefinite, but its smallest eigenvalue is about "
+            f"{matrix.lower:.3g}; without that the problem is not convex"
+        )
+
+
+def _multiple_of_identity(value: Any, name: str, order: int | None) -> LowRankPlusIdentity:
+    if order is None:
+        raise ValueError(f"{name} is a number or None, and nothing else says the order of M")
+    scale = 0.0 if value is None else float(value)
+    if not np.isfinite(scale):
+        raise ValueError(f"{name} is {scale}, which is not finite")
+    return LowRankPlusIdentity(order, scale)
+
+
+def _checked_dense(value: Any, name: str) -> Dense:
+    array = np.asarray(value)
+    if array.dtype == object or np.iscomplexobj(array) or array.dtype.kind in "USmM":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    _check_square(array.shape, name)
+    array = np.ascontiguousarray(array, dtype=float)
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} contains NaN or infinity")
+    if not np.allclose(array, array.T, rtol=1e-8, atol=1e-10 * np.max(np.abs(array), initial=0.0)):
+        raise ValueError(f"{name} must be symmetric; pass ({name} + {name}.T) / 2 if that is meant")
+    return Dense((array + array.T) / 2)
+
+
+def _checked_sparse(value: Any, name: str) -> Sparse:
+    _check_square(value.shape, name)
+    if np.iscomplexobj(value) or value.dtype == object:
+        raise ValueError(f"{name} must hold real numbers, got dtype {value.dtype}")
+    matrix = sp.csr_array(value, dtype=float)
+    if not np.all(np.isfinite(matrix.data)):
+        raise ValueError(f"{name} contains NaN or infinity")
+    skew = abs(matrix - matrix.T)
+    if skew.nnz and skew.max() > 1e-8 * abs(matrix).max():
+        raise ValueError(f"{name} must be symmetric")
+    return Sparse(matrix)
+
+
+def _check_square(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise ValueError(f"{name} must be a square matrix, got shape {tuple(shape)}")
+    if shape[0] == 0:
+        raise ValueError(f"{name} is empty")
