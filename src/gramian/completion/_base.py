@@ -60,6 +60,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     _problem_name: ClassVar[str]
     """What the problem is called."""
 
+    _measure: ClassVar[str]
+    """What `_error` measures, as `path_` names it."""
+
     _pace: ClassVar[int] = 1
     """How much more a sweep costs than one of least squares."""
 
@@ -209,8 +212,10 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             return time.perf_counter() >= until
 
         folds = Folds(self, ratings, guess, enough)
-        self.path_ = falling(guess, folds.error, enough)
-        self.lam_ = self.path_.best
+        self.path_ = falling(
+            guess, folds.error, enough, measure=self._measure, held_out=folds.held_out
+        )
+        self.lam_ = self.path_.value
         return folds.found[self.lam_]
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:

@@ -68,6 +68,7 @@ class Folds:
         count = int(np.clip(-(-HELD_OUT * FOLDS // size), 1, FOLDS))
         held = [part == k for k in range(count)]
         self.folds = [Fold.of(model, ratings, each, guess) for each in held if each.any()]
+        self.held_out = sum(fold.test.values.size for fold in self.folds)
         self.found: dict[float, Array] = {}
         self.enough = enough
 

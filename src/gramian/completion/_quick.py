@@ -15,9 +15,10 @@ from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
-from gramian.completion._path import Path, falling
+from gramian.completion._path import falling
 from gramian.completion._progress import Progress
 from gramian.completion._ratings import CHUNK, Ratings
+from gramian.outer.path import EvidencePath
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import Result
@@ -137,20 +138,23 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Arr
     held = kept.held(_some(rng, ratings.values.size))
     guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
     halves = model._halves(ratings, guess, held)
-    error_of = _error(model, halves, ratings, held)
+    error_of, held_out = _error(model, halves, ratings, held), int(held.sum())
     del held
     if kept.done("path"):
         state = _chosen(model, kept)
     elif model.lam == "auto":
         until = started + PATH_SHARE * (sweeps.deadline - started)
-        path, state = _path(sweeps, halves, error_of, _first_columns(model, ratings), until, kept)
-        model.path_, model.lam_ = path, path.best
+        named = {"measure": model._measure, "held_out": held_out}
+        rank = _first_columns(model, ratings)
+        path, state = _path(sweeps, halves, error_of, rank, until, kept, named)
+        model.path_, model.lam_ = path, path.value
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), _first_columns(model, ratings))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST * halves.pace)
     state = sweeps.widened(state, _most_columns(model, ratings), halves.noise)
-    _reached(kept, sweeps, "path", lam=model.lam_, state=state)
+    chosen = getattr(model, "path_", None)
+    _reached(kept, sweeps, "path", lam=model.lam_, state=state, path=chosen)
 
     def error_kept(state: Array) -> float:
         kept.keep()
@@ -165,14 +169,8 @@ def _chosen(model: Any, kept: Progress) -> Array:
     """The state of an earlier call that had chosen λ; sets `lam_` and `path_`."""
     model.lam_ = float(kept.found["lam"])
     if model.lam == "auto":
-        model.path_ = _path_of(kept.found["lams"], kept.found["errors"])
+        model.path_ = kept.found["path"]
     return np.array(kept.found["state"])
-
-
-def _path_of(lams: list[float], errors: list[float]) -> Path:
-    """λ, falling, and their errors, in whatever order they were tried."""
-    order = np.argsort(lams)[::-1]
-    return Path(np.array(lams)[order], np.array(errors)[order])
 
 
 def _most_columns(model: Any, ratings: Ratings) -> int:
@@ -198,8 +196,14 @@ def sweeps_pay(model: Any, ratings: Ratings) -> bool:
 
 
 def _path(
-    sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float, kept: Progress
-) -> tuple[Path, Array]:
+    sweeps: Quick,
+    halves: Any,
+    error_of: Any,
+    rank: int,
+    until: float,
+    kept: Progress,
+    named: dict[str, Any],
+) -> tuple[EvidencePath, Array]:
     """λ by the error held out, and the state that had the least of it.
 
     The λ that an earlier call has tried are passed without a sweep.
@@ -224,7 +228,10 @@ def _path(
         kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
         return error
 
-    path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
+    def enough() -> bool:
+        return sweeps.interrupted or time.perf_counter() >= until
+
+    path = falling(halves.lam, error_at, enough, **named)
     kept.keep(now=True)
     return path, best
 

@@ -13,7 +13,7 @@ from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
 from gramian.completion import _quick as quick
-from gramian.completion._path import Path, falling
+from gramian.completion._path import falling
 from gramian.completion.nuclear_completion import GUESS
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
@@ -139,19 +139,17 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         if stored is not None:
             state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
             if stored["path"] is not None:
-                self.path_ = Path(*(np.asarray(part) for part in stored["path"]))
+                self.path_ = stored["path"]
         else:
             first = min(quick.PATH_RANK, most)
             until = sweeps.started + quick.PATH_SHARE * limit
-            state = self._path_on(objective, halves, sweeps, first, until)
+            held_out = rated.size - train.size
+            state = self._path_on(objective, halves, sweeps, first, until, held_out)
             state = halves.widened(state, most, sweeps.rng)
         of_lam = replace(halves, lam=self.lam_)
-        told = getattr(self, "path_", None)
-        path = None if told is None else [told.lams, told.rmse]
-
         reached: dict[str, Any] = {
             "lam": self.lam_,
-            "path": path,
+            "path": getattr(self, "path_", None),
             "state": lambda: home.stored(state),
         }
 
@@ -165,7 +163,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return state
 
     def _path_on(
-        self, objective: Completed, halves: ShardedHalves, sweeps: Quick, rank: int, until: float
+        self,
+        objective: Completed,
+        halves: ShardedHalves,
+        sweeps: Quick,
+        rank: int,
+        until: float,
+        held_out: int,
     ) -> Spread:
         """λ by the error held out, where it is to be chosen, and the state that had the least."""
         state = halves.scattered(sweeps.rng, rank)
@@ -185,9 +189,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             return error
 
         self.path_ = falling(
-            halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until
+            halves.lam,
+            error_at,
+            lambda: sweeps.interrupted or time.perf_counter() >= until,
+            measure=self._measure,
+            held_out=held_out,
         )
-        self.lam_ = self.path_.best
+        self.lam_ = self.path_.value
         return best[1]
 
     def _guess_on(self, rated: Rated, train: bool) -> float:

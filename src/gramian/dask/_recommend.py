@@ -154,8 +154,14 @@ class OfRatings(OnCluster, Kept, ABC):
         model._set_bounds(np.array(rated.span))
         started, limit = time.perf_counter(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        model.path_ = falling(guess, error_of, lambda: time.perf_counter() >= until)
-        model.lam_ = model.path_.best
+        model.path_ = falling(
+            guess,
+            error_of,
+            lambda: time.perf_counter() >= until,
+            measure=model._measure,
+            held_out=rated.size - int(rated.counts(True)[0].sum()),
+        )
+        model.lam_ = model.path_.value
         return found[model.lam_]
 
     def _scales_of(self, rated: Rated, train: bool) -> tuple[Array, Array]:
