@@ -16,7 +16,7 @@ from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
 from gramian.completion._path import falling
-from gramian.completion._progress import Progress
+from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import CHUNK, Ratings
 from gramian.outer.path import EvidencePath
 from gramian.problem import Problem
@@ -103,7 +103,7 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
 
 def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array]:
     """The state after the last sweeps, over all the ratings, and what they go over."""
-    kept = Progress(model, ratings)
+    kept = StagedProgress(model, ratings)
     state = _settled(model, ratings, sweeps, kept)
     halves = model._halves(ratings, model.lam_)
     if state is None:
@@ -115,13 +115,13 @@ def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array]:
     return halves, state
 
 
-def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
+def _reached(kept: StagedProgress, sweeps: Quick, stage: str, **content: Any) -> None:
     """Keep that a stage is done, unless it was cut off: then it is gone on with."""
     if not (sweeps.interrupted or sweeps.expired()):
         kept.keep(now=True, stage=stage, **content)
 
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Array | None:
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) -> Array | None:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
 
     None where there is no time to hold anything out: then λ is its guess.
@@ -165,7 +165,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Arr
     return state
 
 
-def _chosen(model: Any, kept: Progress) -> Array:
+def _chosen(model: Any, kept: StagedProgress) -> Array:
     """The state of an earlier call that had chosen λ; sets `lam_` and `path_`."""
     model.lam_ = float(kept.found["lam"])
     if model.lam == "auto":
@@ -201,7 +201,7 @@ def _path(
     error_of: Any,
     rank: int,
     until: float,
-    kept: Progress,
+    kept: StagedProgress,
     named: dict[str, Any],
 ) -> tuple[EvidencePath, Array]:
     """λ by the error held out, and the state that had the least of it.

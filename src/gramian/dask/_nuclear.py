@@ -23,7 +23,6 @@ from gramian.dask._precise import to_a_gap
 from gramian.dask._rating_sums import errors, spread
 from gramian.dask._ratings import Block, Rated, weighed
 from gramian.dask._recommend import OfRatings
-from gramian.dask._recovery import Progress
 from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
 from gramian.dask._spread import Spread, home_of
@@ -32,6 +31,7 @@ from gramian.fitting import AUTO
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result
+from gramian.solvers.checkpoint import Progress
 from gramian.solvers.quick import PROOF_LEAST, PROOF_SHARE, Quick
 
 Array = NDArray[np.floating]
@@ -82,7 +82,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """
         started = time.perf_counter()
         limit = clock.left()
-        progress = Progress(self._mark_of(rated))
+        progress = Progress(lambda: self._mark_of(rated))
         bar = bar_for(self, rated.cluster, "completion by auto", seconds=limit)
         sweeps = Quick(generator(self.random_state), started + limit, started, watch=bar)
         try:
@@ -118,25 +118,25 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return rows, image.offsets
 
     def _mark_of(self, rated: Rated) -> dict[str, Any]:
-        """What two fits have in common where one may go on for the other."""
+        """What two fits must agree in for one to resume the other."""
         names = ("lam", "rank", "biases", "bias_ridge", "weight_power", "duplicates")
         given = {name: getattr(self, name) for name in names}
-        data = {"shape": list(rated.shape), "ratings": rated.size, "weight": rated.weight}
-        there = {"factors": rated.home is not None}
-        return given | data | there | {"seed": rated.seed, "mark": rated.mark}
+        data = {"shape": list(rated.shape), "ratings": [rated.size, rated.mark]}
+        there = {"weights": rated.weight, "factors": rated.home is not None}
+        return given | data | there | {"random_state": rated.seed}
 
     def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Spread:
         """A state whose error on what is held out does not move any more."""
-        stored = progress.stored()
+        stored = progress.found
         train = rated.trained()
-        guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
+        guess = self._guess_on(train, False) if not stored else float(stored["lam"])
         objective: Any = self._of(train, guess).objective
         halves = objective.halves(np.float32)
         size = quick.SHARE * rated.size / sum(rated.shape)
         most = int(np.clip(size, quick.FEWEST, quick.RANK))
         most = min(self.rank or most, *rated.shape)
         home = home_of(rated)
-        if stored is not None:
+        if stored:
             state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
             if stored["path"] is not None:
                 self.path_ = stored["path"]
