@@ -229,8 +229,8 @@ def _with_column(corner: Corner, L: Array, guide: Guide) -> Array | None:
 
     F(LLᵀ + τ²vvᵀ) is least at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
     """
-    vector, guide.vector = guide.vector, None
-    if vector is None or guide.least >= 0 or L.shape[1] >= L.shape[0]:
+    vector = guide.negative()
+    if vector is None or L.shape[1] >= L.shape[0]:
         return None
     column = np.zeros((L.shape[0], 1))
     column[corner.free, 0] = vector[corner.free]

@@ -211,10 +211,10 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
         L = np.ascontiguousarray(L @ axes[:, :kept])
-    vector, guide.vector = guide.vector, None
+    vector = guide.negative()
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
-    if vector is not None and guide.least < 0 and full:
+    if vector is not None and full:
         size = np.sqrt(max(values[-1], DEAD * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)

@@ -109,9 +109,9 @@ def _with_column(
     L: NDArray[np.float64], lengths: Array, settings: Settings, guide: Guide
 ) -> NDArray[np.float64]:
     """A column along the eigenvector that the slack has below 0, where all columns are in use."""
-    vector, guide.vector = guide.vector, None
+    vector = guide.negative()
     most = settings.rank or min(L.shape[0], rank_for(L.shape[0]))
-    if vector is None or guide.least >= 0 or L.shape[1] >= most:
+    if vector is None or L.shape[1] >= most:
         return L
     values = np.linalg.eigvalsh(L.T @ L)
     if values[0] < 1e-6 * values[-1]:
