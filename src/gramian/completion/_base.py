@@ -15,7 +15,7 @@ from gramian.backends.arrays import host
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._folds import FOLDS, Folds
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
-from gramian.completion._path import falling
+from gramian.completion._path import LEAST_RATINGS, PATH_SHARE, falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
 from gramian.fitting import AUTO, settle, solve, sweeps_for
@@ -29,14 +29,8 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
-LEAST = 50
-"""Ratings below which none are held out to choose λ."""
-
 LAST = 1e-3
 """Seconds of a solve that has none left."""
-
-PATH_SHARE = 0.5
-"""The path's share of the time that there is."""
 
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
@@ -158,7 +152,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-        elif ratings.values.size < LEAST or (self.biases and ratings.flat):
+        elif ratings.values.size < LEAST_RATINGS or (self.biases and ratings.flat):
             self.lam_ = self._guess(ratings)
         else:
             start = self._choose(ratings)

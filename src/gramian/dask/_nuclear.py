@@ -13,7 +13,7 @@ from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
 from gramian.completion import _quick as quick
-from gramian.completion._path import falling
+from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
 from gramian.completion.nuclear_completion import GUESS
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
@@ -141,8 +141,8 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             if stored["path"] is not None:
                 self.path_ = stored["path"]
         else:
-            first = min(quick.PATH_RANK, most)
-            until = sweeps.started + quick.PATH_SHARE * limit
+            first = min(PATH_RANK, most)
+            until = sweeps.started + PATH_SHARE * limit
             held_out = rated.size - train.size
             state = self._path_on(objective, halves, sweeps, first, until, held_out)
             state = halves.widened(state, most, sweeps.rng)

@@ -49,7 +49,7 @@ ENOUGH = 0.25
 FALLS = 0.9
 """The part of it that counts as falling at all."""
 
-STEPS, MORE, MOST = 100, 50, 2000
+FIRST_ROUND_STEPS, STEPS_ADDED, MOST_ROUND_STEPS = 100, 50, 2000
 """Steps of the first round, by how many more each further one may take, and the most."""
 
 ROUNDS = 400
@@ -61,7 +61,7 @@ and the part of the mean of M_ii that none is taken to be below there."""
 STRICTER, STRICTEST = 0.2, 1e-9
 """What the gradient allowed is multiplied by where the dual lags, and where that ends."""
 
-LARGE, FEW = 1000, 30
+LARGE_ORDER, FIRST_COLUMNS = 1000, 30
 """Orders above which so many columns, or half of those asked for, are enough to begin with."""
 
 CROWDED = 6
@@ -105,7 +105,7 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(STEPS + MORE * round, MOST)
+        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MOST_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
@@ -147,7 +147,7 @@ def first_factor(model: Model, settings: Settings) -> Array:
     n, bounds = model.order, model.bounds
     seen = bounds.size + (n if model.objective.sees is None else model.objective.sees)
     most = rank_for(seen)
-    columns = settings.rank or min(n, most, max(FEW, most // 2) if n > LARGE else n)
+    columns = settings.rank or min(n, most, max(FIRST_COLUMNS, most // 2) if n > LARGE_ORDER else n)
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms
@@ -197,7 +197,7 @@ def _rays(
     nearest = descend_exactly(
         Composite(model.bounds.map, alone),
         L,
-        iterations=MOST,
+        iterations=MOST_ROUND_STEPS,
         tol=1e-12 * model.right,
         expired=settings.expired,
     )

@@ -48,7 +48,7 @@ ITERATIONS = 60
 BOUNDARY = 0.99
 """The part of the way to the boundary of the cone that a step takes."""
 
-SHORT, PATIENCE = 1e-6, 8
+SHORT_STEP, SHORT_STEPS = 1e-6, 8
 """A step that is too short to count, and how many of those, or of steps that do not bring the gap
 down any more, end the run."""
 
@@ -58,7 +58,7 @@ REFINED = 2
 RAY = 1e-7
 """What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
 
-NEAR, MARGINS = 1e-3, (0.2, 2e-3)
+NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
 """The relative gap and the violation from which C − εI takes the place of C, and the part of the
 gap allowed that ε may cost: the second where the first is too much."""
 
@@ -149,8 +149,8 @@ class Path:
                 self.point, length = step.taken()
             except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
                 return
-            short = short + 1 if length < SHORT else 0
-            if max(short, worse) >= PATIENCE:
+            short = short + 1 if length < SHORT_STEP else 0
+            if max(short, worse) >= SHORT_STEPS:
                 return
 
     def _step(self) -> Step:
@@ -266,7 +266,8 @@ class Step:
     @property
     def near(self) -> bool:
         """Whether the pair is near an optimal one."""
-        return max(self.gap, self.violation) <= NEAR and self.point.kappa <= NEAR * self.point.tau
+        off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
+        return off <= NEAR_OPTIMUM
 
     @property
     def feasible(self) -> bool:
