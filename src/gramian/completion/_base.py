@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -206,11 +207,19 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             return time.perf_counter() >= until
 
         folds = Folds(self, ratings, guess, enough)
-        self.path_ = falling(
-            guess, folds.error, enough, measure=self._measure, held_out=folds.held_out
-        )
-        self.lam_ = self.path_.value
+        self._follow(guess, folds.error, enough, folds.held_out)
         return folds.found[self.lam_]
+
+    def _follow(
+        self,
+        guess: float,
+        error_of: Callable[[float], float],
+        enough: Callable[[], bool],
+        held_out: int,
+    ) -> None:
+        """Set `path_` and `lam_` by the errors of so many held-out ratings."""
+        self.path_ = falling(guess, error_of, enough, measure=self._measure, held_out=held_out)
+        self.lam_ = self.path_.value
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
         """The best factor found in the time left; a last step is taken in any case."""

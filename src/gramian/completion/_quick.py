@@ -20,11 +20,9 @@ from gramian.completion._path import (
     LEAST_RATINGS,
     PATH_RANK,
     PATH_SHARE,
-    falling,
 )
 from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import CHUNK, Ratings
-from gramian.outer.path import EvidencePath
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 from gramian.result import Result
@@ -140,10 +138,8 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) 
         state = _chosen(model, kept)
     elif model.lam == "auto":
         until = started + PATH_SHARE * (sweeps.deadline - started)
-        named = {"measure": model._measure, "held_out": held_out}
         rank = _first_columns(model, ratings)
-        path, state = _path(sweeps, halves, error_of, rank, until, kept, named)
-        model.path_, model.lam_ = path, path.value
+        state = _path(model, sweeps, halves, error_of, rank, until, kept, held_out)
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), _first_columns(model, ratings))
@@ -192,15 +188,16 @@ def sweeps_pay(model: Any, ratings: Ratings) -> bool:
 
 
 def _path(
+    model: Any,
     sweeps: Quick,
     halves: Any,
     error_of: Any,
     rank: int,
     until: float,
     kept: StagedProgress,
-    named: dict[str, Any],
-) -> tuple[EvidencePath, Array]:
-    """λ by the error held out, and the state that had the least of it.
+    held_out: int,
+) -> Array:
+    """The state of the least held-out error; sets `lam_` and `path_`.
 
     The λ that an earlier call has tried are passed without a sweep.
     """
@@ -227,9 +224,9 @@ def _path(
     def enough() -> bool:
         return sweeps.interrupted or time.perf_counter() >= until
 
-    path = falling(halves.lam, error_at, enough, **named)
+    model._follow(halves.lam, error_at, enough, held_out)
     kept.keep(now=True)
-    return path, best
+    return best
 
 
 def _some(rng: np.random.Generator, size: int) -> Held:

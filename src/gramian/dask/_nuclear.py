@@ -13,7 +13,7 @@ from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
 from gramian.completion import _quick as quick
-from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
+from gramian.completion._path import PATH_RANK, PATH_SHARE
 from gramian.completion.nuclear_completion import GUESS
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
@@ -188,14 +188,10 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
                 best = error, state.copy()
             return error
 
-        self.path_ = falling(
-            halves.lam,
-            error_at,
-            lambda: sweeps.interrupted or time.perf_counter() >= until,
-            measure=self._measure,
-            held_out=held_out,
-        )
-        self.lam_ = self.path_.value
+        def enough() -> bool:
+            return sweeps.interrupted or time.perf_counter() >= until
+
+        self._follow(halves.lam, error_at, enough, held_out)
         return best[1]
 
     def _guess_on(self, rated: Rated, train: bool) -> float:

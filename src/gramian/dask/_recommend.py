@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gramian._random import generator
 from gramian.completion._base import LAST, powers
-from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE, falling
+from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
@@ -153,14 +153,8 @@ class OfRatings(OnCluster, Kept, ABC):
         model._set_bounds(np.array(rated.span))
         started, limit = time.perf_counter(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        model.path_ = falling(
-            guess,
-            error_of,
-            lambda: time.perf_counter() >= until,
-            measure=model._measure,
-            held_out=rated.size - int(rated.counts(True)[0].sum()),
-        )
-        model.lam_ = model.path_.value
+        held_out = rated.size - int(rated.counts(True)[0].sum())
+        model._follow(guess, error_of, lambda: time.perf_counter() >= until, held_out)
         return found[model.lam_]
 
     def _scales_of(self, rated: Rated, train: bool) -> tuple[Array, Array]:

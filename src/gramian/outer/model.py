@@ -149,13 +149,12 @@ class Model:
     def slack(self, image: Any, y: Array) -> SymmetricOperator:
         """∇F(M) − 𝒜*(y), which has to be positive semidefinite."""
         if self.linear is not None:
-            plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)), self.linear)
-            return plain.dual_operator(-y)
+            return self.adjoint(-y, self.linear)
         return together([self.objective.gradient(image), self.adjoint(-y)])
 
-    def adjoint(self, y: Array) -> SymmetricOperator:
-        """𝒜*(y)."""
-        plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)))
+    def adjoint(self, y: Array, C: Any = None) -> SymmetricOperator:
+        """𝒜*(y) + C."""
+        plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)), C)
         return plain.dual_operator(y)
 
     def dual_value(self, image: Any, y: Array) -> float:
