@@ -100,6 +100,13 @@ class Constraints:
         return self.map.size
 
     @cached_property
+    def sides(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+        """The rows that are equations, the others with a lower bound, and those with an upper."""
+        free = self.lower != self.upper
+        low, high = free & np.isfinite(self.lower), free & np.isfinite(self.upper)
+        return np.flatnonzero(~free), np.flatnonzero(low), np.flatnonzero(high)
+
+    @cached_property
     def scale(self) -> float:
         """1 + the largest bound: what violations are measured by, as in the DIMACS errors."""
         bounds = np.concatenate([self.lower / self.unit, self.upper / self.unit])

@@ -1,10 +1,26 @@
-"""How notebooks show things: small tables, in the colours of the notebook."""
+"""How notebooks show things: small tables in the colours of the notebook, and figures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib import import_module
 from typing import Any
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or a message that says how to get it."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'gramian[plot]'") from error
+
+
+def shown_once(figure: Any) -> Any:
+    """The figure, which a notebook shows where it is returned, and not again at the cell's end."""
+    if "inline" in str(import_module("matplotlib").get_backend()):
+        pyplot().close(figure)
+    return figure
 
 
 def facts(title: str, told: Mapping[str, Any]) -> str:

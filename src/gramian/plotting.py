@@ -1,4 +1,4 @@
-"""Pictures: the one place that needs matplotlib."""
+"""Pictures, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from gramian import clock
+from gramian.html import pyplot, shown_once
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -25,21 +26,6 @@ CATEGORIES = 20
 
 SHOWN = 20
 """Eigenvalues drawn."""
-
-
-def pyplot() -> Any:
-    """matplotlib.pyplot, or a message that says how to get it."""
-    try:
-        return import_module("matplotlib.pyplot")
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'gramian[plot]'") from error
-
-
-def shown_once(figure: Any) -> Any:
-    """The figure, which a notebook shows where it is returned, and not again at the cell's end."""
-    if "inline" in str(import_module("matplotlib").get_backend()):
-        pyplot().close(figure)
-    return figure
 
 
 def unfolding(

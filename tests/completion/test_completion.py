@@ -1,5 +1,8 @@
 """Completing matrices: optima, certificates, ids, predictions, folding in, and bad input."""
 
+import json
+import zipfile
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,8 +100,8 @@ def test_missing_entries_are_predicted_with_the_defaults():
     assert model.certificate_.relative_gap <= 1e-4
     error = model.predict(np.argwhere(~KNOWN)) - TRUE[~KNOWN]
     assert np.sqrt(np.mean(error**2)) < 0.4 * TRUE.std()
-    assert model.path_.best == model.lam_ and model.path_.lams.size == model.path_.rmse.size
-    assert np.all(np.diff(model.path_.lams) < 0)
+    assert model.path_.value == model.lam_ and model.path_.values.size == model.path_.errors.size
+    assert np.all(np.diff(model.path_.values) < 0)
 
 
 FORMS = {
@@ -361,6 +364,24 @@ def test_one_rating_and_empty_rows_are_no_trouble():
         model.predict([[1, 2, 3]])
     with pytest.raises(ValueError, match="as many rows as columns"):
         model.predict(([0, 1], [0]))
+
+
+def test_reads_the_path_of_an_older_model_file(tmp_path):
+    file = tmp_path / "old"
+    model = NuclearCompletion(random_state=0).fit(GAPPED)
+    model.save(file)
+    with zipfile.ZipFile(file) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    content = json.loads(parts["content.json"])
+    new = dict(content["content"]["dict"])["estimator"]["state"]["path_"]
+    old = {"lams": new["state"]["values"], "rmse": new["state"]["errors"]}
+    new.update({"class": "gramian.completion.Path", "state": old})
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, part in (parts | {"content.json": json.dumps(content)}).items():
+            archive.writestr(name, part)
+    path = gm.load(file).path_
+    np.testing.assert_array_equal(path.errors, model.path_.errors)
+    assert path.value == model.lam_
 
 
 def test_a_path_can_be_drawn():

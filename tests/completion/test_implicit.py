@@ -48,7 +48,8 @@ def test_lists_are_of_the_right_kind(model):
 
 def test_the_weight_is_chosen_by_lists_held_out():
     chosen = ImplicitCompletion(random_state=0, tol=1e-3).fit((ROWS, COLS, COUNTS))
-    assert chosen.lam_ == chosen.path_.best and np.all(chosen.path_.rmse <= 1)
+    assert chosen.lam_ == chosen.path_.value and np.all(chosen.path_.errors <= 1)
+    assert chosen.path_.measure.startswith("1 − nDCG") and 0 < chosen.path_.held_out <= ROWS.size
 
 
 def test_rows_of_the_fit_are_folded_in_to_where_they_are(model):

@@ -120,7 +120,7 @@ def test_an_end_by_levels_held_out(monkeypatch, levels):
     model = MMMF(random_state=0).fit(given_ratings)
     assert model.result_.status is gm.Status.SETTLED
     assert 0 < model.certificate_.relative_gap < 0.5
-    assert model.path_.lams.size > 1
+    assert model.path_.values.size > 1
     unseen = np.argwhere(~gather(given_ratings).matrix.toarray().astype(bool))
     error = np.mean(np.abs(model.predict(unseen) - true[tuple(unseen.T)]))
     exact = MMMF(lam=model.lam_, tol=1e-4, random_state=0).fit(given_ratings)

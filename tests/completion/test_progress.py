@@ -51,9 +51,9 @@ def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
     with gm.checkpoints(tmp_path, every=0):
         model = NuclearCompletion(random_state=0).fit(ratings)
     assert counted["count"] <= (1 - share) * whole + 2 * AHEAD
-    np.testing.assert_allclose(model.path_.lams, alone.path_.lams)
+    np.testing.assert_allclose(model.path_.values, alone.path_.values)
     assert model.lam_ == alone.lam_
-    np.testing.assert_allclose(model.path_.best, alone.path_.best)
+    np.testing.assert_allclose(model.path_.value, alone.path_.value)
     assert model.result_.value <= 1.02 * alone.result_.value
     assert model.result_.status.name == "SETTLED"
 

@@ -40,7 +40,7 @@ def settled():
 def test_the_default_ends_by_the_error_held_out_without_a_warning(settled):
     assert settled.tol == "auto"
     assert settled.result_.status is gm.Status.SETTLED and settled.result_.status.converged
-    assert settled.path_.best == settled.lam_
+    assert settled.path_.value == settled.lam_
     held = settled.result_.history["held_out"]
     assert np.isfinite(held).any()
     assert settled.n_iter_ == len(settled.result_.history) - 1

@@ -65,3 +65,32 @@ def test_misplaced_pairs_average_to_the_area_above_the_curve():
     near, far = misplaced(np.array([1.0, 2.0, 4.0]), np.array([2.0, 3.0]))
     np.testing.assert_allclose(near, [0.0, 0.25, 1.0])
     assert near.mean() == pytest.approx(far.mean())
+
+
+def path_of_lam(measure):
+    return EvidencePath("lam", np.array([4.0, 2.0, 1.0]), np.array([0.9, 0.5, 0.7]), 1, measure, 10)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("lams", "values"), ("rmse", "errors"), ("best", "value")]
+)
+def test_old_names_warn_and_say_what_the_path_holds(old, new):
+    path = path_of_lam("1 − nDCG of entries")
+    with pytest.warns(FutureWarning, match=f"read path_.{new} .*lam and 1 − nDCG of entries"):
+        assert getattr(path, old) is getattr(path, new) or getattr(path, old) == path.value
+
+
+def test_a_path_without_a_baseline_has_the_same_attributes():
+    path = path_of_lam("RMSE of ratings")
+    assert path.value == 2.0 and path.gained and path.nothing is None
+    assert str(path) == "lam = 2 was taken: RMSE of ratings 0.5 of 10 held out"
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.1, 100.0], [4.0, 2.0, 1.0]])
+def test_every_path_can_be_drawn(values):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    path = EvidencePath("nu", np.array(values), np.array([3.0, 2.0, 1.0]), 2, "error", 10, "zero")
+    axes = path.plot().axes[0]
+    assert axes.get_xlabel() == "nu" and axes.get_ylabel() == "error, held out"
+    matplotlib.pyplot.close(axes.figure)

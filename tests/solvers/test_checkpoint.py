@@ -16,6 +16,7 @@ import gramian as gm
 from gramian import StoredFileError, storage
 from gramian.metric import LMNN
 from gramian.solvers import CheckpointError, available
+from gramian.solvers.checkpoint import Progress
 
 X, y = load_wine(return_X_y=True)
 PROBLEM = gm.problems.kta((X - X.mean(0)) / X.std(0), y, 1.0)
@@ -169,3 +170,23 @@ def test_all_solves_of_an_estimator_are_kept(tmp_path):
     assert again.result_.value == pytest.approx(first.result_.value, rel=1e-6)
     assert sorted(entry.name for entry in (tmp_path / "fit").iterdir())[: len(files)] == files
     assert gm.minimize(PROBLEM).status.converged  # outside of the block nothing is written
+
+
+def test_progress_of_a_fit_is_resumed_and_that_of_another_is_refused(tmp_path):
+    with gm.checkpoints(tmp_path, every=1e9):
+        kept = Progress(lambda: {"order": 3})
+        kept.keep(lam=lambda: 1.0)
+        kept.keep(lam=2.0)  # not yet
+    with gm.checkpoints(tmp_path):
+        assert Progress(lambda: {"order": 3}).found == {"lam": 1.0}
+    with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match=r"fit \(other order\)"):
+        Progress(lambda: {"order": 4})
+    with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match="ends otherwise"):
+        gm.minimize(PROBLEM)
+
+
+def test_progress_without_a_folder_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = Progress(lambda: pytest.fail("the mark is not needed"))
+    kept.keep(now=True, lam=1.0)
+    assert not kept.found and not list(tmp_path.iterdir())

@@ -186,7 +186,7 @@ def _complete_there(
             "columns": model.columns_,
             "lambda": model.lam_,
             **outcome(model.result_, model.certificate_, run.seconds),
-            "error_held_out": None if path is None else float(path.rmse.min()),
+            "error_held_out": None if path is None else float(path.errors.min()),
             **run.keep(model),
         },
         as_json=run.as_json,
@@ -212,7 +212,7 @@ def _connected(scheduler: str) -> tuple[Any, Any]:
 
 def _errors(method: str, path: Any, residuals: Any) -> dict[str, float | None]:
     """What the path found of what was held out, and how near the ratings are."""
-    held = None if path is None else float(path.rmse.min())
+    held = None if path is None else float(path.errors.min())
     if method == "implicit":
         return {"ndcg_held_out": None if held is None else 1.0 - held}
     return {

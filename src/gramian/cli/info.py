@@ -59,8 +59,8 @@ def _program(file: Path) -> dict[str, Any]:
 def _checkpoint(stored: dict[str, Any]) -> dict[str, Any]:
     """Of a solve, or of a fit by stages."""
     if "factor" in stored:
-        facts = {name: stored[name] for name in ("problem", "order", "value", "iteration")}
-        return {**facts, "rank": stored["factor"].shape[1]}
+        reached = {name: stored[name] for name in ("value", "iteration")}
+        return {**stored["mark"], **reached, "rank": stored["factor"].shape[1]}
     told = {name: value for name, value in stored["mark"].items() if value is not None}
     reached = {"reached": stored.get("stage") or "the path of λ"}
     return {**{name: str(value) for name, value in told.items()}, **reached}

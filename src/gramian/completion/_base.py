@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from gramian.backends.arrays import host
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._folds import FOLDS, Folds
 from gramian.completion._frames import is_frame, names_of, plain, refuse_text
-from gramian.completion._path import falling
+from gramian.completion._path import LEAST_RATINGS, PATH_SHARE, falling
 from gramian.completion._ratings import Ratings, gather
 from gramian.completion._recommender import Recommender
 from gramian.fitting import AUTO, settle, solve, sweeps_for
@@ -30,14 +31,8 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
-LEAST = 50
-"""Ratings below which none are held out to choose λ."""
-
 LAST = 1e-3
 """Seconds of a solve that has none left."""
-
-PATH_SHARE = 0.5
-"""The path's share of the time that there is."""
 
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
@@ -60,6 +55,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     _problem_name: ClassVar[str]
     """What the problem is called."""
+
+    _measure: ClassVar[str]
+    """What `_error` measures, as `path_` names it."""
 
     _pace: ClassVar[int] = 1
     """How much more a sweep costs than one of least squares."""
@@ -156,7 +154,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         started, start = time.perf_counter(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-        elif ratings.values.size < LEAST or (self.biases and ratings.flat):
+        elif ratings.values.size < LEAST_RATINGS or (self.biases and ratings.flat):
             self.lam_ = self._guess(ratings)
         else:
             start = self._choose(ratings)
@@ -210,9 +208,19 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             return time.perf_counter() >= until
 
         folds = Folds(self, ratings, guess, enough)
-        self.path_ = falling(guess, folds.error, enough)
-        self.lam_ = self.path_.best
+        self._follow(guess, folds.error, enough, folds.held_out)
         return folds.found[self.lam_]
+
+    def _follow(
+        self,
+        guess: float,
+        error_of: Callable[[float], float],
+        enough: Callable[[], bool],
+        held_out: int,
+    ) -> None:
+        """Set `path_` and `lam_` by the errors of so many held-out ratings."""
+        self.path_ = falling(guess, error_of, enough, measure=self._measure, held_out=held_out)
+        self.lam_ = self.path_.value
 
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
         """The best factor found in the time left; a last step is taken in any case."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from gramian._random import generator
 from gramian.backends.arrays import host, moved
+from gramian.completion._path import PATH_RANK
 from gramian.completion._ratings import Ratings
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
@@ -23,9 +24,6 @@ Array = NDArray[np.floating]
 FOLDS, HELD_OUT = 10, 3000
 """Each fold holds out one of so many parts, and there are as many folds as hold out so many ratings
 together: with 100 ratings held out, λ varied twentyfold with the split."""
-
-PATH_RANK = 24
-"""The path is solved roughly, at a rank that tells one λ from another."""
 
 
 @dataclass
@@ -68,6 +66,7 @@ class Folds:
         count = int(np.clip(-(-HELD_OUT * FOLDS // size), 1, FOLDS))
         held = [part == k for k in range(count)]
         self.folds = [Fold.of(model, ratings, each, guess) for each in held if each.any()]
+        self.held_out = sum(fold.test.values.size for fold in self.folds)
         self.found: dict[float, Array] = {}
         self.enough = enough
 

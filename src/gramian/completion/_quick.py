@@ -15,8 +15,13 @@ from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import place
 from gramian.callbacks import ProgressBar
-from gramian.completion._path import Path, falling
-from gramian.completion._progress import Progress
+from gramian.completion._path import (
+    HELD_OUT_SHARE,
+    LEAST_RATINGS,
+    PATH_RANK,
+    PATH_SHARE,
+)
+from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import CHUNK, Ratings
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
@@ -26,27 +31,17 @@ from gramian.solvers.quick import Quick
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
-HELD_OUT = 0.1
-"""The share of the ratings held out to choose λ and the end of the sweeps."""
-
 LEAST = 20_000
 """Ratings below which the optimum costs no more than an end like this one."""
 
-HELD_LEAST = 50
-"""Ratings below which none are held out; with features the optimum costs more from the start."""
-
-PATH_RANK, RANK = 24, 96
-"""Columns that tell one λ from another, and those of the answer: on MovieLens 1M 24, 64, 96 and 128
-of them end at an RMSE of 0.8435, 0.844, 0.8430 and 0.8428, and a sweep costs as much as it has."""
+RANK = 96
+"""Columns of the answer; a sweep costs as much as it has. `PATH_RANK` has the measurement."""
 
 SHARE, FEWEST = 8, 8
 """Columns for each rating that rows and columns have on average, and how many at least."""
 
 FIRST, NEXT, LAST = 3, 2, 2
 """Sweeps at the first λ, at every other, and over all the ratings."""
-
-PATH_SHARE = 0.5
-"""The path's share of the time that there is."""
 
 FINISHING = 2.0
 """What the certificate and the answers take, in units of the time that reading the ratings took."""
@@ -102,7 +97,7 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
 
 def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array]:
     """The state after the last sweeps, over all the ratings, and what they go over."""
-    kept = Progress(model, ratings)
+    kept = StagedProgress(model, ratings)
     state = _settled(model, ratings, sweeps, kept)
     halves = model._halves(ratings, model.lam_)
     if state is None:
@@ -114,13 +109,13 @@ def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array]:
     return halves, state
 
 
-def _reached(kept: Progress, sweeps: Quick, stage: str, **content: Any) -> None:
+def _reached(kept: StagedProgress, sweeps: Quick, stage: str, **content: Any) -> None:
     """Keep that a stage is done, unless it was cut off: then it is gone on with."""
     if not (sweeps.interrupted or sweeps.expired()):
         kept.keep(now=True, stage=stage, **content)
 
 
-def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Array | None:
+def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) -> Array | None:
     """A state whose error on what is held out does not move any more; sets `lam_` and `path_`.
 
     None where there is no time to hold anything out: then λ is its guess.
@@ -135,22 +130,23 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Arr
         model.lam_ = model._guess(ratings) if model.lam == "auto" else float(model.lam)
         return None
     held = kept.held(_some(rng, ratings.values.size))
-    guess = float(np.sqrt(1 - HELD_OUT)) * model._guess(ratings)
+    guess = float(np.sqrt(1 - HELD_OUT_SHARE)) * model._guess(ratings)
     halves = model._halves(ratings, guess, held)
-    error_of = _error(model, halves, ratings, held)
+    error_of, held_out = _error(model, halves, ratings, held), int(held.sum())
     del held
     if kept.done("path"):
         state = _chosen(model, kept)
     elif model.lam == "auto":
         until = started + PATH_SHARE * (sweeps.deadline - started)
-        path, state = _path(sweeps, halves, error_of, _first_columns(model, ratings), until, kept)
-        model.path_, model.lam_ = path, path.best
+        rank = _first_columns(model, ratings)
+        state = _path(model, sweeps, halves, error_of, rank, until, kept, held_out)
     else:
         model.lam_ = float(model.lam)
         state = sweeps.scattered(halves, sum(ratings.shape), _first_columns(model, ratings))
         sweeps.sweep(replace(halves, lam=model.lam_), state, FIRST * halves.pace)
     state = sweeps.widened(state, _most_columns(model, ratings), halves.noise)
-    _reached(kept, sweeps, "path", lam=model.lam_, state=state)
+    chosen = getattr(model, "path_", None)
+    _reached(kept, sweeps, "path", lam=model.lam_, state=state, path=chosen)
 
     def error_kept(state: Array) -> float:
         kept.keep()
@@ -161,18 +157,12 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Arr
     return state
 
 
-def _chosen(model: Any, kept: Progress) -> Array:
+def _chosen(model: Any, kept: StagedProgress) -> Array:
     """The state of an earlier call that had chosen λ; sets `lam_` and `path_`."""
     model.lam_ = float(kept.found["lam"])
     if model.lam == "auto":
-        model.path_ = _path_of(kept.found["lams"], kept.found["errors"])
+        model.path_ = kept.found["path"]
     return np.array(kept.found["state"])
-
-
-def _path_of(lams: list[float], errors: list[float]) -> Path:
-    """λ, falling, and their errors, in whatever order they were tried."""
-    order = np.argsort(lams)[::-1]
-    return Path(np.array(lams)[order], np.array(errors)[order])
 
 
 def _most_columns(model: Any, ratings: Ratings) -> int:
@@ -193,14 +183,21 @@ def is_quick(model: Any, ratings: Ratings) -> bool:
 def sweeps_pay(model: Any, ratings: Ratings) -> bool:
     """Whether sweeps are the way to begin, where nothing else is asked for."""
     plain = model.solver == "auto" and model.max_iter is None and place(model.device).is_host
-    least = HELD_LEAST if model._featured else LEAST
+    least = LEAST_RATINGS if model._featured else LEAST  # features make the optimum cost more
     return bool(plain and ratings.values.size >= least and not (model.biases and ratings.flat))
 
 
 def _path(
-    sweeps: Quick, halves: Any, error_of: Any, rank: int, until: float, kept: Progress
-) -> tuple[Path, Array]:
-    """λ by the error held out, and the state that had the least of it.
+    model: Any,
+    sweeps: Quick,
+    halves: Any,
+    error_of: Any,
+    rank: int,
+    until: float,
+    kept: StagedProgress,
+    held_out: int,
+) -> Array:
+    """The state of the least held-out error; sets `lam_` and `path_`.
 
     The λ that an earlier call has tried are passed without a sweep.
     """
@@ -224,9 +221,12 @@ def _path(
         kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
         return error
 
-    path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
+    def enough() -> bool:
+        return sweeps.interrupted or time.perf_counter() >= until
+
+    model._follow(halves.lam, error_at, enough, held_out)
     kept.keep(now=True)
-    return path, best
+    return best
 
 
 def _some(rng: np.random.Generator, size: int) -> Held:
@@ -234,7 +234,7 @@ def _some(rng: np.random.Generator, size: int) -> Held:
     held = np.empty(size, dtype=bool)
     for start in range(0, size, CHUNK):
         part = held[start : start + CHUNK]
-        part[:] = rng.random(part.size) < HELD_OUT
+        part[:] = rng.random(part.size) < HELD_OUT_SHARE
     return held
 
 

@@ -51,7 +51,7 @@ class ImplicitCompletion(Updating, Completion):
     Attributes
     ----------
     row_factors_, col_factors_, row_ids_, col_ids_, columns_, lam_, path_, result_, certificate_ :
-        As in `NuclearCompletion`; `path_.rmse` holds 1 − nDCG.
+        As in `NuclearCompletion`; `path_.errors` holds 1 − nDCG.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 
@@ -74,7 +74,7 @@ class ImplicitCompletion(Updating, Completion):
     everywhere = 1.0
     _ranks = True
 
-    _problem_name = "implicit_completion"
+    _problem_name, _measure = "implicit_completion", "1 − nDCG of entries"
 
     def __init__(
         self,

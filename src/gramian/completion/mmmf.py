@@ -77,6 +77,7 @@ class MMMF(Completion):
     _proved = 1e-3
 
     _problem_name, _pace = "mmmf", MarginHalves.pace
+    _measure = "mean absolute error of ratings in levels"
 
     def __init__(
         self,

@@ -91,9 +91,10 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         What the columns of row, column and value were called in the frame of the fit; at the
         command line also their places, as int, in a file without a header.
     lam_ : float
-    path_ : Path
-        λ and held-out error, where lam="auto" and λ was chosen; `path_.plot()` draws it. It is
-        not chosen where there are fewer than 50 entries, all are the same, or there is no time.
+    path_ : EvidencePath
+        λ (`values`) and held-out `errors`, where lam="auto" and λ was chosen; `path_.plot()`
+        draws it. It is not chosen where there are fewer than 50 entries, all are the same, or
+        there is no time.
     bounds_ : (float, float) or None
     result_ : Result
     certificate_ : Certificate
@@ -120,7 +121,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "bounds": Rule('(low, high), "auto" or None', lambda given: _are_bounds(given)),
     }
 
-    _problem_name = "nuclear_completion"
+    _problem_name, _measure = "nuclear_completion", "RMSE of ratings"
 
     def __init__(
         self,

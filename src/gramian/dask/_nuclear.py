@@ -13,7 +13,7 @@ from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
 from gramian.completion import _quick as quick
-from gramian.completion._path import Path, falling
+from gramian.completion._path import PATH_RANK, PATH_SHARE
 from gramian.completion.nuclear_completion import GUESS
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
@@ -23,7 +23,6 @@ from gramian.dask._precise import to_a_gap
 from gramian.dask._rating_sums import errors, spread
 from gramian.dask._ratings import Block, Rated, weighed
 from gramian.dask._recommend import OfRatings
-from gramian.dask._recovery import Progress
 from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
 from gramian.dask._spread import Spread, home_of
@@ -33,6 +32,7 @@ from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result
+from gramian.solvers.checkpoint import Progress
 from gramian.solvers.quick import PROOF_LEAST, PROOF_SHARE, Quick
 
 Array = NDArray[np.floating]
@@ -83,7 +83,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """
         started = time.perf_counter()
         limit = clock.left()
-        progress = Progress(self._mark_of(rated))
+        progress = Progress(lambda: self._mark_of(rated))
         bar = bar_for(self, rated.cluster, "completion by auto", seconds=limit)
         sweeps = Quick(generator(self.random_state), started + limit, started, watch=bar)
         try:
@@ -119,40 +119,38 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return rows, image.offsets
 
     def _mark_of(self, rated: Rated) -> dict[str, Any]:
-        """What two fits have in common where one may go on for the other."""
+        """What two fits must agree in for one to resume the other."""
         names = ("lam", "rank", "biases", "bias_ridge", "weight_power", "duplicates")
         given = {name: getattr(self, name) for name in names}
-        data = {"shape": list(rated.shape), "ratings": rated.size, "weight": rated.weight}
-        there = {"factors": rated.home is not None}
-        return given | data | there | {"seed": rated.seed, "mark": rated.mark}
+        data = {"shape": list(rated.shape), "ratings": [rated.size, rated.mark]}
+        there = {"weights": rated.weight, "factors": rated.home is not None}
+        return given | data | there | {"random_state": rated.seed}
 
     def _swept(self, rated: Rated, sweeps: Quick, progress: Progress, limit: float) -> Spread:
         """A state whose error on what is held out does not move any more."""
-        stored = progress.stored()
+        stored = progress.found
         train = rated.trained()
-        guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
+        guess = self._guess_on(train, False) if not stored else float(stored["lam"])
         objective: Any = self._of(train, guess).objective
         halves = halves_of(objective, np.float32)
         size = quick.SHARE * rated.size / sum(rated.shape)
         most = int(np.clip(size, quick.FEWEST, quick.RANK))
         most = min(self.rank or most, *rated.shape)
         home = home_of(rated)
-        if stored is not None:
+        if stored:
             state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
             if stored["path"] is not None:
-                self.path_ = Path(*(np.asarray(part) for part in stored["path"]))
+                self.path_ = stored["path"]
         else:
-            first = min(quick.PATH_RANK, most)
-            until = sweeps.started + quick.PATH_SHARE * limit
-            state = self._path_on(objective, halves, sweeps, first, until)
+            first = min(PATH_RANK, most)
+            until = sweeps.started + PATH_SHARE * limit
+            held_out = rated.size - train.size
+            state = self._path_on(objective, halves, sweeps, first, until, held_out)
             state = halves.widened(state, most, sweeps.rng)
         of_lam = replace(halves, lam=self.lam_)
-        told = getattr(self, "path_", None)
-        path = None if told is None else [told.lams, told.rmse]
-
         reached: dict[str, Any] = {
             "lam": self.lam_,
-            "path": path,
+            "path": getattr(self, "path_", None),
             "state": lambda: home.stored(state),
         }
 
@@ -166,7 +164,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         return state
 
     def _path_on(
-        self, objective: Completed, halves: ShardedHalves, sweeps: Quick, rank: int, until: float
+        self,
+        objective: Completed,
+        halves: ShardedHalves,
+        sweeps: Quick,
+        rank: int,
+        until: float,
+        held_out: int,
     ) -> Spread:
         """λ by the error held out, where it is to be chosen, and the state that had the least."""
         state = halves.scattered(sweeps.rng, rank)
@@ -185,10 +189,10 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
                 best = error, state.copy()
             return error
 
-        self.path_ = falling(
-            halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until
-        )
-        self.lam_ = self.path_.best
+        def enough() -> bool:
+            return sweeps.interrupted or time.perf_counter() >= until
+
+        self._follow(halves.lam, error_at, enough, held_out)
         return best[1]
 
     def _guess_on(self, rated: Rated, train: bool) -> float:

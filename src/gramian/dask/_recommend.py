@@ -14,9 +14,8 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, LEAST, PATH_SHARE, powers
-from gramian.completion._folds import PATH_RANK
-from gramian.completion._path import falling
+from gramian.completion._base import LAST, powers
+from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
@@ -116,7 +115,7 @@ class OfRatings(OnCluster, Kept, ABC):
         started, start = time.perf_counter(), None
         if model.lam != "auto":
             model.lam_ = float(model.lam)
-        elif rated.size < LEAST:
+        elif rated.size < LEAST_RATINGS:
             model.lam_ = self._guess_on(rated, False)
         else:
             start = self._chosen(rated)
@@ -154,8 +153,8 @@ class OfRatings(OnCluster, Kept, ABC):
         model._set_bounds(np.array(rated.span))
         started, limit = time.perf_counter(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        model.path_ = falling(guess, error_of, lambda: time.perf_counter() >= until)
-        model.lam_ = model.path_.best
+        held_out = rated.size - int(rated.counts(True)[0].sum())
+        model._follow(guess, error_of, lambda: time.perf_counter() >= until, held_out)
         return found[model.lam_]
 
     def _scales_of(self, rated: Rated, train: bool) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gramian.completion._checks import refuse_missing
 from gramian.completion._frames import names_of, rating_columns
+from gramian.completion._path import HELD_OUT_SHARE
 from gramian.completion._ratings import DENSE_NAMES, DUPLICATES, Ids, by_row, merged
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
@@ -37,9 +38,6 @@ small ones."""
 MARK, MARKED = 7, 1 << 18
 """The seed of the weights in the sum that ratings are known again by, and how many are summed at a
 time."""
-
-HELD_OUT = 0.1
-"""The share of the ratings held out to choose λ and the end of the sweeps."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def _split(
     short = values.astype(np.float32)
     values = short if np.array_equal(short, values) else values
     weights = block[3] if len(block) > 3 else None
-    held = chance(i * len(cols) + j, seed) < HELD_OUT
+    held = chance(i * len(cols) + j, seed) < HELD_OUT_SHARE
     shared = values, held, weights
     i, j = i.astype(short_index), j.astype(short_index)
     return [divided((i, j, *shared), row_cuts), divided((j, i, *shared), col_cuts)]

@@ -171,14 +171,8 @@ class NeighborLayout(Unfolding):
             problem, L, weights, rng = self._laid_out(ordered, started)
         self.weights_ = _put_back(weights, edge)
         self._unit = 1.0  # a picture has no units of the samples
-        result = self._compared(problem, L - L.mean(axis=0), rng)
-        result = replace(
-            result,
-            factor=_put_back(result.factor, order),
-            route=("lbfgs", *result.route),
-            formula=problem.displayed,
-            seconds=time.perf_counter() - started,
-        )
+        result = self._compared(problem, L - L.mean(axis=0), rng, started)
+        result = replace(result, factor=_put_back(result.factor, order))
         self._finish(result, result.factor, X)
 
     def _laid_out(
@@ -223,15 +217,19 @@ class NeighborLayout(Unfolding):
         size = np.where(size > 1e-8, size, 1.0)  # a constant one, of a graph in parts
         return np.ascontiguousarray(waves / size + NOISE * noise)
 
-    def _compared(self, problem: Problem, L: Array, rng: np.random.Generator) -> Result:
+    def _compared(
+        self, problem: Problem, L: Array, rng: np.random.Generator, started: float
+    ) -> Result:
         """The layout beside the optimum of any rank: what is proved about it, and how it ended."""
         value = problem.value(L)
         if problem.order > FACTORED:
             self.relaxation_ = certify(problem, L, time_limit=0.0)
             history = History([{"iteration": 0.0, "value": value, "rank": float(L.shape[1])}])
+            seconds, shown = time.perf_counter() - started, problem.displayed
             return Result(
-                L, value, Status.LOCAL, self.relaxation_, history, self.solver, problem.name, 0.0
-            )
+                L, value, Status.LOCAL, self.relaxation_, history, self.solver, problem.name,
+                seconds, shown, route=("lbfgs",),
+            )  # fmt: skip
         wide = np.hstack([L, 10 * NOISE * rng.standard_normal((len(L), SPARE))])
         relaxed = attraction(problem)
         assert relaxed is not None
@@ -249,7 +247,16 @@ class NeighborLayout(Unfolding):
         status = Status.LOCAL if found.status.converged else found.status
         rounding = problem.objective.rounding(problem.objective.image(L))
         certificate = self.relaxation_.at(value, float(np.sum(L * L)), rounding)
-        return replace(found, factor=L, value=value, status=status, certificate=certificate)
+        return replace(
+            found,
+            factor=L,
+            value=value,
+            status=status,
+            certificate=certificate,
+            formula=problem.displayed,
+            route=("lbfgs", *found.route),
+            seconds=time.perf_counter() - started,
+        )
 
     def _describe_edges(self) -> None:
         d = squares_along(self.graph_.edges, self.kernel_factor_)

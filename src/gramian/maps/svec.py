@@ -27,9 +27,9 @@ def triangle(order: int) -> tuple[Indices, Indices, Array]:
 
 
 def svec(M: Array) -> Array:
-    """The scaled upper triangle of a symmetric matrix, by columns."""
-    i, j, scale = triangle(M.shape[0])
-    return scale * M[i, j]
+    """The scaled upper triangle of a symmetric matrix, or of each of several, by columns."""
+    i, j, scale = triangle(M.shape[-1])
+    return scale * M[..., i, j]
 
 
 def smat(s: Array, order: int) -> Array:

@@ -31,7 +31,7 @@ from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]
 
-COLUMNS = 3
+EXTRA_COLUMNS = 3
 """Columns V to begin with."""
 
 FIRST = 1e-3
@@ -45,7 +45,7 @@ HALF, MOST_OF_IT, LEAST = 0.25, 0.75, 1e-3
 """Parts of the fall foretold: below the first λ grows, above the second it shrinks, and a step with
 less than the third is not taken."""
 
-TRIES, CURVED, STEPS, LOOK = 40, 5, 2000, 5
+TRIES, CURVED, NEWTON_STEPS, LOOK = 40, 5, 2000, 5
 """Factorisations for one step, its corrections for the curve, steps in all, and steps between two
 points that are told."""
 
@@ -70,7 +70,7 @@ def anchored_newton(
     settings: Settings,
     guide: Guide,
     *,
-    columns: int = COLUMNS,
+    columns: int = EXTRA_COLUMNS,
 ) -> Iterator[Candidate]:
     """Steps from the harmonic start, or from a factor given, and a column more where one helps."""
     corner = model.corner
@@ -79,7 +79,7 @@ def anchored_newton(
     extra = columns if settings.rank is None else max(0, settings.rank - corner.held.size)
     L = _held(corner, factor) if factor.shape[1] else newton.start(extra, settings.rng)
     value = told = newton.value(L)
-    for step in range(1, STEPS):
+    for step in range(1, NEWTON_STEPS):
         L, new = newton.step(L, value)
         stuck, value = new >= value, new
         if step % LOOK and not stuck:
@@ -229,8 +229,8 @@ def _with_column(corner: Corner, L: Array, guide: Guide) -> Array | None:
 
     F(LLᵀ + τ²vvᵀ) is least at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
     """
-    vector, guide.vector = guide.vector, None
-    if vector is None or guide.least >= 0 or L.shape[1] >= L.shape[0]:
+    vector = guide.negative()
+    if vector is None or L.shape[1] >= L.shape[0]:
         return None
     column = np.zeros((L.shape[0], 1))
     column[corner.free, 0] = vector[corner.free]

@@ -50,7 +50,7 @@ ENOUGH = 0.25
 FALLS = 0.9
 """The part of it that counts as falling at all."""
 
-STEPS, MORE, MOST = 100, 50, 2000
+FIRST_ROUND_STEPS, STEPS_ADDED, MOST_ROUND_STEPS = 100, 50, 2000
 """Steps of the first round, by how many more each further one may take, and the most."""
 
 ROUNDS = 400
@@ -62,7 +62,7 @@ and the part of the mean of M_ii that none is taken to be below there."""
 STRICTER, STRICTEST = 0.2, 1e-9
 """What the gradient allowed is multiplied by where the dual lags, and where that ends."""
 
-LARGE, FEW = 1000, 30
+LARGE_ORDER, FIRST_COLUMNS = 1000, 30
 """Orders above which so many columns, or half of those asked for, are enough to begin with."""
 
 CROWDED = 6
@@ -106,7 +106,7 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(STEPS + MORE * round, MOST)
+        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MOST_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
@@ -148,7 +148,7 @@ def first_factor(model: Model, settings: Settings) -> Array:
     n, bounds = model.order, model.bounds
     seen = bounds.size + (n if model.objective.facts.terms is None else model.objective.facts.terms)
     most = rank_for(seen)
-    columns = settings.rank or min(n, most, max(FEW, most // 2) if n > LARGE else n)
+    columns = settings.rank or min(n, most, max(FIRST_COLUMNS, most // 2) if n > LARGE_ORDER else n)
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms
@@ -198,7 +198,7 @@ def _rays(
     nearest = descend_exactly(
         Composite(model.bounds.map, alone),
         L,
-        iterations=MOST,
+        iterations=MOST_ROUND_STEPS,
         tol=1e-12 * model.right,
         expired=settings.expired,
     )
@@ -212,10 +212,10 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
         L = np.ascontiguousarray(L @ axes[:, :kept])
-    vector, guide.vector = guide.vector, None
+    vector = guide.negative()
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
-    if vector is not None and guide.least < 0 and full:
+    if vector is not None and full:
         size = np.sqrt(max(values[-1], DEAD * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,67 +42,52 @@ def bottoms(
     prove: bool = True,
 ) -> Bottoms:
     """λ_min of every block of a matrix with the blocks of the model."""
+
+    def look(part: Any) -> Bottom:
+        return lowest(part, wanted=wanted, seconds=seconds, prove=prove)
+
     blocks = model.blocks
-    if len(blocks) == 1:
-        if model.order <= EXACT_ORDER:
-            return _dense(operator.dense(), operator.slack(), blocks)
-        found = lowest(operator, wanted=wanted, seconds=seconds, prove=prove)
-        return Bottoms(np.array([found.value]), found.how, found.miss, found.vector)
     if model.order <= EXACT_ORDER:
-        return _dense(operator.dense(), operator.slack(), blocks)
-    form = operator.form()
+        G = operator.dense()
+        if not np.all(np.isfinite(G)):
+            raise FloatingPointError("the slack matrix is not finite")
+        slack = operator.slack()
+        return _by_blocks(
+            blocks, np.diagonal(G) - slack, lambda rows: _exact(G[np.ix_(rows, rows)], slack[rows])
+        )
+    form = operator.form() if len(blocks) > 1 else None
     if not isinstance(form, SparseForm) or form.weights.size:
-        found = lowest(operator, wanted=wanted, seconds=seconds, prove=prove)
+        found = look(operator)
         return Bottoms(np.full(len(blocks), found.value), found.how, found.miss, found.vector)
-    return _sparse(form.S, operator.slack(), blocks, wanted, seconds, prove)
+    S, slack = form.S, operator.slack()
+    return _by_blocks(
+        blocks,
+        S.diagonal() - slack,
+        lambda rows: look(_part(sp.csr_array(S[rows][:, rows]), slack[rows])),
+    )
 
 
-def _dense(G: Array, slack: Array, blocks: Sequence[Any]) -> Bottoms:
-    if not np.all(np.isfinite(G)):
-        raise FloatingPointError("the slack matrix is not finite")
-    diagonal = np.diagonal(G) - slack
-    values = np.empty(len(blocks))
-    best: tuple[float, Array | None] = (np.inf, None)
-    for k, rows in enumerate(blocks):
-        if len(rows) == 1:
-            values[k] = diagonal[rows[0]]
-            continue
-        part = G[np.ix_(rows, rows)]
-        eigenvalues, vectors = scipy.linalg.eigh(part, subset_by_index=[0, 0], check_finite=False)
-        lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(part) + np.sum(slack[rows])
-        values[k] = eigenvalues[0] - lost
-        if values[k] < best[0]:
-            vector = np.zeros(G.shape[0])
-            vector[rows] = vectors[:, 0]
-            best = values[k], vector
-    return Bottoms(values, "eigenvalues", 0.0, best[1])
+def _by_blocks(blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bottom]) -> Bottoms:
+    """The bounds of all blocks; a block of one row is its entry of the diagonal."""
+    found = {k: look(rows) for k, rows in enumerate(blocks) if len(rows) > 1}
+    values = np.array([
+        found[k].value if k in found else diagonal[rows[0]] for k, rows in enumerate(blocks)
+    ])  # fmt: skip
+    vector = None
+    known = [k for k, bottom in found.items() if bottom.vector is not None]
+    if known:
+        least = min(known, key=lambda k: found[k].value)
+        vector = np.zeros(diagonal.size)
+        vector[blocks[least]] = found[least].vector
+    worst = max(found.values(), key=lambda b: b.miss, default=Bottom(0.0, "eigenvalues"))
+    return Bottoms(values, worst.how, worst.miss, vector)
 
 
-def _sparse(
-    S: sp.csr_array,
-    slack: Array,
-    blocks: Sequence[Any],
-    wanted: float | None,
-    seconds: float,
-    prove: bool,
-) -> Bottoms:
-    diagonal = S.diagonal() - slack
-    values, found = np.empty(len(blocks)), []
-    best: tuple[float, Array | None] = (np.inf, None)
-    for k, rows in enumerate(blocks):
-        if len(rows) == 1:
-            values[k] = diagonal[rows[0]]
-            continue
-        part = _part(sp.csr_array(S[rows][:, rows]), slack[rows])
-        bottom = lowest(part, wanted=wanted, seconds=seconds, prove=prove)
-        values[k] = bottom.value
-        found.append(bottom)
-        if bottom.vector is not None and bottom.value < best[0]:
-            vector = np.zeros(S.shape[0])
-            vector[rows] = bottom.vector
-            best = bottom.value, vector
-    worst = max(found, key=lambda b: b.miss, default=Bottom(0.0, "eigenvalues"))
-    return Bottoms(values, worst.how, worst.miss, best[1])
+def _exact(G: Array, slack: Array) -> Bottom:
+    """λ_min of a dense block, less its rounding and that of its entries."""
+    values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
+    lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
+    return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
 
 
 def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.outer.model import Model
-from gramian.outer.points import Candidate, Guide
+from gramian.outer.points import Candidate, Guide, factor_of
 from gramian.solvers.base import Settings
 from gramian.solvers.conic_call import call
 
@@ -129,11 +129,7 @@ class ConicForm:
         scaled = sp.diags_array(1.0 / self.unit) @ model.rows.whole()
         self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ sp.diags_array(scale))
         self.q = model.linear.dense().ravel()[self.place] * scale
-        lower, upper = model.bounds.lower, model.bounds.upper
-        self.equal = np.flatnonzero(lower == upper)
-        free = lower != upper
-        self.low = np.flatnonzero(free & np.isfinite(lower))
-        self.high = np.flatnonzero(free & np.isfinite(upper))
+        self.equal, self.low, self.high = model.bounds.sides
 
     def data(self, margin: float, accuracy: float) -> dict[str, object]:
         """What the call takes: Ax + s = b with s in the cones."""
@@ -161,10 +157,8 @@ class ConicForm:
         """y of q = Aᵀy + S: the multipliers of the rows, those of ≤ with the other sign."""
         y = np.zeros(self.model.bounds.size)
         ends = np.cumsum([self.equal.size, self.low.size, self.high.size])
-        equal, low, high = z[: ends[0]], z[ends[0] : ends[1]], z[ends[1] : ends[2]]
-        np.add.at(y, self.equal, equal)
-        np.add.at(y, self.low, low)
-        np.add.at(y, self.high, -high)
+        y[self.equal], y[self.low] = z[: ends[0]], z[ends[0] : ends[1]]
+        y[self.high] -= z[ends[1] : ends[2]]
         return self.model.bounds.signed(y / self.unit)
 
     def factor(self, x: Array) -> Array:
@@ -172,13 +166,9 @@ class ConicForm:
         n = self.model.order
         flat = np.zeros(n * n)
         flat[self.place] = x * self.weight
-        columns, M = [], flat.reshape(n, n)
+        parts, M = [], flat.reshape(n, n)
         for rows in self.model.blocks:
             part = M[np.ix_(rows, rows)]
             part = part + np.triu(part, 1).T + np.tril(part, -1).T
-            values, vectors = np.linalg.eigh(part)
-            kept = values > 1e-14 * max(values[-1], 0.0)
-            wide = np.zeros((n, int(np.sum(kept))))
-            wide[rows] = vectors[:, kept] * np.sqrt(values[kept])
-            columns.append(wide)
-        return np.ascontiguousarray(np.hstack(columns))
+            parts.append(factor_of(*np.linalg.eigh(part)))
+        return self.model.side_by_side(self.model.blocks, parts)

@@ -30,9 +30,6 @@ from gramian.proofs import PATIENCE, gershgorin
 
 Array = NDArray[np.floating]
 
-LSQR = 400
-"""Products of the search for u."""
-
 RAISED = 1e6
 """How many times the size of the slack it is made along vectors that M has in its null space."""
 
@@ -187,7 +184,7 @@ class Repair:
         if np.sum(flat) < model.order:  # an entry of the diagonal that no row sees
             return None
         rows = sp.csr_array(model.rows.matrix.T)
-        found = least_squares(rows, flat, accuracy=1e-15, products=LSQR)
+        found = least_squares(rows, flat)
         # Rows that only a bound on one side is known of help with one sign.
         return model.bounds.signed(-found) * -1.0
 

@@ -31,8 +31,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.maps.svec import smat, svec, triangle_size
 from gramian.outer import conic
-from gramian.outer.model import Model
+from gramian.outer.model import DENSE_SHARE, Model
 from gramian.outer.points import Candidate, Guide
 from gramian.outer.standard_form import StandardForm
 from gramian.solvers.base import Settings
@@ -47,7 +48,7 @@ ITERATIONS = 60
 BOUNDARY = 0.99
 """The part of the way to the boundary of the cone that a step takes."""
 
-SHORT, PATIENCE = 1e-6, 8
+SHORT_STEP, SHORT_STEPS = 1e-6, 8
 """A step that is too short to count, and how many of those, or of steps that do not bring the gap
 down any more, end the run."""
 
@@ -57,7 +58,7 @@ REFINED = 2
 RAY = 1e-7
 """What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
 
-NEAR, MARGINS = 1e-3, (0.2, 2e-3)
+NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
 """The relative gap and the violation from which C − εI takes the place of C, and the part of the
 gap allowed that ε may cost: the second where the first is too much."""
 
@@ -68,9 +69,6 @@ OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
 """The part of the tolerance that the gap falls to before a point is offered, the part of that gap,
 or of the residual of a ray, at which the next one is, and the part of the tolerance at which one is
 offered whose multipliers are not feasible: they may be repaired."""
-
-FULL = 0.1
-"""The share of entries of the rows from which they count as dense."""
 
 
 def refusal(model: Model) -> str | None:
@@ -92,7 +90,7 @@ def preferred(model: Model) -> bool:
     if conic.is_small(model) and not conic.installed():
         return True
     entries = sum(len(rows) ** 2 for rows in model.blocks)
-    return bool(model.rows.matrix.nnz >= FULL * entries * model.bounds.size)
+    return bool(model.rows.matrix.nnz >= DENSE_SHARE * entries * model.bounds.size)
 
 
 def _work(model: Model) -> tuple[float, float]:
@@ -151,8 +149,8 @@ class Path:
                 self.point, length = step.taken()
             except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
                 return
-            short = short + 1 if length < SHORT else 0
-            if max(short, worse) >= PATIENCE:
+            short = short + 1 if length < SHORT_STEP else 0
+            if max(short, worse) >= SHORT_STEPS:
                 return
 
     def _step(self) -> Step:
@@ -194,7 +192,7 @@ class Point:
     @classmethod
     def first(cls, form: StandardForm) -> Point:
         """X = S = I, y = 0."""
-        G = [np.eye(triangle.order) for triangle in form.triangles]
+        G = [np.eye(len(rows)) for rows in form.blocks]
         ones, values = np.ones(form.cost.size), [np.ones(len(g)) for g in G]
         return cls(np.zeros(form.b.size), 1.0, 1.0, G, values, ones, ones.copy())
 
@@ -228,8 +226,7 @@ class Step:
 
     def __init__(self, form: StandardForm, point: Point) -> None:
         self.form, self.point, self.b = form, point, form.b
-        pairs = zip(form.triangles, point.values, strict=True)
-        self.values = np.concatenate([*(t.vec(np.diag(v)) for t, v in pairs), point.single])
+        self.values = np.concatenate([*(svec(np.diag(v)) for v in point.values), point.single])
         self.A, slack, cost = self._scaled()
         self.primal = self.b * point.tau - self.A @ self.values
         self.dual = slack - self.values
@@ -243,13 +240,13 @@ class Step:
         form, point = self.form, self.point
         single = form.cost - point.margin * form.entry
         A, slack, cost = [], [], float(single @ (point.w * point.single))
-        for triangle, g, values, matrices, C in zip(
-            form.triangles, point.G, point.values, form.matrices, form.C, strict=True
+        for g, values, matrices, C in zip(
+            point.G, point.values, form.matrices, form.C, strict=True
         ):
-            A.append(triangle.vec(np.matmul(g.T, np.matmul(matrices, g))))
-            C = C - point.margin * np.eye(triangle.order)
+            A.append(svec(np.matmul(g.T, np.matmul(matrices, g))))
+            C = C - point.margin * np.eye(len(g))
             S = C * point.tau - np.tensordot(point.y, matrices, 1)
-            slack.append(triangle.vec(g.T @ S @ g))
+            slack.append(svec(g.T @ S @ g))
             cost += float(np.sum((g * values) * (C @ g)))
         A.append(form.entries * point.w)
         slack.append((single * point.tau - point.y @ form.entries) * point.w)
@@ -269,7 +266,8 @@ class Step:
     @property
     def near(self) -> bool:
         """Whether the pair is near an optimal one."""
-        return max(self.gap, self.violation) <= NEAR and self.point.kappa <= NEAR * self.point.tau
+        off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
+        return off <= NEAR_OPTIMUM
 
     @property
     def feasible(self) -> bool:
@@ -356,10 +354,10 @@ class Step:
         """T of Λ ∘ T = σμI − Λ² − the symmetric product of x̃ and s̃ of the predictor."""
         parts = []
         (xs, x), (ss, s) = self._parts(first.x), self._parts(first.s)
-        for triangle, v, X, S in zip(self.form.triangles, self.point.values, xs, ss, strict=True):
+        for v, X, S in zip(self.point.values, xs, ss, strict=True):
             product = X @ S
             right = np.diag(centre - v * v) - 0.5 * (product + product.T)
-            parts.append(triangle.vec(2 * right / (v[:, None] + v)))
+            parts.append(svec(2 * right / (v[:, None] + v)))
         lam = self.point.single
         return np.concatenate([*parts, (centre - lam * lam - x * s) / lam])
 
@@ -399,7 +397,8 @@ class Step:
     def _parts(self, v: Array) -> tuple[list[Array], Array]:
         """The matrices of every block, and the single numbers."""
         found, start = [], 0
-        for triangle in self.form.triangles:
-            found.append(triangle.mat(v[start : start + triangle.size]))
-            start += triangle.size
+        for rows in self.form.blocks:
+            end = start + triangle_size(len(rows))
+            found.append(smat(v[start:end], len(rows)))
+            start = end
         return found, v[start:]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -31,11 +32,20 @@ from gramian.reductions.theta_border import ThetaBorder, theta_border
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-MANY = 200
+BLOCKS_SEPARATED = 200
 """Blocks of more than one row that are looked at one by one."""
 
-FULL, DIRECT = 0.1, 5e8
-"""The share of entries from which least squares are solved directly, up to this many products."""
+DENSE_SHARE = 0.1
+"""The share of entries that are not 0 from which rows count as dense."""
+
+DIRECT_PRODUCTS = 5e8
+"""Multiplications up to which dense least squares are solved directly."""
+
+LSQR_PRODUCTS = 400
+"""Products with a sparse matrix that least squares may take."""
+
+DENSE_ORDER = 2000
+"""Orders up to which a dense matrix and its eigenvalues are affordable in each iteration."""
 
 APART = 1e-9
 """The least eigenvalue of the Gram matrix of unit rows that are independent beyond doubt."""
@@ -140,13 +150,12 @@ class Model:
     def slack(self, image: Any, y: Array) -> SymmetricOperator:
         """∇F(M) − 𝒜*(y), which has to be positive semidefinite."""
         if self.linear is not None:
-            plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)), self.linear)
-            return plain.dual_operator(-y)
+            return self.adjoint(-y, self.linear)
         return together([self.objective.gradient(image), self.adjoint(-y)])
 
-    def adjoint(self, y: Array) -> SymmetricOperator:
-        """𝒜*(y)."""
-        plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)))
+    def adjoint(self, y: Array, C: Any = None) -> SymmetricOperator:
+        """𝒜*(y) + C."""
+        plain = Composite(self.bounds.map, Squared(np.zeros(self.bounds.size)), C)
         return plain.dual_operator(y)
 
     def dual_value(self, image: Any, y: Array) -> float:
@@ -176,7 +185,7 @@ class Model:
         y = np.random.default_rng(0).standard_normal(self.bounds.size)
         adjoint, C = adjoint_parts(self.bounds.map, y), parts_of(self.linear)
         if adjoint is None or C is None:
-            dense = self.order <= 2000
+            dense = self.order <= DENSE_ORDER
             pattern = sp.csr_array(self.slack(None, y).dense() != 0) if dense else None
         else:
             pattern = _pattern(adjoint + C)
@@ -187,7 +196,15 @@ class Model:
         sets = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
         sets.sort(key=len, reverse=True)
         joined = sum(len(rows) > 1 for rows in sets)
-        return everything if joined > MANY else sets
+        return everything if joined > BLOCKS_SEPARATED else sets
+
+    def side_by_side(self, blocks: Sequence[Indices], factors: Sequence[Array]) -> Array:
+        """Matrices side by side, each in the rows of its block and 0 elsewhere."""
+        columns = []
+        for rows, factor in zip(blocks, factors, strict=True):
+            columns.append(np.zeros((self.order, factor.shape[1])))
+            columns[-1][rows] = factor
+        return np.ascontiguousarray(np.hstack(columns))
 
     @cached_property
     def face(self) -> tuple[Array, Array] | None:
@@ -231,20 +248,20 @@ class Model:
 def independent(matrix: sp.csr_array) -> bool:
     """Whether the rows, of norm 1, are far from dependent; False where that takes long to say."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
-    if matrix.nnz <= FULL * entries or entries * matrix.shape[0] > DIRECT:
+    if matrix.nnz <= DENSE_SHARE * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
         return False
     dense = matrix.toarray()
     return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > APART)
 
 
-def least_squares(matrix: sp.csr_array, b: Array, *, accuracy: float, products: int) -> Array:
+def least_squares(matrix: sp.csr_array, b: Array) -> Array:
     """x with ‖matrix x − b‖ the least, directly where the matrix is dense and has few rows."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
-    dense = matrix.nnz > FULL * entries and entries * min(matrix.shape) <= DIRECT
-    if dense:
-        found: Array = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
-        return found
-    x: Array = lsqr(matrix, b, atol=accuracy, btol=accuracy, iter_lim=products)[0]
+    x: Array
+    if matrix.nnz > DENSE_SHARE * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
+        x = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
+    else:
+        x = lsqr(matrix, b, atol=1e-15, btol=1e-15, iter_lim=LSQR_PRODUCTS)[0]
     return x
 
 

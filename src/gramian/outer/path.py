@@ -1,12 +1,15 @@
-"""Choices by evidence: a short path of candidates that begins with doing nothing.
+"""A path over a parameter: the values tried, their held-out errors, and the value taken.
 
-What is held out decides. Where candidates are mixtures of one model with doing nothing, the one of
-the least error is taken, of equals the one nearest to the model (`least`); where each is a model of
-its own, one that beats doing nothing by more than chance (`earned`).
+`EvidencePath` is the `path_` of every estimator. Two rules choose among candidates of which the
+first is the baseline ("doing nothing"): where candidates are mixtures of one model with the
+baseline, the least error decides, and among equals the one nearest to the model (`least`); where
+each is a model of its own, it has to beat the baseline by more than chance (`earned`). Completions
+have a rule of their own (`completion/_path.py`).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.html import pyplot, shown_once
 from gramian.neighbours import nearest
 from gramian.storage import storable
 
@@ -23,38 +27,53 @@ Indices = NDArray[np.integer]
 NEIGHBOURS = 3
 NEIGHBOUR_ERROR = f"error of {NEIGHBOURS} nearest neighbours"
 
-NEEDED = 0.5
+GAIN_IN_STANDARD_ERRORS = 0.5
 """Standard errors by which a candidate must beat doing nothing. Mean errors of `KTA` on held-out
 tests of wine, ionosphere and pima, six splits each: 2.5, 11.6, 28.9 with 0.5; 3.8, 11.6, 28.4 with
 1; 3.8, 14.1, 29.3 with 2; Euclid's metric has 3.8, 15.6, 29.3."""
 
-CLOSE = 1.0
+CLOSE_IN_STANDARD_ERRORS = 1.0
 """Standard errors within which a candidate nearer to doing nothing is as good as the best."""
+
+
+def _renamed(old: str, new: str) -> property:
+    """A deprecated name of an attribute; the warning says what the path holds."""
+
+    def read(path: EvidencePath) -> Any:
+        warnings.warn(
+            f"path_.{old} is deprecated: read path_.{new} (this path holds {path.parameter} and "
+            f"{path.measure})",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return getattr(path, new)
+
+    return property(read, doc=f"Deprecated name of `{new}`.")
 
 
 @storable
 @dataclass(frozen=True)
 class EvidencePath:
-    """The candidates that were tried, what was held out said of them, and which was taken.
+    """The values of a parameter that were tried, their held-out errors, and the value taken.
 
     Attributes
     ----------
     parameter : str
         The parameter whose values were tried.
     values : array
-        Its values; the first is that of doing nothing.
+        Its values; the first is the baseline where there is one.
     errors : array
-        The mean held-out error of each.
+        The mean held-out error of each value.
     chosen : int
-        The place of the value taken.
+        The index of the value taken.
     measure : str
         What the errors are.
     held_out : int
-        How many samples, pairs or anchors were judged.
-    nothing : str
-        What doing nothing is.
+        How many samples, pairs, anchors or ratings were held out.
+    nothing : str or None
+        The baseline; None where the path has none.
     by : str
-        What has to be worth its while.
+        What has to improve on the baseline.
     """
 
     parameter: str
@@ -63,8 +82,12 @@ class EvidencePath:
     chosen: int
     measure: str
     held_out: int
-    nothing: str
+    nothing: str | None = None
     by: str = "learning"
+
+    lams = _renamed("lams", "values")
+    rmse = _renamed("rmse", "errors")
+    best = _renamed("best", "value")
 
     @property
     def value(self) -> float:
@@ -73,8 +96,8 @@ class EvidencePath:
 
     @property
     def gained(self) -> bool:
-        """Whether something other than nothing was worth doing."""
-        return self.chosen != 0
+        """False where the baseline was taken."""
+        return self.nothing is None or self.chosen != 0
 
     def __str__(self) -> str:
         before, after = self.errors[0], self.errors[self.chosen]
@@ -84,10 +107,23 @@ class EvidencePath:
                 f"{before:.4g} of {self.held_out} held out, at best {self.errors.min():.4g} with "
                 f"{self.parameter} = {self.values[int(np.argmin(self.errors))]:.4g})"
             )
+        beside = "" if self.nothing is None else f", where {self.nothing} has {before:.4g}"
         return (
             f"{self.parameter} = {self.value:.4g} was taken: {self.measure} {after:.4g} of "
-            f"{self.held_out} held out, where {self.nothing} has {before:.4g}"
+            f"{self.held_out} held out{beside}"
         )
+
+    def plot(self) -> Any:
+        """A figure of the held-out error against the parameter."""
+        figure, axes = pyplot().subplots(layout="constrained")
+        axes.plot(self.values, self.errors, "o-")
+        axes.axvline(self.value, color="0.7", zorder=0)
+        positive = self.values[self.values > 0]
+        scale = "log" if positive.size == self.values.size else "symlog"
+        axes.set_xscale(scale, **({} if scale == "log" else {"linthresh": positive.min()}))
+        name = "λ" if self.parameter == "lam" else self.parameter
+        axes.set(xlabel=name, ylabel=f"{self.measure}, held out")
+        return shown_once(figure)
 
 
 def chosen_by(
@@ -119,7 +155,12 @@ def chosen_by(
     )
 
 
-def earned(losses: Sequence[Array], *, needed: float = NEEDED, close: float = CLOSE) -> int:
+def earned(
+    losses: Sequence[Array],
+    *,
+    needed: float = GAIN_IN_STANDARD_ERRORS,
+    close: float = CLOSE_IN_STANDARD_ERRORS,
+) -> int:
     """The first candidate that is nearly as good as the best, if that beats doing nothing clearly.
 
     Nearly and clearly are `close` and `needed` standard errors of the difference. Where one that is

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
+NEGLIGIBLE = 1e-12
+"""The part of the largest eigenvalue of M below which one is left out of its factor."""
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -40,3 +43,14 @@ class Guide:
     """That eigenvalue."""
     gap: float = 0.0
     """What the best point is known to be above the optimum by, at most; 0 where nothing is."""
+
+    def negative(self) -> Array | None:
+        """The eigenvector, once, where its eigenvalue is negative."""
+        vector, self.vector = self.vector, None
+        return vector if self.least < 0 else None
+
+
+def factor_of(values: Array, vectors: Array) -> Array:
+    """L of LLᵀ = Σ λ v vᵀ over the eigenvalues above `NEGLIGIBLE` times the largest."""
+    kept = values > NEGLIGIBLE * np.max(values, initial=0.0)
+    return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))

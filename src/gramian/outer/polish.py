@@ -15,7 +15,7 @@ from gramian.outer.model import Model
 
 Array = NDArray[np.floating]
 
-STEPS, PRODUCTS = 4, 120
+NEWTON_STEPS, STEP_PRODUCTS = 4, 120
 """Newton's steps, and the products of each."""
 
 NEWTON, ALMOST = 1e-12, 0.3
@@ -47,7 +47,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
     best, L = factor, factor
     least = bounds.violation(bounds.map.bilinear(L, L))
     taken = 0.0
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         off = bounds.off(bounds.map.bilinear(L, L))
         if least <= goal or not np.any(off) or clock.left() <= taken:
             break
@@ -84,7 +84,7 @@ def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Arr
         rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
         dtype=float,
     )
-    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=PRODUCTS)[0]
+    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=STEP_PRODUCTS)[0]
     change: Array = found.reshape(L.shape)
     return change
 

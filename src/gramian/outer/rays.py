@@ -46,28 +46,27 @@ def proves_unattained(model: Model, factor: Array) -> Array | None:
     The slack of all multipliers has ⟨S, VVᵀ⟩ = ⟨C, VVᵀ⟩ − y·𝒜(VVᵀ) = 0: none is definite, and no
     proof in floating point can tell one that is feasible from one that is not.
     """
-    norm = float(np.linalg.norm(factor))
-    if model.linear is None or not (np.isfinite(norm) and norm > 0):
-        return None
-    V = polished(model.homogeneous, factor / norm, goal=ROUNDED)
-    V = np.ascontiguousarray(V / float(np.linalg.norm(V)))
-    slope = abs(float(np.sum(V * (model.linear @ V)))) / model.left
-    bounds = model.homogeneous.bounds
-    moved = float(np.linalg.norm(bounds.off(bounds.map.bilinear(V, V)) / model.norms))
-    return V if max(slope, moved) <= STILL else None
+    V, slope, moved = _ray(model, factor)
+    return V if max(abs(slope), moved) <= STILL else None
 
 
 def proves_unbounded(model: Model, factor: Array) -> Array | None:
     """V of unit norm where ⟨C, VVᵀ⟩ < 0 and 𝒜(VVᵀ) moves no row against its bounds."""
+    V, slope, moved = _ray(model, factor)
+    return V if slope < 0 and FAR * moved <= -slope else None
+
+
+def _ray(model: Model, factor: Array) -> tuple[Array | None, float, float]:
+    """The factor as a ray V of unit norm, ⟨C, VVᵀ⟩ and what 𝒜(VVᵀ) moves against the bounds."""
+    still, nothing = model.homogeneous, (None, np.nan, np.nan)
     norm = float(np.linalg.norm(factor))
     if model.linear is None or not (np.isfinite(norm) and norm > 0):
-        return None
-    still = model.homogeneous
+        return nothing
     V = polished(still, factor / norm, goal=ROUNDED)
     norm = float(np.linalg.norm(V))
     if not (np.isfinite(norm) and norm > 0):
-        return None
+        return nothing
     V = np.ascontiguousarray(V / norm)
-    fall = -float(np.sum(V * (model.linear @ V))) / model.left
-    moved = float(np.linalg.norm(still.bounds.off(still.bounds.map.bilinear(V, V)) / model.norms))
-    return V if fall > 0 and FAR * moved <= fall else None
+    slope = float(np.sum(V * (model.linear @ V))) / model.left
+    moved = still.bounds.off(still.bounds.map.bilinear(V, V)) / model.norms
+    return V, slope, float(np.linalg.norm(moved))

@@ -18,10 +18,11 @@ from gramian.solvers.lbfgs import descend
 
 Array = NDArray[np.floating]
 
-STEPS, LAST = 50, 200
-"""Steps of L-BFGS at the weights of a round, and at those of the last, to a gradient of `SMALL`."""
+ROUND_STEPS, LAST_ROUND_STEPS = 50, 200
+"""Steps of L-BFGS at the weights of a round, and at those of the last."""
 
-SMALL, PAIRS = 1e-4, 10
+LAST_GRADIENT, LBFGS_PAIRS = 1e-4, 10
+"""Relative gradient at which the last round ends, and pairs that L-BFGS keeps."""
 
 
 def reweighted(
@@ -40,9 +41,9 @@ def reweighted(
             problem_of(weights).objective,
             factor,
             settings,
-            iterations=LAST if last else STEPS,
-            tol=SMALL if last else 0.0,
-            memory=PAIRS,
+            iterations=LAST_ROUND_STEPS if last else ROUND_STEPS,
+            tol=LAST_GRADIENT if last else 0.0,
+            memory=LBFGS_PAIRS,
         )
         if last or settings.expired():
             break

@@ -6,13 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import lsqr
 
-from gramian.outer.model import Model, independent
+from gramian.outer.model import LSQR_PRODUCTS, Model, independent
 
 NAMED = 6
 """Rows that a message names."""
-
-LOOKED_AT = 400
-"""Products of the search."""
 
 
 class ContradictionError(ValueError):
@@ -50,7 +47,7 @@ def check_rows(model: Model) -> None:
     scaled = rows[equal].multiply(1.0 / model.norms[equal][:, None]).tocsr()
     if independent(scaled):
         return
-    M = lsqr(scaled, b, atol=1e-14, btol=1e-14, iter_lim=LOOKED_AT)[0]
+    M = lsqr(scaled, b, atol=1e-14, btol=1e-14, iter_lim=LSQR_PRODUCTS)[0]
     rest = b - scaled @ M
     size = float(np.linalg.norm(rest))
     if size <= 1e-7 * np.linalg.norm(b) or np.linalg.norm(scaled.T @ rest) > 1e-9 * size:

@@ -20,7 +20,7 @@ from scipy.sparse.linalg import splu
 
 from gramian import clock
 from gramian.outer.model import Model
-from gramian.outer.points import Candidate, Guide
+from gramian.outer.points import Candidate, Guide, factor_of
 from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]
@@ -39,9 +39,6 @@ MOST = 20_000
 
 RIDGE = 1e-13
 """What is added to 𝒜𝒜*, whose rows have norm 1, for rows that depend on others."""
-
-DEAD = 1e-12
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
 
 
 def splitting(
@@ -84,7 +81,7 @@ def splitting(
             continue
         primal = np.linalg.norm(A @ M - np.where(free, s, b)) / (1 + np.linalg.norm(b))
         dual = np.linalg.norm(cost - A.T @ y - S) / 2 + np.linalg.norm(np.where(free, y - T, 0.0))
-        L = _factor(values, vectors) * np.sqrt(model.right)
+        L = factor_of(values, vectors) * np.sqrt(model.right)
         multipliers = bounds.signed(y * model.left / norms)
         told = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
         far = iteration > 10 * LOOK
@@ -109,43 +106,32 @@ def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
 
 def _projected(V: Array, model: Model) -> tuple[Array, Array, Array]:
     """Eigenvalues and vectors of V above 0, block by block, and V₊."""
-    n = V.shape[0]
     if len(model.blocks) == 1:
-        values, vectors = np.linalg.eigh(0.5 * (V + V.T))
-        kept = values > 0
-        values, vectors = values[kept], vectors[:, kept]
+        values, vectors = _above_zero(V)
         return values, vectors, (vectors * values) @ vectors.T
-    alone = model.single
-    diagonal = np.diagonal(V)[alone]
-    kept = diagonal > 0
-    corner = np.zeros((n, int(np.sum(kept))))
-    corner[alone[kept], np.arange(corner.shape[1])] = 1.0
-    all_values, all_vectors = [diagonal[kept]], [corner]
-    positive = np.zeros((n, n))
-    positive[alone[kept], alone[kept]] = diagonal[kept]
+    positive, diagonal = np.zeros_like(V), np.diagonal(V)[model.single]
+    alone, kept = model.single[diagonal > 0], diagonal[diagonal > 0]
+    positive[alone, alone] = kept
+    blocks = [alone]
+    parts: list[tuple[Array, Array]] = [(kept, np.eye(kept.size))]
     for rows in model.blocks:
-        if len(rows) == 1:
-            continue
-        place = np.ix_(rows, rows)
-        part = V[place]
-        values, vectors = np.linalg.eigh(0.5 * (part + part.T))
-        up = values > 0
-        values, vectors = values[up], vectors[:, up]
-        positive[place] = (vectors * values) @ vectors.T
-        wide = np.zeros((n, values.size))
-        wide[rows] = vectors
-        all_values.append(values)
-        all_vectors.append(wide)
-    return np.concatenate(all_values), np.hstack(all_vectors), positive
+        if len(rows) > 1:
+            place = np.ix_(rows, rows)
+            values, vectors = _above_zero(V[place])
+            positive[place] = (vectors * values) @ vectors.T
+            blocks.append(rows)
+            parts.append((values, vectors))
+    all_values, all_vectors = zip(*parts, strict=True)
+    return np.concatenate(all_values), model.side_by_side(blocks, all_vectors), positive
 
 
-def _factor(values: Array, vectors: Array) -> Array:
-    kept = values > DEAD * np.max(values, initial=0.0)
-    return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+def _above_zero(V: Array) -> tuple[Array, Array]:
+    """The positive eigenvalues of the symmetric part of V, and their vectors."""
+    values, vectors = np.linalg.eigh(0.5 * (V + V.T))
+    return values[values > 0], vectors[:, values > 0]
 
 
 def _square_root(D: Array) -> Array | None:
     """A factor of D₊, None where that is 0."""
-    values, vectors = np.linalg.eigh(0.5 * (D + D.T))
-    factor = _factor(np.maximum(values, 0.0), vectors)
-    return factor if factor.size and np.any(factor) else None
+    factor = factor_of(*_above_zero(D))
+    return factor if np.any(factor) else None

@@ -13,37 +13,13 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.outer.model import APART, Model
+from gramian.outer.points import factor_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
 DEPENDENT = 1e-10
 """An equation whose part that is orthogonal to the others has at most this norm is left out."""
-
-DEAD = 1e-15
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
-
-
-class Triangle:
-    """svec of the symmetric matrices of one order: scaled so that inner products stay the same."""
-
-    def __init__(self, order: int) -> None:
-        self.order = order
-        self.i, self.j = np.tril_indices(order)
-        self.flat = self.i * order + self.j
-        self.root = np.where(self.i == self.j, 1.0, np.sqrt(2.0))
-        self.size = self.i.size
-
-    def vec(self, A: Array) -> Array:
-        """svec of one matrix, or of each of several."""
-        flat = A.reshape(*A.shape[:-2], self.order**2)
-        return np.take(flat, self.flat, axis=-1) * self.root
-
-    def mat(self, v: Array) -> Array:
-        """The matrix of one svec."""
-        M: Array = np.zeros((self.order, self.order))
-        M[self.i, self.j] = M[self.j, self.i] = v / self.root
-        return M
 
 
 class StandardForm:
@@ -53,11 +29,8 @@ class StandardForm:
         assert model.rows is not None
         self.model = model
         self.blocks = [rows for rows in model.blocks if len(rows) > 1]
-        self.triangles = [Triangle(len(rows)) for rows in self.blocks]
         lower, upper = model.bounds.lower, model.bounds.upper
-        free = lower != upper
-        sides = (~free, free & np.isfinite(lower), free & np.isfinite(upper))
-        places = [np.flatnonzero(side) for side in sides]
+        places = list(model.bounds.sides)
         whole = model.rows.whole() if model.rows.places.size else np.zeros((lower.size, 0))
         dense = np.asarray(whole.toarray() if hasattr(whole, "toarray") else whole)
         self.norms = np.linalg.norm(dense, axis=1)
@@ -83,7 +56,7 @@ class StandardForm:
     @cached_property
     def order(self) -> int:
         """The degree of the cone: the sum of the orders of its blocks."""
-        return sum(triangle.order for triangle in self.triangles) + self.cost.size
+        return sum(map(len, self.blocks)) + self.cost.size
 
     def _independent(self, dense: Array, equal: Indices) -> Indices:
         """Equations of which none is a combination of the others."""
@@ -111,14 +84,10 @@ class StandardForm:
 
     def factor(self, roots: list[Array], single: Array) -> Array:
         """A factor of M from X = RRᵀ of every block, and from the nonnegative entries."""
-        n, columns = self.model.order, []
-        for rows, root in zip(self.blocks, roots, strict=True):
+        alone, parts = self.model.single, []
+        for root in roots:
             U, sizes, _ = np.linalg.svd(root)
-            kept = sizes > np.sqrt(DEAD) * sizes[0]
-            wide = np.zeros((n, int(np.sum(kept))))
-            wide[rows] = U[:, kept] * sizes[kept]
-            columns.append(wide)
-        alone = np.zeros((n, self.model.single.size))
-        inside = np.maximum(single[: self.model.single.size], 0.0)
-        alone[self.model.single, np.arange(self.model.single.size)] = np.sqrt(inside)
-        return np.ascontiguousarray(np.hstack([*columns, alone])) * np.sqrt(self.right)
+            parts.append(factor_of(sizes**2, U))
+        inside = np.diag(np.sqrt(np.maximum(single[: alone.size], 0.0)))
+        L = self.model.side_by_side([*self.blocks, alone], [*parts, inside])
+        return L * np.sqrt(self.right)

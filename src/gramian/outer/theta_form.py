@@ -17,14 +17,11 @@ from gramian.outer.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.outer.certify import accuracy
 from gramian.outer.dual import Repair
 from gramian.outer.dual_newton import dual_newton
-from gramian.outer.model import Model
+from gramian.outer.model import DENSE_ORDER, Model
 from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]
-
-DENSE = 2000
-"""Orders up to which an eigenvalue decomposition a step is affordable."""
 
 INSIDE = 1e-9
 """The part of t by which the slack is kept above 0, so that it is after rounding too."""
@@ -45,7 +42,7 @@ def theta_form(
     assert form is not None
     inner, own = Model.of(form.problem), Guide()
     repair = Repair(inner)
-    dense = crowded(inner) and inner.order <= DENSE
+    dense = crowded(inner) and inner.order <= DENSE_ORDER
     # Of a stable set most rows are 0 or not: their lengths are far apart.
     run = dual_newton if dense else partial(augmented_lagrangian, uneven=True)
     V = form.coordinates_of(factor) if factor.shape[1] else np.zeros((inner.order, 0))

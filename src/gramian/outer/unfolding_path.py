@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gramian.maps import PairDistances
 from gramian.outer.cliques import face_of
 from gramian.outer.model import Model
-from gramian.outer.points import Candidate, Guide
+from gramian.outer.points import Candidate, Guide, factor_of
 from gramian.reductions.squared_forms import SquaredForms
 from gramian.solvers.barrier import Barrier
 from gramian.solvers.base import Settings
@@ -55,9 +55,6 @@ UNSEEN = 1e-12
 
 SAME = 1e-6
 """Null vectors that differ by this part only are one."""
-
-DEAD = 1e-12
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
 
 
 def refusal(model: Model) -> str | None:
@@ -99,7 +96,7 @@ class _Path:
     """The problem in coordinates of its face, and the way back."""
 
     def __init__(self, model: Model) -> None:
-        self.D, n = model.bounds.lower, model.order
+        self.model, self.D, n = model, model.bounds.lower, model.order
         maps = [m for m in model.bounds.map.maps if isinstance(m, PairDistances)]
         self.edges = np.vstack([np.column_stack([m.rows, m.cols]) for m in maps])
         self.face = face_of(self.edges, self.D, n)
@@ -111,8 +108,7 @@ class _Path:
         root = np.linalg.cholesky(U.T @ U)
         self.V = scipy.linalg.solve_triangular(root, self.V.T, lower=True).T
         U = scipy.linalg.solve_triangular(root, U.T, lower=True).T
-        self.C = model.linear.dense()
-        C = self.V.T @ self.C @ self.V
+        C = self.V.T @ model.linear.dense() @ self.V
         self.unseen = _null_space((U @ U.T) ** 2) / self.D[:, None]
         one = np.ones(len(self.D))
         self.barrier = Barrier(SquaredForms(U, one, one, 0.5 * (C + C.T), one), one)
@@ -128,9 +124,7 @@ class _Path:
 
     def factor(self, R: Array) -> Array:
         """L with LLᵀ = VRVᵀ."""
-        values, vectors = np.linalg.eigh(R)
-        kept = values > DEAD * values[-1]
-        return np.ascontiguousarray(self.V @ (vectors[:, kept] * np.sqrt(values[kept])))
+        return np.ascontiguousarray(self.V @ factor_of(*np.linalg.eigh(R)))
 
     def multipliers(self, spare: float) -> Array:
         """y whose slack is the barrier's on the face, `spare` above it, and above 0 beyond.
@@ -141,11 +135,11 @@ class _Path:
         w, Z = (self.barrier.w + spare) / self.D, self.beyond
         if not Z.shape[1]:
             return -w
-        S = self.C + self._laplacian(w)
+        S = self.model.slack(None, -w).dense()
         root = np.linalg.cholesky(self.V.T @ S @ self.V)
         half = scipy.linalg.solve_triangular(root, self.V.T, lower=True)
         w = w + self._least_across(half, half @ S @ Z)
-        S = self.C + self._laplacian(w)
+        S = self.model.slack(None, -w).dense()
         across = half @ S @ Z
         missing, squares = across.T @ across - Z.T @ S @ Z, self.face.vectors.T @ Z
         most = scipy.linalg.eigh(missing, squares.T @ squares, eigvals_only=True)[-1]
@@ -159,14 +153,6 @@ class _Path:
         right = -np.concatenate(list(across.T))
         found: Array = self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=UNSEEN)[0]
         return found
-
-    def _laplacian(self, w: Array) -> Array:
-        i, j = self.edges.T
-        L = np.zeros((len(self.C),) * 2)
-        np.add.at(L, (i, j), -w)
-        L += L.T
-        L[np.diag_indices_from(L)] -= L.sum(axis=1)
-        return L
 
 
 def _null_space(G: Array) -> Array:

@@ -8,7 +8,6 @@ multipliers are then in closed form, y_i = c_ii + g·l_i/d_i, and M is feasible 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,35 +36,28 @@ STEP = 0.1
 """The length of a column that joins, beside the others."""
 
 
-class UnitRows:
-    """The diagonal that a problem gives, and its matrix without one."""
+def _given_diagonal(model: Model) -> tuple[Array, Array] | None:
+    """d, and what the row of the constraints weighs its entry by; None where not all are given.
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-
-    @cached_property
-    def known(self) -> tuple[Array, Array] | None:
-        """d, and what the row of the constraints weighs its entry by; None where not all are given.
-
-        The rows have to be in the order of the diagonal, as `maxcut` and the files have them.
-        """
-        rows, bounds, n = self.model.rows, self.model.bounds, self.model.order
-        if rows is None or bounds.size != n or not isinstance(self.model.linear, Sparse | Dense):
-            return None
-        order = np.arange(n)
-        one_each = np.array_equal(rows.matrix.indptr, np.arange(n + 1))
-        if not one_each or not np.array_equal(rows.places, order * (n + 1)):
-            return None
-        in_order = np.array_equal(rows.matrix.indices, order)
-        if not in_order or not np.array_equal(bounds.lower, bounds.upper):
-            return None
-        d = bounds.lower / rows.matrix.data
-        return (d, rows.matrix.data) if np.all(d > 0) else None
+    The rows have to be in the order of the diagonal, as `maxcut` and the files have them.
+    """
+    rows, bounds, n = model.rows, model.bounds, model.order
+    if rows is None or bounds.size != n or not isinstance(model.linear, Sparse | Dense):
+        return None
+    order = np.arange(n)
+    one_each = np.array_equal(rows.matrix.indptr, np.arange(n + 1))
+    if not one_each or not np.array_equal(rows.places, order * (n + 1)):
+        return None
+    in_order = np.array_equal(rows.matrix.indices, order)
+    if not in_order or not np.array_equal(bounds.lower, bounds.upper):
+        return None
+    d = bounds.lower / rows.matrix.data
+    return (d, rows.matrix.data) if np.all(d > 0) else None
 
 
 def refusal(model: Model) -> str | None:
     """Why a problem is not of this kind."""
-    if UnitRows(model).known is None:
+    if _given_diagonal(model) is None:
         return "it takes one equation for every diagonal entry, and nothing else"
     return None
 
@@ -74,7 +66,7 @@ def unit_diagonal(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
     """Sweeps over the rows, and a column more where the slack asks for one."""
-    known = UnitRows(model).known
+    known = _given_diagonal(model)
     assert known is not None
     d, weight = known
     linear = model.linear
@@ -109,9 +101,9 @@ def _with_column(
     L: NDArray[np.float64], lengths: Array, settings: Settings, guide: Guide
 ) -> NDArray[np.float64]:
     """A column along the eigenvector that the slack has below 0, where all columns are in use."""
-    vector, guide.vector = guide.vector, None
+    vector = guide.negative()
     most = settings.rank or min(L.shape[0], rank_for(L.shape[0]))
-    if vector is None or guide.least >= 0 or L.shape[1] >= most:
+    if vector is None or L.shape[1] >= most:
         return L
     values = np.linalg.eigvalsh(L.T @ L)
     if values[0] < 1e-6 * values[-1]:

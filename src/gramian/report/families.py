@@ -168,10 +168,10 @@ def _completion(fitted: Completion) -> list[Section]:
     if hasattr(fitted, "path_"):
         path = fitted.path_
         drawn = figures.lines(
-            [("held out", path.lams, path.rmse)],
-            xaxis={"title": "λ", "type": "log"}, yaxis={"title": "RMSE of entries held out"},
+            [("held out", path.values, path.errors)],
+            xaxis={"title": "λ", "type": "log"}, yaxis={"title": f"{path.measure}, held out"},
         )  # fmt: skip
-        sections.append(Section("The path of λ", figure(drawn, f"λ = {path.best:.4g} was taken.")))
+        sections.append(Section("The path of λ", figure(drawn, f"λ = {path.value:.4g} was taken.")))
     sections.append(Section("Recommendations", table(*_recommendations(fitted))))
     return sections
 
