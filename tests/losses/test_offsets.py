@@ -87,6 +87,6 @@ def test_offsets_are_fitted_once_for_each_image(entries, monkeypatch):
         loss.value(image)
         loss.gradient(image)
     assert len(fitted) == 2
-    assert len(loss._found._found) == 2
+    assert len(loss._stored._found) == 2
     del z, zero, image
-    assert not loss._found._found
+    assert not loss._stored._found

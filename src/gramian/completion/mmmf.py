@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import host
 from gramian.certificate import relative
 from gramian.completion._base import Completion
-from gramian.completion._levels import all_thresholds, checked_levels, midway
-from gramian.completion._margins import MarginHalves, Margins
-from gramian.completion._quick import quick, sweeps_pay, swept
+from gramian.completion._margins import (
+    MarginHalves,
+    Margins,
+    all_thresholds,
+    checked_levels,
+    midway,
+)
 from gramian.completion._ratings import Ratings
+from gramian.completion._recommender import Factorization, Offsets
+from gramian.completion._selection import Solved
 from gramian.losses import SquaredWithOffsets
 from gramian.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.problem import Problem
@@ -22,8 +28,8 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
 
-GUESS = 0.6
-"""λ in units of √entries per row + √entries per column, about what signs at random need."""
+LAM_PER_SIGN = 0.6
+"""The guess of λ in units of √signs per row + √signs per column, about that of random signs."""
 
 
 class MMMF(Completion):
@@ -74,7 +80,7 @@ class MMMF(Completion):
         "tol": or_auto(TOLERANCE),
     }
 
-    _proved = 1e-3
+    _auto_tol, _sweeps_to_tol = 1e-3, True
 
     _problem_name, _pace = "mmmf", MarginHalves.pace
 
@@ -125,15 +131,13 @@ class MMMF(Completion):
         return scores
 
     def _rated(self, i: NDArray[np.integer], j: NDArray[np.integer]) -> Array:
-        return self._levels(self._values(i, j))
+        return self._levels(self._factorization.values(i, j))
 
-    def _levels(self, scores: Array) -> NDArray[Any]:
-        found: NDArray[Any] = self.classes_[np.searchsorted(self._thresholds(), scores)]
-        return found
-
-    def _thresholds(self) -> Array:
-        """Those of the fit; models of old do not have them."""
-        found: Array = getattr(self, "thresholds_", self._midway())
+    def _levels(self, scores: Array, thresholds: Array | None = None) -> NDArray[Any]:
+        """The levels of scores, default thresholds those of the fit."""
+        if thresholds is None:  # models of early versions have none
+            thresholds = getattr(self, "thresholds_", self._midway())
+        found: NDArray[Any] = self.classes_[np.searchsorted(thresholds, scores)]
         return found
 
     def _midway(self) -> Array:
@@ -144,29 +148,15 @@ class MMMF(Completion):
         """Whether thresholds are part of the problem: of two levels there is one, an offset."""
         return self.thresholds == "learned" and self.classes_.size > 2
 
-    def _solved(self, ratings: Ratings) -> Problem | None:
-        """By the levels held out where that is asked for, and on from there to a tolerance."""
-        if not sweeps_pay(self, ratings):
-            return super()._solved(ratings)
-        started = time.perf_counter()
-        self.__dict__.pop("_moved", None)  # of a fit that was broken off
-        self._set_bounds(ratings.values)
-        if self.tol == "auto":
-            problem, self.result_ = quick(self, ratings)
-        else:
-            start = swept(self, ratings)
-            problem = self._problem(ratings, self.lam_)
-            self.result_ = self._minimize(problem, start, time.perf_counter() - started)
-        self.__dict__.pop("_moved", None)
-        return problem
-
-    def _halves(self, ratings: Ratings, lam: float, held: Held | None = None) -> Any:
-        """Squares above the hinges."""
-        self._fit_biases(ratings if held is None else ratings.part(~held))
+    def _halves(
+        self, ratings: Ratings, lam: float, held: Held | None = None
+    ) -> tuple[Any, Offsets]:
+        """Quadratic upper bounds of the hinges."""
+        offsets = self._offsets(ratings if held is None else ratings.part(~held))
         one = np.ones(ratings.values.size) if ratings.weights is None else ratings.weights
         margins = Margins(
             self._places(ratings).astype(np.int8),
-            self._offset(ratings).astype(np.float32),
+            _each(offsets, ratings).astype(np.float32),
             one.astype(np.float32),
             self._midway(),
             np.zeros(self.classes_.size - 1),
@@ -175,103 +165,83 @@ class MMMF(Completion):
         )
         ridge = margins.ridge if self.biases else None
         halves = MarginHalves.of_levels(ratings, self._scales(ratings), margins, lam, ridge)
-        return halves if held is None else halves.without(held, held)
+        return (halves if held is None else halves.without(held, held)), offsets
 
-    def _set_swept(self, halves: Any, row_offsets: Array, col_offsets: Array) -> None:
-        self.row_biases_ = self._row_offsets + row_offsets
-        self.col_biases_ = self._col_offsets + col_offsets
-        self.thresholds_ = halves.margins.thresholds
+    def _swept_offsets(self, halves: Any, offsets: Offsets, state: Array) -> Offsets:
+        found = super()._swept_offsets(halves, offsets, state)
+        return replace(found, thresholds=halves.margins.thresholds)
 
-    def _keep_swept(self, state: Array) -> None:
-        """The offsets beside those of the ridge regression, for the problem of this fit."""
-        self._moved: Array = state[:, -1].astype(float)
-
-    def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        self._fit_biases(ratings)
+    def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
         return all_thresholds(
             ratings.rows, ratings.cols, self._places(ratings), ratings.shape, lam,
-            offset=self._offset(ratings),
+            offset=_each(offsets or self._offsets(ratings), ratings),
             thresholds=self._midway(), learned=self._learned, weights=ratings.weights, mu=self.mu,
             row_scale=rows, col_scale=cols, ridge=self.bias_ridge,
         )  # fmt: skip
 
     def _places(self, ratings: Ratings) -> NDArray[np.integer]:
-        """How many levels are below that of each rating."""
+        """The number of levels below that of each rating."""
         return np.searchsorted(self.classes_, ratings.values)
-
-    def _offset(self, ratings: Ratings) -> Array:
-        """What the scores of ratings have beside the product of their factors."""
-        found: Array = self._row_offsets[ratings.rows] + self._col_offsets[ratings.cols]
-        return self.mean_ + found
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         ratings = super()._ratings(X, weights)
         self.classes_ = checked_levels(ratings.values)
         return ratings
 
-    def _fit_biases(self, ratings: Ratings) -> None:
+    def _offsets(self, ratings: Ratings) -> Offsets:
+        """Offsets of the scores by ridge regression."""
         m, n = ratings.shape
+        if not self.biases:
+            return Offsets(0.0, np.zeros(m), np.zeros(n))
         scores = 2.0 * self._places(ratings) - (self.classes_.size - 1.0)
-        self.mean_ = 0.0
-        self._row_offsets: Array = np.zeros(m)
-        self._col_offsets: Array = np.zeros(n)
-        if self.biases:
-            self.mean_ = float(np.average(scores, weights=ratings.weights))
-            fit = SquaredWithOffsets(
-                scores - self.mean_, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge,
-                weight=ratings.weights,
-            )  # fmt: skip
-            self._row_offsets, self._col_offsets = fit.offsets(0.0 * scores)
-            if hasattr(self, "_moved"):
-                self._row_offsets = self._row_offsets + self._moved[:m]
-                self._col_offsets = self._col_offsets + self._moved[m:]
+        mean = float(np.average(scores, weights=ratings.weights))
+        fit = SquaredWithOffsets(
+            scores - mean, ratings.rows, ratings.cols, (m, n), ridge=self.bias_ridge,
+            weight=ratings.weights,
+        )  # fmt: skip
+        return Offsets(mean, *fit.offsets(0.0 * scores))
 
-    def _unpack(self, ratings: Ratings, problem: Problem | None, factor: Array) -> None:
-        super()._unpack(ratings, problem, factor)
-        if problem is None:
-            return
-        self.thresholds_ = self._midway()
+    def _best_offsets(
+        self, problem: Problem, factor: Array, block: Array, given: Offsets
+    ) -> Offsets:
+        thresholds = self._midway()
         if self._learned:
             objective: Any = problem.objective
-            moved = self.thresholds_ + host(objective.loss.thresholds(objective.image(factor).z))
-            self.thresholds_ = np.maximum.accumulate(moved)
-
-    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        self.row_biases_, self.col_biases_ = self._row_offsets, self._col_offsets
+            moved = thresholds + host(objective.loss.thresholds(objective.image(factor).z))
+            thresholds = np.maximum.accumulate(moved)
+        return replace(given, thresholds=thresholds)
 
     def _guess(self, ratings: Ratings) -> float:
         m, n = (np.unique(index).size for index in (ratings.rows, ratings.cols))
         size = ratings.values.size * (self.classes_.size - 1.0)
-        return GUESS * float(np.sqrt(size / m) + np.sqrt(size / n))
+        return LAM_PER_SIGN * float(np.sqrt(size / m) + np.sqrt(size / n))
 
-    def _error(self, test: Ratings, train: Ratings) -> float:
-        """The mean number of levels that a prediction is off by."""
-        found = self._levels(self._values(test.rows, test.cols))
-        steps = np.searchsorted(self.classes_, found) - np.searchsorted(self.classes_, test.values)
+    def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
+        """The mean absolute error in levels."""
+        levels = self._levels(found.values(test.rows, test.cols), found.offsets.thresholds)
+        steps = np.searchsorted(self.classes_, levels) - np.searchsorted(self.classes_, test.values)
         return float(np.mean(np.abs(steps)))
 
-    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
-        super()._finish(ratings, problem)
-        del self._row_offsets, self._col_offsets
-        lower = self.certificate_.lower_bound
-        if problem is None:  # each hinge is at most μ/2 above the smoothed one
-            hinges = float(
-                ratings.values.size if ratings.weights is None else ratings.weights.sum()
+    def _finish(self, ratings: Ratings, solved: Solved) -> None:
+        super()._finish(ratings, solved)
+        if solved.problem is None:  # each hinge is at most μ/2 above the smoothed one
+            count = ratings.values.size if ratings.weights is None else ratings.weights.sum()
+            value = self.result_.value + 0.5 * self.mu * float(count) * (self.classes_.size - 1)
+        else:
+            objective: Any = solved.problem.objective
+            loss, image = objective.loss, objective.image(self.result_.factor)
+            sharp = loss.smoothed(1e-12)
+            hinges = (
+                sharp.value_at(image.z, loss.thresholds(image.z))
+                if self._learned
+                else sharp.value(image.z)
             )
-            value = self.result_.value + 0.5 * self.mu * hinges * (self.classes_.size - 1)
-            self.hinge_gap_ = relative(value - lower, value)
-            return
-        objective: Any = problem.objective
-        loss, image = objective.loss, objective.image(self.result_.factor)
-        sharp = loss.smoothed(1e-12)
-        hinges = (
-            sharp.value_at(image.z, loss.thresholds(image.z))
-            if self._learned
-            else sharp.value(image.z)
-        )
-        value = hinges + image.linear
-        self.hinge_gap_ = relative(value - lower, value)
+            value = hinges + image.linear
+        self.hinge_gap_ = relative(value - self.certificate_.lower_bound, value)
 
-    def _set_bounds(self, values: Array) -> None:
-        self.bounds_ = None
+
+def _each(offsets: Offsets, ratings: Ratings) -> Array:
+    """The sum of mean and offsets for each rating."""
+    found: Array = offsets.rows[ratings.rows] + offsets.cols[ratings.cols]
+    return offsets.mean + found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,20 +15,19 @@ from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
 from gramian.completion._canonical import Canonical
 from gramian.completion._features import Scaling, with_features
-from gramian.completion._quick import is_quick, quick
+from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
-from gramian.completion._spread import spread
-from gramian.completion._update import Updating
+from gramian.completion._recommender import Factorization, Offsets
+from gramian.completion._selection import Solved
 from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
-GUESS = 0.72
-"""λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
+LAM_PER_NOISE = 0.72
+"""The guess of λ in units of σ(√ratings per row + √ratings per column), σ the size of the noise."""
 
 
 def _of_any_call(method: Any) -> Any:
@@ -196,22 +196,19 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
 
     def _with_features(self, ratings: Ratings, row_features: Any, col_features: Any) -> Ratings:
-        """Set the features of a fit; the ratings with a row or column for all that have some."""
+        """The ratings with standardized features, and a row or column for each id of them."""
         self._refuse_features(row_features, col_features)
-        found: list[Array | None] = []
         scalings: list[Scaling | None] = []
         for side, features in enumerate((row_features, col_features)):
-            even = scaling = None
+            scaling = None
             if features is not None:
-                ratings, even, scaling = with_features(ratings, side, features)
-                even *= np.sqrt(self.feature_weight)
-            found.append(even)
+                ratings, scaling = with_features(ratings, side, features, self.feature_weight)
             scalings.append(scaling)
-        self._features, self._scaling = (found[0], found[1]), scalings[0]
+        self._scaling = scalings[0]
         return ratings
 
     def _refuse_features(self, *features: Any) -> None:
-        """What features cannot be fitted with."""
+        """Reject parameters that features do not support."""
         if all(each is None for each in features):
             return
         if not self.biases:
@@ -221,41 +218,22 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 f"features are fitted on the processor: leave device={self.device!r} out"
             )
 
-    @property
-    def _featured(self) -> bool:
-        return any(each is not None for each in self._features_of_sides())
-
-    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
-        """Even features of rows and of columns, while they are fitted."""
-        found: tuple[Array | None, Array | None] = vars(self).get("_features", (None, None))
-        return found
-
-    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
-        of_rows, of_cols = self._features_of_sides()
-        self._features = (
-            None if of_rows is None else of_rows[rows],
-            None if of_cols is None else of_cols[cols],
-        )
-
-    def _rename(self, ordered: Canonical) -> None:
-        super()._rename(ordered)
+    def _restore(self, ordered: Canonical) -> None:
+        super()._restore(ordered)
         if self._expected is not None:
             self._expected = tuple(
                 ordered.restored(side, lines) for side, lines in enumerate(self._expected)
             )
 
-    def _solved(self, ratings: Ratings) -> Problem | None:
-        """By the error held out where that is asked for, and the optimum not as cheap."""
-        if is_quick(self, ratings):
-            self._set_bounds(ratings.values)
-            problem, self.result_ = quick(self, ratings)
-            return problem
-        return super()._solved(ratings)
+    def _offsets(self, ratings: Ratings) -> Offsets:
+        """The mean; the problem contains the offsets of rows and columns."""
+        m, n = ratings.shape
+        mean = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
+        return Offsets(mean, np.zeros(m), np.zeros(n))
 
-    def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        self.mean_ = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
+    def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
-        row_features, col_features = self._features_of_sides()
+        row_features, col_features = ratings.features
         return nuclear_completion(
             ratings.rows,
             ratings.cols,
@@ -266,7 +244,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             col_scale=cols,
             ridge=self.bias_ridge if self.biases else None,
             weights=ratings.weights,
-            centre=self.mean_,
+            centre=(offsets or self._offsets(ratings)).mean,
             row_features=row_features,
             col_features=col_features,
         )
@@ -276,33 +254,37 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
         size = 1.0
         if not (self.biases and ratings.flat):
-            size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
+            size = ratings.spread(self.bias_ridge if self.biases else None) or 1.0
         count = ratings.values.size
-        return GUESS * size * float(np.sqrt(count / m) + np.sqrt(count / n))
+        return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
-    def _error(self, test: Ratings, train: Ratings) -> float:
+    def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         square = 0.0
         for part in test.parts():
-            off = self._values(test.rows[part], test.cols[part]) - test.values[part]
+            off = found.values(test.rows[part], test.cols[part]) - test.values[part]
             square += float(off @ off)
         return float(np.sqrt(square / test.values.size))
 
-    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        there = place_for(problem, self.device, L.shape[1])
+    def _best_offsets(
+        self, problem: Problem, factor: Array, block: Array, given: Offsets
+    ) -> Offsets:
+        if not self.biases:
+            return given
+        there = place_for(problem, self.device, block.shape[1])
         objective: Any = moved(problem.objective, there)
-        factor = there.put(L)
-        found = objective.loss.offsets(objective.entries.bilinear(factor, factor))
-        self.row_biases_, self.col_biases_ = (host(part) for part in found)
+        L = there.put(block)
+        rows, cols = objective.loss.offsets(objective.entries.bilinear(L, L))
+        return replace(given, rows=host(rows), cols=host(cols))
 
-    def _block(self, problem: Problem, factor: Array) -> Array:
+    def _block(self, ratings: Ratings, problem: Problem, factor: Array) -> Array:
         objective: Any = problem.objective
-        return objective.expanded(host(factor)) if self._featured else factor
+        return objective.expanded(host(factor)) if ratings.featured else factor
 
-    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
-        super()._finish(ratings, problem)
+    def _finish(self, ratings: Ratings, solved: Solved) -> None:
+        super()._finish(ratings, solved)
         priors = (None, None)
-        if problem is not None:
-            priors = getattr(problem.objective, "priors", priors)
+        if solved.problem is not None:
+            priors = getattr(solved.problem.objective, "priors", priors)
         both = self.row_factors_, self.col_factors_
         found = [
             None if prior is None else prior.coefficients(factors)
@@ -310,12 +292,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ]
         self.row_coefficients_, self.col_coefficients_ = found
         self._expected = None
-        if self._featured:
+        if ratings.featured:
             self._expected = tuple(
                 np.zeros_like(factors) if prior is None else prior.features @ of_side
                 for prior, factors, of_side in zip(priors, both, found, strict=True)
             )
-        self.__dict__.pop("_features", None)
 
     def complete_features(self, row_features: Any) -> Array:
         """All entries of new rows by their features alone: μ + c_j + x_iᵀΦ·q_j.
@@ -340,14 +321,14 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 f"row_features must have {len(coefficients)} columns, got shape {features.shape}"
             )
         P = scaling(features, self.feature_weight) @ coefficients
-        return self._cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
+        return self._factorization.cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
 
-    def _set_bounds(self, values: Array) -> None:
-        self.bounds_: tuple[float, float] | None = None
-        if isinstance(self.bounds, str):
-            self.bounds_ = (float(values.min()), float(values.max()))
-        elif self.bounds is not None:
-            self.bounds_ = (float(self.bounds[0]), float(self.bounds[1]))
+    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+        if self.bounds is None:
+            return None
+        given = (values.min(), values.max()) if isinstance(self.bounds, str) else self.bounds
+        low, high = given
+        return float(low), float(high)
 
 
 def _are_bounds(given: Any) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.completion._checks import refuse_missing
 from gramian.completion._ratings import Ids
+from gramian.completion._reading import refuse_missing
 from gramian.parameters import whole_number
 
 Mask = NDArray[np.bool_]

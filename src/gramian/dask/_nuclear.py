@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
-from gramian.completion import _quick as quick
+from gramian.completion import _base
 from gramian.completion._path import Path, falling
-from gramian.completion.nuclear_completion import GUESS
+from gramian.completion._quick import FIRST_SWEEPS, NEXT_SWEEPS, columns_for
+from gramian.completion._selection import PATH_RANK, PATH_TIME
+from gramian.completion.nuclear_completion import LAM_PER_NOISE
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
 from gramian.dask._completion import Completed
@@ -71,9 +73,9 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _solved_on(self, rated: Rated) -> Problem:
         plain = self.tol == "auto" and self.solver == "auto" and self.max_iter is None
         flat = self.biases and rated.span[0] == rated.span[1]
-        if rated.home is None and (not plain or flat or rated.size < quick.LEAST):
+        if rated.home is None and (not plain or flat or rated.size < _base.LEAST_SWEPT):
             return super()._solved_on(rated)
-        self._set_bounds(np.array(rated.span))
+        self.bounds_ = self._bounds_for(np.array(rated.span))
         return self._settled(rated, None if plain else AUTO if self.tol == "auto" else self.tol)
 
     def _settled(self, rated: Rated, tol: Any) -> Problem:
@@ -98,7 +100,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """The last sweeps, over all ratings, and the certificate of where they end."""
         objective: Any = whole.objective
         halves = objective.halves(np.float32)
-        sweeps.sweep(halves, state, quick.LAST)
+        sweeps.sweep(halves, state, NEXT_SWEEPS)
         factor, status = halves.factor_there(state), None
         limits = {"seconds": _proof_seconds(objective.rated, sweeps)}
         if tol is not None:
@@ -132,17 +134,15 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         guess = self._guess_on(train, False) if stored is None else float(stored["lam"])
         objective: Any = self._of(train, guess).objective
         halves = objective.halves(np.float32)
-        size = quick.SHARE * rated.size / sum(rated.shape)
-        most = int(np.clip(size, quick.FEWEST, quick.RANK))
-        most = min(self.rank or most, *rated.shape)
+        most = columns_for(rated.size, rated.shape, self.rank)
         home = home_of(rated)
         if stored is not None:
             state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
             if stored["path"] is not None:
                 self.path_ = Path(*(np.asarray(part) for part in stored["path"]))
         else:
-            first = min(quick.PATH_RANK, most)
-            until = sweeps.started + quick.PATH_SHARE * limit
+            first = min(PATH_RANK, most)
+            until = sweeps.started + PATH_TIME * limit
             state = self._path_on(objective, halves, sweeps, first, until)
             state = halves.widened(state, most, sweeps.rng)
         of_lam = replace(halves, lam=self.lam_)
@@ -171,13 +171,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         state = halves.scattered(sweeps.rng, rank)
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-            sweeps.sweep(replace(halves, lam=self.lam_), state, quick.FIRST)
+            sweeps.sweep(replace(halves, lam=self.lam_), state, FIRST_SWEEPS)
             return state
         best: tuple[float, Spread] = (np.inf, state)
 
         def error_at(lam: float) -> float:
             nonlocal best
-            count = quick.NEXT if len(sweeps.history) else quick.FIRST
+            count = NEXT_SWEEPS if len(sweeps.history) else FIRST_SWEEPS
             sweeps.sweep(replace(halves, lam=lam), state, count)
             error = _rmse(objective, state, self.bounds_)
             if error < best[0]:
@@ -199,7 +199,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         count = float(np.sum(rows))
         size = float(np.sqrt(spread(rounds, cols, self.bias_ridge) / count)) or 1.0
         users, items = (int(np.sum(side > 0)) for side in (rows, cols))
-        return GUESS * size * float(np.sqrt(count / users) + np.sqrt(count / items))
+        return LAM_PER_NOISE * size * float(np.sqrt(count / users) + np.sqrt(count / items))
 
     def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
         objective: Any = problem.objective

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -14,9 +15,9 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, LEAST, PATH_SHARE, powers
-from gramian.completion._folds import PATH_RANK
+from gramian.completion._base import powers
 from gramian.completion._path import falling
+from gramian.completion._selection import LEAST_SPLIT, PATH_RANK, PATH_TIME
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
@@ -78,7 +79,7 @@ class OfRatings(OnCluster, Kept, ABC):
         self._prepare(rated)
         problem = self._solved_on(rated)
         settle(model, model.result_)
-        model._set_bounds(np.array(rated.span))
+        model.bounds_ = model._bounds_for(np.array(rated.span))
         self._unpack_on(rated, problem, model.result_.factor)
         model._rows, model._cols = rated.row_ids, rated.col_ids
         model.row_ids_, model.col_ids_ = rated.row_ids.names, rated.col_ids.names
@@ -116,14 +117,14 @@ class OfRatings(OnCluster, Kept, ABC):
         started, start = time.perf_counter(), None
         if model.lam != "auto":
             model.lam_ = float(model.lam)
-        elif rated.size < LEAST:
+        elif rated.size < LEAST_SPLIT:
             model.lam_ = self._guess_on(rated, False)
         else:
             start = self._chosen(rated)
         problem = self._of(rated, model.lam_)
         left = None
         if model.time_limit is not None:
-            left = max(model.time_limit - (time.perf_counter() - started), LAST)
+            left = max(model.time_limit - (time.perf_counter() - started), sys.float_info.min)
         bar = bar_for(model, rated.cluster, problem.name)
         try:
             model.result_ = minimize(
@@ -151,9 +152,9 @@ class OfRatings(OnCluster, Kept, ABC):
             found[lam] = last = rough(of_lam, last, rank=rank, random_state=model.random_state)
             return self._error_on(rated, of_lam, last)
 
-        model._set_bounds(np.array(rated.span))
+        model.bounds_ = model._bounds_for(np.array(rated.span))
         started, limit = time.perf_counter(), model.time_limit
-        until = np.inf if limit is None else started + PATH_SHARE * float(limit)
+        until = np.inf if limit is None else started + PATH_TIME * float(limit)
         model.path_ = falling(guess, error_of, lambda: time.perf_counter() >= until)
         model.lam_ = model.path_.best
         return found[model.lam_]

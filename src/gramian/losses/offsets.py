@@ -140,10 +140,10 @@ class SquaredWithOffsets(Placed):
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
         """b and c for a given z, stored as long as z exists."""
-        return self._found.get(z, self._fitted)
+        return self._stored.get(z, self._fitted)
 
     @cached_property
-    def _found(self) -> PerImage[tuple[Array, Array]]:
+    def _stored(self) -> PerImage[tuple[Array, Array]]:
         return PerImage()
 
     def value(self, z: Array) -> float:

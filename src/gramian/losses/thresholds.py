@@ -38,10 +38,10 @@ class WithThresholds:
 
     def thresholds(self, z: Array) -> Array:
         """δ for a given z, stored as long as z exists."""
-        return self._found.get(z, self._fitted)
+        return self._stored.get(z, self._found)
 
     @cached_property
-    def _found(self) -> PerImage[Array]:
+    def _stored(self) -> PerImage[Array]:
         return PerImage()
 
     def value(self, z: Array) -> float:
@@ -105,7 +105,7 @@ class WithThresholds:
     def _slope(self, z: Array, delta: Array) -> Array:
         return self.ridge * delta - self._sums(self.loss.gradient(self._moved(z, delta)))
 
-    def _fitted(self, z: Array) -> Array:
+    def _found(self, z: Array) -> Array:
         """The δ at which the slopes vanish, by Newton's method with bisection as the safeguard.
 
         Newton's method starts at the δ of the last call. The solution does not depend on the start,
