@@ -180,31 +180,28 @@ class Updating(OwnErrstate):
         new = gather(self._named(X, 3), duplicates=self.duplicates)
         rows, cols = self._grown(new)
         fresh = np.flatnonzero(~np.any(self.col_factors_, axis=1))
-        self._refit_columns(np.intersect1d(cols, fresh))
+        self._refit(1, np.intersect1d(cols, fresh))
         for _ in range(UPDATE_SWEEPS):
-            self._refit_rows(rows)
-            self._refit_columns(cols)
+            self._refit(0, rows)
+            self._refit(1, cols)
         if self.bounds_ is not None and getattr(self, "bounds", None) == "auto":
             low, high = self.bounds_
             self.bounds_ = min(low, float(new.values.min())), max(high, float(new.values.max()))
         return self
 
-    def _refit_rows(self, rows: Indices) -> None:
-        if rows.size:
-            mean = self._known.nnz / self._known.shape[0]
-            expected = self._expected_at(0, rows)
-            P, b = self._fitted(
-                self._known[rows], mean, self.col_factors_, self.col_biases_, expected
-            )
-            self.row_factors_[rows], self.row_biases_[rows] = P, b
-
-    def _refit_columns(self, cols: Indices) -> None:
-        if cols.size:
-            mean = self._known.nnz / self._known.shape[1]
-            R = sp.csr_array(self._known[:, cols].T)
-            expected = self._expected_at(1, cols)
-            Q, c = self._fitted(R, mean, self.row_factors_, self.row_biases_, expected)
-            self.col_factors_[cols], self.col_biases_[cols] = Q, c
+    def _refit(self, side: int, places: Indices) -> None:
+        """Fit some rows (side 0) or columns (side 1) to the factors of the others, in place."""
+        if not places.size:
+            return
+        own, other = (
+            (self.row_factors_, self.row_biases_),
+            (self.col_factors_, self.col_biases_),
+        )[:: 1 - 2 * side]
+        R = self._known[places] if side == 0 else sp.csr_array(self._known[:, places].T)
+        mean = self._known.nnz / self._known.shape[side]
+        own[0][places], own[1][places] = self._fitted(
+            R, mean, *other, self._expected_at(side, places)
+        )
 
     def _expected_at(self, side: int, places: Indices) -> Array | None:
         """The factors of some rows, or columns, that their features predict."""

@@ -25,7 +25,7 @@ RANKED_ROWS = (200, 2000)
 """Least and largest number of rows whose recommendations are compared to choose λ."""
 
 RANKED_ENTRIES = 20_000_000
-"""Number of entries of those rows, unless they are the least number."""
+"""Number of predictions for those rows, if they are more than the least number of rows."""
 
 
 class ImplicitCompletion(Updating, Completion):
@@ -51,7 +51,7 @@ class ImplicitCompletion(Updating, Completion):
     Attributes
     ----------
     row_factors_, col_factors_, row_ids_, col_ids_, columns_, lam_, path_, result_, certificate_ :
-        As in `NuclearCompletion`; `path_.rmse` holds 1 − nDCG.
+        As in `NuclearCompletion`; `path_.rmse` contains 1 − nDCG.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 

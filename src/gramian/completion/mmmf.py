@@ -36,26 +36,27 @@ class MMMF(Completion):
     """Predict signs or ordered levels of missing entries with a margin.
 
     Solves min Σ_e h_μ(m_e − Y_e X_e) + λ‖A^½XB^½‖_* (DML-eig eq. 27; the weighted trace norm), h_μ
-    the hinge smoothed within μ of its corner. Two levels are the signs ±1. With more, each entry
-    is to lie on the right side of every threshold between two levels, by half their distance (the
-    all-threshold loss of Rennie and Srebro 2005); the thresholds are part of the convex problem,
-    beside a ridge that holds them near the middle, or fixed there. Offsets of rows
-    and columns come from a ridge regression beforehand and move the margins, which leaves the
-    problem convex and its certificate true; of 20,000 entries and more of several levels sweeps
-    refine them, which choose λ. `gramian.problems.mmmf_eig` is the eigenvalue form.
+    the hinge smoothed within μ of its corner. Two levels are the signs ±1. With more levels, each
+    entry should lie on the right side of every threshold between two levels, by half their
+    distance (the all-threshold loss of Rennie and Srebro 2005). The thresholds are variables of
+    the convex problem with a ridge towards the midpoints of the levels, or fixed there. Offsets of
+    rows and columns come from a ridge regression before the solve and shift the margins, so that
+    the problem stays convex and its certificate valid. With 20,000 or more entries of several
+    levels, the sweeps that choose λ refine them. The eigenvalue form is
+    `gramian.problems.mmmf_eig`.
 
     Parameters
     ----------
     lam : float or "auto"
-        λ; "auto" as in `NuclearCompletion`, by the error of the levels held out.
+        λ; "auto" as in `NuclearCompletion`, by the held-out error in levels.
     mu : float
         μ, in margins.
     thresholds : "learned" or "fixed"
-        Whether thresholds between more than two levels are learned, or midway between them.
+        Whether thresholds between more than two levels are learned, or fixed at the midpoints.
     biases, bias_ridge, weight_power, rank, duplicates :
         As in `NuclearCompletion`.
     tol : "auto" or float
-        As in `NuclearCompletion`, but that "auto" is 1e-3 where the optimum is as cheap.
+        As in `NuclearCompletion`, with 1e-3 in place of 1e-4.
     solver, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
@@ -64,10 +65,9 @@ class MMMF(Completion):
     classes_ : array
         The levels, ascending.
     thresholds_ : array
-        Between the levels, in units of the margin.
+        The thresholds between the levels, in units of the margin.
     hinge_gap_ : float
-        How far the sum of hinges themselves, without smoothing, can be above its optimum, as a
-        part of it.
+        A bound on the relative distance of the objective without smoothing from its optimum.
     row_factors_, col_factors_, row_biases_, col_biases_, mean_, row_ids_, col_ids_, lam_, path_ :
         As in `NuclearCompletion`, for the scores, in units of the margin.
     columns_, result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
@@ -120,13 +120,13 @@ class MMMF(Completion):
         self.device = device
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
-        """The levels of pairs of a row and a column; see `NuclearCompletion.predict`."""
+        """Predict the levels of pairs of a row and a column; see `NuclearCompletion.predict`."""
         scores, known = super().predict(pairs, return_known=True)
         levels = self._levels(scores)
         return (levels, known) if return_known else levels
 
     def decision_function(self, pairs: Any) -> Array:
-        """The scores of pairs: their sides of the thresholds are the levels."""
+        """The scores of pairs; the thresholds divide them into levels."""
         scores: Array = super().predict(pairs)
         return scores
 
@@ -145,7 +145,7 @@ class MMMF(Completion):
 
     @property
     def _learned(self) -> bool:
-        """Whether thresholds are part of the problem: of two levels there is one, an offset."""
+        """Whether thresholds are part of the problem; for two levels the offsets suffice."""
         return self.thresholds == "learned" and self.classes_.size > 2
 
     def _halves(
