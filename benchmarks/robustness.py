@@ -26,7 +26,6 @@ from benchmarks.random_problems import SEEDS, SEEDS_QUICK, RandomProblem, random
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.objectives import Composite, GramQuadratic, Objective, Sum
 from gramian.objectives.quadratic_form import QuadraticForm, quadratic_form, smat, svec
-from gramian.solvers.base import is_optimal
 
 TITLE = "Robustness: the default solver on random problems of every kind"
 PAPER = "No table of a paper"
@@ -76,7 +75,7 @@ class Sizes:
     """
 
     at_zero: float
-    """|F(0)|: the scale of `is_optimal`."""
+    """|F(0)|: the scale of `Certificate.within`."""
     all: float
     """max(|F|, |best|, |F(0)|, |constant|): what rounding is relative to."""
     noise: float
@@ -183,7 +182,7 @@ def judge(found: Examined, random: RandomProblem, result: gm.Result, reference: 
     found.best, found.by = reference.value, reference.by
     found.above = _share(result.value - reference.value, size.all)
     found.others = _share(reference.others - result.value, size.all)
-    optimal = is_optimal(certificate, TOLERANCE)
+    optimal = certificate.within(TOLERANCE)
     if certificate.gap is not None:
         excess = certificate.lower_bound - reference.value - size.noise
         found.excess = _share(excess, size.all)

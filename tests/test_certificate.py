@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import gramian as gm
 from gramian import problems
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.losses import SoftMin, Squared
 from gramian.maps import Congruence, Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic, Sum, gram_quadratic

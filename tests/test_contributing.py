@@ -82,3 +82,9 @@ def test_every_equation_is_where_the_guide_says():
 def test_every_reduction_is_in_its_table():
     told = set(re.findall(r"^\| `(\w+)` \|", part("How to add a reduction"), re.MULTILINE))
     assert told == {path.stem for path in (ROOT / "reductions").glob("*.py")} - {"__init__", "base"}
+
+
+def test_the_method_of_the_guide_runs(capsys):
+    code = re.search(r"```python\n(.*?)```", part("How to add a method"), re.DOTALL)[1]
+    exec(compile(code, "guide", "exec"), {})
+    assert capsys.readouterr().out.strip() == "CONVERGED True"

@@ -65,7 +65,7 @@ import pickle
 from gramian import minimize, metric
 from gramian import *
 import gramian, gramian as gm
-assert minimize is gm.minimize is gm.outer.minimize and metric is gm.metric
+assert minimize is gm.minimize is gm.run.minimize and metric is gm.metric
 assert pickle.loads(pickle.dumps(gm.Status.CONVERGED)) is gm.Status.CONVERGED
 assert pickle.loads(pickle.dumps(gm.minimize)) is minimize
 assert set(gm.__all__) <= set(globals()) and set(gm.__all__) == set(dir(gm))

@@ -31,11 +31,11 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
     from gramian.explorer import explore
     from gramian.models import load
     from gramian.outer.certify import certify
-    from gramian.outer.minimize import minimize
     from gramian.persistence import save
     from gramian.problem import Problem
     from gramian.report import CalledModule
     from gramian.result import History, Result, Status
+    from gramian.run import minimize
     from gramian.solvers.checkpoint import checkpoints
     from gramian.storage import StoredFileError
 
@@ -58,7 +58,7 @@ _HOMES = {
     "checkpoints": "solvers",
     "explore": "explorer",
     "load": "models",
-    "minimize": "outer",
+    "minimize": "run",
     "save": "persistence",
 }
 """The module of each public name. numpy, SciPy and scikit-learn take a second to import, so

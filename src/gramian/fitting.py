@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from gramian import clock
-from gramian.outer import minimize
 from gramian.problem import Problem
 from gramian.result import Result, Status
-from gramian.solvers.base import columns_by_size
+from gramian.run import minimize
+from gramian.solvers.columns import columns_by_size
 
 Array = NDArray[np.floating]
 

@@ -17,7 +17,7 @@ from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, Triplet
 from gramian.metric._verification import threshold
 from gramian.metric._weak_input import distinct_rows
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 FROM_PAIRS = pytest.mark.parametrize("learner", [DMLEig, LinearSeparation])
 FROM_TRIPLETS = pytest.mark.parametrize("learner", [LMNN, LMNNEig, TripletMetric])

@@ -56,7 +56,7 @@ def test_a_repaired_point_is_feasible_without_rounding(way, size, floor):
         point = Repair(model)(image, size * rng.standard_normal(len(A)))
         if point is not None:
             seen += 1
-            assert exactly_psd(slack(C, A, point.y))
+            assert exactly_psd(slack(C, A, point.dual))
     assert seen > 30
 
 
@@ -75,5 +75,5 @@ def test_a_point_between_large_ones_pays_for_the_rounding_of_both():
         point = repair(image, large + np.array([rng.uniform(1e-6, 1e-3), 0.0]))
         if point is not None:
             seen += 1
-            assert exactly_psd(slack(C, A, point.y))
+            assert exactly_psd(slack(C, A, point.dual))
     assert seen > 30

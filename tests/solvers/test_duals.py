@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from gramian import problems
-from gramian.certificate import known_bound
+from gramian.bounds import known_bound
 from gramian.problem import Problem
 from gramian.proofs import Bottom, lowest
 from gramian.solvers.pencil import Bottoms

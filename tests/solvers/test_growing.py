@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from gramian import problems
-from gramian.solvers.growing import RANK
+from gramian.solvers.loop import FIRST_COLUMNS
 
 
 def soft_threshold_value(R, lam):
@@ -20,7 +20,7 @@ def test_auto_doubles_the_columns_up_to_the_rank_of_the_optimum(monkeypatch):
     rng = np.random.default_rng(0)
     R = rng.normal(size=(60, 50))
     best, rank = soft_threshold_value(R, 2.0)
-    assert rank > 2 * RANK
+    assert rank > 2 * FIRST_COLUMNS
     rows, cols = np.indices(R.shape).reshape(2, -1)
     problem = problems.nuclear_completion(rows, cols, R.ravel(), R.shape, 2.0)
     monkeypatch.setattr(type(problem.objective), "halves", lambda self: None)
@@ -28,7 +28,7 @@ def test_auto_doubles_the_columns_up_to_the_rank_of_the_optimum(monkeypatch):
     result = gm.minimize(
         problem, tol=1e-6, random_state=0, callback=lambda state: ranks.append(state.record["rank"])
     )
-    assert ranks[0] == RANK and result.rank >= rank
+    assert ranks[0] == FIRST_COLUMNS and result.rank >= rank
     assert result.certificate.relative_gap <= 1e-6
     assert result.value == pytest.approx(best, rel=1e-6)
     assert result.certificate.lower_bound <= best

@@ -13,7 +13,8 @@ from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
 from gramian.objectives import Composite
 from gramian.solvers import staircase_bounds
-from gramian.solvers.base import Settings, compress
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import compress
 from gramian.solvers.cone_search import COLUMNS
 from gramian.solvers.lowest_eigenpairs import (
     DENSE_ORDER,
@@ -89,7 +90,7 @@ def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(larg
     certificate = below.certify(image, below.ground(image, 2))
     assert certificate.lambda_min <= values[0] + 1e-10
     assert certificate.lower_bound <= large_result.value
-    assert below.lower is None
+    assert below.bounds.best is None
 
 
 def test_ranks_beyond_the_widest_search_are_reached():

@@ -12,9 +12,10 @@ from gramian.cvxpy.standard import Blocks, Conic, Eliminated, standard
 from gramian.maps import Entries, inner_products
 from gramian.objectives import Linear
 from gramian.objectives.matrices import Sparse
-from gramian.outer import ContradictionError, minimize
+from gramian.outer import ContradictionError
 from gramian.problem import Problem
 from gramian.result import Result, Status
+from gramian.run import minimize
 
 try:
     import cvxpy.settings as names

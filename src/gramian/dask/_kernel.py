@@ -33,7 +33,7 @@ from gramian.parameters import whole_number
 from gramian.problem import Problem
 from gramian.problems.kernel import _SparseLaplacian
 from gramian.result import Result
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

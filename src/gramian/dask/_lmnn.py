@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian import metric as home
-from gramian.certificate import LowerBounds
+from gramian.bounds import LowerBounds
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
 from gramian.dask._impostors import Task, differences, target_scatter, whitened
@@ -26,7 +26,6 @@ from gramian.objectives.matrices import Dense
 from gramian.outer.active_set import ENDED, ROUNDS, ended, whole
 from gramian.problem import Problem
 from gramian.result import Result, Status
-from gramian.solvers.base import is_optimal
 
 Array = NDArray[np.floating]
 
@@ -77,9 +76,9 @@ class LMNN(OnShards, home.LMNN):
             value, count = task.seek(factor)
             moved = abs(best[0] - value) > self.tol * value
             best = min(best, (value, count, factor), key=lambda known: known[0])
-            certificate = whole(result, best[0], bounds, most)
+            certificate = whole(bounds, result.certificate, best[0], most)
             gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
-            done = is_optimal(certificate, self.tol)
+            done = certificate.within(self.tol)
             settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
             if done or settled or result.status in ENDED or clock.left() <= 0:
                 break

@@ -16,7 +16,7 @@ from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 

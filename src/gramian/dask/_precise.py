@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from gramian.certificate import Certificate, proved_certificate
+from gramian.bounds import proved_certificate
+from gramian.certificate import Certificate
 from gramian.dask._spread import Spread
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE

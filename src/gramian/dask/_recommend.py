@@ -27,7 +27,7 @@ from gramian.fitting import settle
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import balanced
-from gramian.solvers import minimize
+from gramian.run import minimize
 from gramian.solvers.auto import WIDE
 from gramian.solvers.rough import rough
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._samples import ready, refuse_masked
 from gramian.backends.dense import eigh
-from gramian.certificate import certify
+from gramian.bounds import certify
 from gramian.fitting import principal, settle, solve
 from gramian.graph import canonical_order
 from gramian.kernel._links import UNKNOWN, known_labels, renamed

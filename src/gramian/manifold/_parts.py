@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gramian.reductions.parts import Parts, together
+from gramian.bounds import sum_of
+from gramian.reductions.parts import Parts
 
 Array = NDArray[np.floating]
 
@@ -26,7 +27,7 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
         own = whole._space(X).part(X, points)
         whole.parts_.append(part._fit(own, None if side is None else side[points]))
     whole.kernel_factor_ = parts.factor([part.kernel_factor_ for part in whole.parts_])
-    whole.certificate_ = together([part.certificate_ for part in whole.parts_])
+    whole.certificate_ = sum_of([part.certificate_ for part in whole.parts_])
     gaps = [part.certificate_.relative_gap for part in whole.parts_]
     worst = int(np.argmax([np.inf if gap is None else gap for gap in gaps]))
     whole.result_ = whole.parts_[worst].result_

@@ -21,7 +21,7 @@ from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
 from gramian.reductions.waves import Waves
 from gramian.result import Result, Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import host, moved, place
-from gramian.certificate import certify
+from gramian.bounds import certify
 from gramian.graph import FACTORED, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
 from gramian.outer.reweighting import reweighted
@@ -23,7 +23,7 @@ from gramian.problems.layout import neighbor_layout
 from gramian.reductions.attraction import attraction
 from gramian.reductions.parts import widened
 from gramian.result import History, Result, Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]

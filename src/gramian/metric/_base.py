@@ -34,7 +34,7 @@ from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -39,7 +39,7 @@ from gramian.outer.path import (
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
 from gramian.result import Status
-from gramian.solvers import minimize
+from gramian.run import minimize
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -144,7 +144,8 @@ def weigh(
         out, w = samples[count:], times[split.held]
         g, V = eigh(data.gram.dense() - out.T @ (w[:, None] * out))
         sums = V.T @ (data.sums - _class_sums(out, classes[split.held], w, data.counts.size))
-        model = _Fold(np.maximum(g, 0.0), sums, regularizer, rank, n_components)
+        counts = data.counts - np.bincount(classes[split.held], w, data.counts.size)
+        model = _Fold(np.maximum(g, 0.0), sums, counts, regularizer, rank, n_components)
         rotated = (samples @ (V / size)).astype(np.float32)
         folds.append((model, rotated, classes[rows], count))
 
@@ -196,10 +197,11 @@ def _judged(weights: Array, wrong: Callable[..., Array]) -> Array:
 
 @dataclass
 class _Fold:
-    """The model without some samples, in the eigenbasis of XᵀX: its values g, and XᵀY."""
+    """The model without some samples, in the eigenbasis of XᵀX: its values g, XᵀY, class sizes."""
 
     g: Array
     sums: Array
+    counts: Array
     regularizer: str
     rank: int | None
     n_components: int | None
@@ -213,8 +215,8 @@ class _Fold:
             return None
         L = _factor(_unconstrained(self.g, self.sums, lam, self.regularizer), self.rank)
         if true:
-            data = Moments(Dense(np.diag(self.g), lower=0.0), self.sums,
-                           np.ones(self.sums.shape[1]), float(self.g.sum()))  # fmt: skip
+            gram = Dense(np.diag(self.g), lower=0.0)
+            data = Moments(gram, self.sums, self.counts, float(self.g.sum()))
             problem = kta_from_moments(data, lam, regularizer=self.regularizer)
             result = minimize(problem, init=L, tol=ROUGH, random_state=0)
             if result.status is Status.INTERRUPTED:

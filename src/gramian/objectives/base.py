@@ -143,6 +143,8 @@ class LowerBound:
     """How the eigenvalue behind it was found, where there is one."""
     miss: float = 0.0
     """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
+    dual: Any = None
+    """The dual vector behind it, where that is not the dual vector of the point."""
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.certificate import Certificate, LowerBounds
+from gramian.bounds import LowerBounds, certificate_of
+from gramian.certificate import Certificate
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.search.quasi_newton import Point, quasi_newton
-from gramian.solvers.base import compress, is_optimal
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -43,8 +44,8 @@ STEPS, PAIRS = 500, 20
 PATIENCE, FALL = 5, 0.1
 """It ends where so many steps lower F by no more than this part of the tolerance."""
 
-ROUNDED = 1e-13
-"""What the sum over all terms can be off by, relatively."""
+SUM_ROUNDING = 1e-13
+"""Relative rounding error of the sum over all terms."""
 
 ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """What ends the rounds, too."""
@@ -165,9 +166,12 @@ class ActiveSet:
                 active = active[task.unmet(problem, factor, SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
-                seen, certificate = [best], whole(result, best[0].value, bounds, task.most)
+                seen, certificate = (
+                    [best],
+                    whole(bounds, result.certificate, best[0].value, task.most),
+                )
                 unseen = 1.0 - result.value / max(found.value, 1e-300)
-                done = is_optimal(certificate, self.tol)
+                done = certificate.within(self.tol)
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
                 # At a limited rank the start is a local minimum, and the solve gives its bound.
@@ -256,16 +260,22 @@ def ended(last: Status, *, done: bool, late: bool) -> Status:
 
 
 def whole(
-    result: Result, value: float, bounds: LowerBounds[LowerBound], most: float
+    bounds: LowerBounds[LowerBound], found: Certificate, value: float, scale: float
 ) -> Certificate:
-    """The value of all terms against the best bound of active ones, which is below theirs.
+    """The certificate of F with all its terms, whose value is this, by bounds of some of them.
 
-    The method, the proof and the probability of error are those of that bound, which need not be
-    that of the last round.
+    A sum of some of the terms, none of which is negative, is nowhere above F. `found` is the
+    certificate of the last round, `scale` is F(0).
     """
-    best, last = bounds.best, replace(result.certificate, scale=most)
-    if best is None:
-        return replace(last, value=value, gap=None, relative_gap=None, method="none", proof="")
-    method = f"{best.method} of the active triplets"
-    known = replace(last, value=best.value, gap=0.0, method=method, proof=best.how, miss=best.miss)
-    return known.at(value, known.trace, ROUNDED * abs(value))
+    best = bounds.best
+    if best is not None:
+        best = replace(best, method=f"{best.method} of the active triplets")
+    return certificate_of(
+        value,
+        best,
+        rounding=SUM_ROUNDING * abs(value),
+        lambda_min=found.lambda_min,
+        complementarity=found.complementarity,
+        trace=found.trace,
+        scale=scale,
+    )

@@ -35,7 +35,8 @@ from gramian.objectives import Composite
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.reductions.graph_whitening import centred_whitening
-from gramian.solvers.base import Settings, columns_by_size
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import columns_by_size
 from gramian.solvers.exact_lbfgs import MEMORY, Descent, descend_exactly
 
 Array = NDArray[np.floating]

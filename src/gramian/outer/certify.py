@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import certificate as unconstrained
+from gramian import bounds as unconstrained
 from gramian.backends.errstate import under_own_errstate
-from gramian.certificate import Certificate, relative
-from gramian.outer.dual import DualPoint, Repair
+from gramian.certificate import Certificate
+from gramian.objectives import LowerBound
+from gramian.outer.dual import Repair
 from gramian.outer.model import Model
 from gramian.problem import Problem, as_factor
 from gramian.proofs import PATIENCE
@@ -81,31 +82,20 @@ def accuracy(model: Model, image: Any, tol: float) -> float:
 
 
 def constrained_certificate(
-    model: Model, image: Any, point: DualPoint | None, y: Array, least: float | None = None
+    model: Model, image: Any, point: LowerBound | None, y: Array, least: float | None = None
 ) -> Certificate:
     """The certificate of a point by a feasible dual one, or by what is known without one."""
     objective, L = model.objective, image.factor
-    value = objective.value(image)
-    slack = model.slack(image, y)
-    scale = model.problem.scale
-    violation = model.bounds.violation(model.bounds.map.bilinear(L, L))
-    bounds = [] if point is None else [(point.value, point.method, point.how, point.miss)]
-    bounds.append((objective.growth().least, "sum of the least of its terms", "", 0.0))
-    lower, method, how, miss = max(bounds, key=lambda bound: bound[0])
-    known = np.isfinite(lower)
-    gap = max(0.0, value - lower) + objective.rounding(image) if known else None
-    return Certificate(
-        value=value,
+    least_terms = LowerBound(objective.growth().least, unconstrained.LEAST_TERMS)
+    return unconstrained.certificate_of(
+        objective.value(image),
+        max(filter(None, (least_terms, point)), key=lambda bound: bound.value),
+        rounding=objective.rounding(image),
         lambda_min=-np.inf if least is None else least,
-        complementarity=float(np.sum(L * (slack @ L))),
-        gap=gap,
-        relative_gap=None if gap is None else relative(gap, value, scale),
-        method=method if known else "none",
+        complementarity=float(np.sum(L * (model.slack(image, y) @ L))),
         trace=float(np.sum(L * L)),
-        proof=how,
-        miss=miss,
-        scale=scale,
-        violation=violation,
+        scale=model.problem.scale,
+        violation=model.bounds.violation(model.bounds.map.bilinear(L, L)),
     )
 
 

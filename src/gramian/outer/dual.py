@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
+from gramian.objectives import LowerBound
 from gramian.objectives.parts import adjoint_parts, parts_of
 from gramian.outer.bottoms import Bottoms, bottoms
 from gramian.outer.corner_dual import corner_point
@@ -40,17 +41,6 @@ INWARD, FURTHER = 8, 8.0
 
 SAFE = 1e-12
 """The part by which t and 1 − s are made larger, for their own rounding."""
-
-
-@dataclass(frozen=True)
-class DualPoint:
-    """A feasible y, its value, and how the eigenvalues behind it were found."""
-
-    y: Array
-    value: float
-    method: str
-    how: str
-    miss: float
 
 
 @dataclass
@@ -73,7 +63,7 @@ class Repair:
         wanted: float | None = None,
         seconds: float = PATIENCE,
         prove: bool = True,
-    ) -> DualPoint | None:
+    ) -> LowerBound | None:
         """The best of the dual points near y, None where there is none."""
         model = self.model
         if model.corner is not None:
@@ -84,15 +74,15 @@ class Repair:
         if model.linear is not None and found.miss == 0 and found.least > 0:
             self._remember(y, found.values)
         if found.least >= 0:
-            return DualPoint(y, model.dual_value(image, y), "dual point", found.how, found.miss)
+            return _bound(y, model.dual_value(image, y), "dual point", found.how, found.miss)
         points = [
-            DualPoint(moved, model.dual_value(image, moved), "repaired dual point", how, miss)
+            _bound(moved, model.dual_value(image, moved), "repaired dual point", how, miss)
             for moved, how, miss in self._moved(y, found)
         ]
         points = [point for point in points if np.isfinite(point.value)]
         return max(points, key=lambda point: point.value, default=None)
 
-    def _at_corner(self, image: Any) -> DualPoint | None:
+    def _at_corner(self, image: Any) -> LowerBound | None:
         """By multipliers of the loss that are moved too: those of the corner lift nothing else."""
         model = self.model
         assert model.corner is not None
@@ -100,7 +90,7 @@ class Repair:
         self.least, self.vector = found.least, found.vector
         if not np.isfinite(found.value):
             return None
-        return DualPoint(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
+        return _bound(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
 
     def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:
@@ -249,3 +239,8 @@ def psd_rows(map: LinearMap) -> Array:
     if isinstance(map, Stack):
         return np.concatenate([psd_rows(part) for part in map.maps] or [np.zeros(0)])
     return np.full(map.size, 1.0 if isinstance(map, PairDistances) else 0.0)
+
+
+def _bound(y: Array, value: float, method: str, how: str, miss: float) -> LowerBound:
+    """The bound by feasible multipliers y."""
+    return LowerBound(value, method, how=how, miss=miss, dual=y)

@@ -9,16 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, LowerBounds, relative
+from gramian.bounds import Bounds
+from gramian.certificate import Certificate, relative
+from gramian.objectives import LowerBound
 from gramian.outer.certify import accuracy, constrained_certificate, dimacs_errors
-from gramian.outer.dual import DualPoint, Repair
+from gramian.outer.dual import Repair
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.outer.polish import polished
 from gramian.outer.rays import proves_infeasible, proves_unattained, proves_unbounded
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
-from gramian.solvers.base import RESIDUALS, Settings, is_optimal
+from gramian.solvers.base import RESIDUALS, Settings
 
 Array = NDArray[np.floating]
 
@@ -49,7 +51,6 @@ class Judge:
     best: Certificate | None = None
     factor: Array | None = None
     y: Array | None = None
-    bounds: LowerBounds[DualPoint] = field(default_factory=LowerBounds)
     ray: Array | None = None
     spent: float = 0.0
     """Seconds taken by certificates."""
@@ -64,9 +65,10 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.repair = Repair(self.model)
+        self.bounds = Bounds(self.model.problem, keep_estimates=True)
 
     @property
-    def point(self) -> DualPoint | None:
+    def point(self) -> LowerBound | None:
         """The best dual point."""
         return self.bounds.best
 
@@ -127,9 +129,7 @@ class Judge:
         image = model.objective.image(factor)
         prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
         if prove or self.proof == "estimated":
-            point = self._bound(image, candidate.y, prove)
-            if point is not None:
-                self.bounds.add(point)
+            self.bounds.add(self._bound(image, candidate.y, prove))
         self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
         if model.linear is not None and self._close(image):
             factor = self._improved(factor)
@@ -145,7 +145,7 @@ class Judge:
             )
         held = self.best
         self.guide.gap = 0.0 if held is None or held.gap is None else held.gap
-        if held is not None and held.gap is None and is_optimal(held, tol):
+        if held is not None and held.gap is None and held.within(tol):
             self.residuals += 1
 
     def _close(self, image: Any) -> bool:
@@ -155,7 +155,7 @@ class Judge:
         off = self._apart(self.model.objective.value(image))
         return off <= max(CLOSE, 10 * self.settings.tol)
 
-    def _bound(self, image: Any, y: Array, prove: bool) -> DualPoint | None:
+    def _bound(self, image: Any, y: Array, prove: bool) -> LowerBound | None:
         wanted = accuracy(self.model, image, self.settings.tol)
         return self.repair(image, y, wanted=wanted, seconds=self._patience(), prove=prove)
 
@@ -239,7 +239,7 @@ class Judge:
             return None
         image = self.model.objective.image(self.factor)
         if self.point is not None:
-            return dimacs_errors(self.model, image, self.point.y, 0.0)
+            return dimacs_errors(self.model, image, self.point.dual, 0.0)
         return dimacs_errors(self.model, image, self.y, self.best.lambda_min)
 
     def outcome(self, fallback: Array) -> tuple[Array, Certificate]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from gramian.maps import PairDistances
 from gramian.outer import (
@@ -108,6 +109,33 @@ METHODS = {
         Method("splitting", splitting, "the boundary point method", _dense_and_linear),
     )
 }
+
+
+def methods_for(solver: Any, model: Model, settings: Settings) -> list[Method]:
+    """The methods of a run by the name of one, or as `auto` chooses them."""
+    if solver == "auto":
+        return choose(model, settings)
+    if not isinstance(solver, str) or solver not in METHODS:
+        raise ValueError(
+            f"a problem with constraints is solved by auto, {', '.join(METHODS)}; "
+            f"got solver={solver!r}"
+        )
+    refusal = METHODS[solver].refusal(model)
+    if refusal is not None:
+        raise ValueError(f"solver {solver!r} cannot take {model.problem.name!r}: {refusal}")
+    return [METHODS[solver]]
+
+
+def check_method_options(methods: list[Method], options: dict[str, Any]) -> None:
+    """Refuse options that none of the methods has."""
+    known = dict.fromkeys(name for method in methods for name in method.options)
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        names = " and ".join(method.name for method in methods)
+        raise TypeError(
+            f"solver {names} has no option {', '.join(unknown)}; "
+            f"it has: {', '.join(known) or 'none'}"
+        )
 
 
 def choose(model: Model, settings: Settings) -> list[Method]:

@@ -55,7 +55,7 @@ def theta_form(
         wanted = accuracy(inner, image, settings.tol)
         point = repair(image, found.y, wanted=wanted, prove=False)
         own.vector, own.least = repair.vector, repair.least
-        bound = found.y.copy() if point is None else point.y.copy()
+        bound = found.y.copy() if point is None else point.dual.copy()
         bound[0] *= 1 + INSIDE
         L = form.factor(found.factor)
         yield Candidate(L, form.multipliers(bound), found.trace, sure=found.sure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,10 @@ class Bottom:
     @property
     def proved(self) -> bool:
         return self.miss == PROVED
+
+    def lowered(self, share: float) -> Bottom:
+        """The bound less `share` of its size."""
+        return replace(self, value=self.value - share * abs(self.value))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner
-from gramian.certificate import Certificate, relative
+from gramian.bounds import sum_of
+from gramian.certificate import Certificate
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -42,40 +43,10 @@ class Parts:
 
     def certificate(self, found: Sequence[Certificate], L: Array) -> Certificate:
         """What is proved about the sum."""
-        return replace(together(found), trace=inner(L, L))
+        return replace(sum_of(found), trace=inner(L, L))
 
 
 def widened(factor: Array, columns: int) -> Array:
     """The leading columns, with zeros where there are fewer."""
     missing = max(0, columns - factor.shape[1])
     return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))
-
-
-def together(certificates: Sequence[Certificate]) -> Certificate:
-    """What is proved about the sum of problems that share nothing."""
-    value = sum(c.value for c in certificates)
-    complementarity = sum(c.complementarity for c in certificates)
-    trace = sum(c.trace for c in certificates)
-    lowest = min(c.lambda_min for c in certificates)
-    scale = sum(c.scale for c in certificates)
-    gaps = [c.gap for c in certificates if c.gap is not None]
-    violation = max(c.violation for c in certificates)
-    if len(gaps) < len(certificates):
-        known = (value, lowest, complementarity)
-        return Certificate(*known, None, None, "none", trace, scale=scale, violation=violation)
-    gap = sum(gaps)
-    worst = max(certificates, key=lambda c: c.miss)
-    miss = min(1.0, sum(c.miss for c in certificates))
-    return Certificate(
-        value,
-        lowest,
-        complementarity,
-        gap,
-        relative(gap, value, scale),
-        "sum over the parts",
-        trace,
-        worst.proof,
-        miss,
-        scale,
-        violation,
-    )

@@ -6,12 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import namespace, norm
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.search import Point, quasi_newton
 from gramian.solvers import biconvex
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest
+from gramian.solvers.columns import starting_factor
 
 Array = NDArray[np.floating]
 

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.bounds import certify_image
+from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone, starting_factor
-from gramian.solvers.growing import with_falling
+from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone
+from gramian.solvers.columns import starting_factor, with_falling
+from gramian.solvers.loop import Progress, rounds
 
 Array = NDArray[np.floating]
 
@@ -74,17 +76,18 @@ def certified(
     certify: Callable[[Problem, Any], Certificate],
 ) -> Run:
     """Sweeps from a factor, wherever it is, certified every `chunk` of them."""
-    sweeps, value, gap, quiet = Sweeps(problem, factor, settings), np.inf, np.inf, 0
-    patience = HOPE if at_rest(problem, settings) is Status.STALLED else PATIENCE
-    while quiet < patience:
-        factor = sweeps.take(chunk)
-        certificate = certify(problem, problem.objective.image(factor))
-        falls = value - certificate.value > 1e-3 * settings.tol * abs(value)
-        now = np.inf if certificate.gap is None else certificate.gap
-        quiet = 0 if falls or now < 0.9 * gap else quiet + 1
-        value, gap = certificate.value, min(gap, now)
-        yield Step(factor, value, certificate)
-    return at_rest(problem, settings)
+    sweeps, status = Sweeps(problem, factor, settings), at_rest(problem, settings)
+
+    def advance(Y: Any) -> Any:
+        return sweeps.take(chunk)
+
+    def look(Y: Any, progress: Progress) -> Step:
+        certificate = certify(problem, problem.objective.image(Y))
+        return Step(Y, certificate.value, certificate)
+
+    patience = HOPE if status is Status.STALLED else PATIENCE
+    yield from rounds(factor, settings, advance, look, patience=patience, fall=1e-3)
+    return status
 
 
 class Sweeps:

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, contiguous, host, inner, norm, place_of
-from gramian.backends.dense import eigh
-from gramian.certificate import ZERO, Certificate
+from gramian.backends.arrays import inner
+from gramian.certificate import Certificate
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
@@ -34,9 +33,6 @@ at, is worth a look for a ray."""
 
 RESIDUALS = 4
 """Certificates running that must show small residuals, where no bound on the gap is known."""
-
-CUT_NOISE = 0.01
-"""Size of the noise that is added to a factor cut to a lower rank, relative to the factor."""
 
 SHORTEST_PROOF = 10.0
 """Seconds that a proof may take at least, however quick the run was before it."""
@@ -75,6 +71,18 @@ class Step:
 
 
 Run = Generator[Step, None, Status]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run: its best point, on the host, and what is proved about it."""
+
+    factor: Array
+    certificate: Certificate
+    status: Status
+    dual: Array | None = None
+    ray: Array | None = None
+    dimacs: tuple[float, ...] | None = None
 
 
 @dataclass
@@ -161,21 +169,6 @@ def no_rank_limit(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
-def is_optimal(certificate: Certificate, tol: float) -> bool:
-    """Whether the certified relative gap is within tol.
-
-    Without a bound on the gap, both optimality conditions have to hold to the tolerance: ⟨∇F, M⟩,
-    and what −λ_min could win on a matrix of this trace.
-    """
-    if certificate.relative_gap is not None:
-        return certificate.relative_gap <= tol
-    if certificate.lambda_min < 0 and certificate.trace == 0:
-        return False
-    size = max(abs(certificate.value), ZERO * certificate.scale)
-    below = -certificate.lambda_min * certificate.trace
-    return abs(certificate.complementarity) <= tol * size and below <= tol * size
-
-
 def slack_norm(factor: Array, gradient_factor: Array) -> float:
     """γ_slack = ‖∇F(M)M‖_F of BILGO §2, from 2∇F(M)L and small Gram products."""
     residual = 0.5 * gradient_factor
@@ -183,51 +176,9 @@ def slack_norm(factor: Array, gradient_factor: Array) -> float:
     return float(np.sqrt(max(square, 0.0)))
 
 
-def compress(factor: Array, rank: int) -> Array:
-    """The closest factor of at most `rank` columns, without columns that carry nothing."""
-    values, vectors = columns_by_size(factor)
-    kept = values > 1e-14 * max(values[0], 0.0) if values.size else values > 0
-    return contiguous(factor @ beside(factor, vectors[:, kept][:, :rank]))
-
-
-def cut(factor: Array, settings: Settings) -> Array:
-    """The closest factor of the rank allowed, plus noise of a hundredth of its size.
-
-    A factor cut from an optimum keeps its symmetries (zero blocks, invariant subspaces), which no
-    gradient leaves: without noise, descent from it may end at a saddle point.
-    """
-    closest = compress(factor, settings.rank or factor.shape[0])
-    if settings.expired():
-        return closest
-    noise = place_of(closest).normal(settings.rng, closest.shape)
-    spread: Array = CUT_NOISE * norm(closest) / max(norm(noise), 1.0) * noise
-    return closest + spread
-
-
 def for_steps(objective: Objective, settings: Settings) -> Objective:
     """What a descent computes with: the quicker form of F, or F where it sweeps in float32."""
     return objective if settings.sweeps.single else objective.for_steps
-
-
-def columns_by_size(factor: Array) -> tuple[Array, Array]:
-    """The eigenvalues of LᵀL, the largest first, and the rotation that they belong to."""
-    values, vectors = eigh(host(factor.T @ factor))
-    return values[::-1], vectors[:, ::-1]
-
-
-def starting_factor(problem: Problem, settings: Settings) -> Array:
-    """A random factor of the rank allowed, scaled so that F is least along its ray.
-
-    Where M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
-    """
-    objective = problem.objective
-    columns = settings.rank or objective.rank_bound()
-    L = objective.place.normal(settings.rng, (problem.order, columns))
-    L = L / float(np.sqrt(problem.order))
-    zero = objective.image(L[:, :0])
-    blend = objective.blend(objective.image(L), zero)
-    alpha, _, value = bilateral(blend.restriction)
-    return L * float(np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1e-2))
 
 
 def at_rest(problem: Problem, settings: Settings) -> Status:

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, norm
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.solvers import biconvex
-from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
+from gramian.solvers.base import Run, Settings, Step, at_rest
+from gramian.solvers.columns import starting_factor
 
 Array = NDArray[np.floating]
 

@@ -23,20 +23,14 @@ from scipy.optimize import minimize_scalar
 
 from gramian import clock
 from gramian.backends.arrays import contiguous
-from gramian.certificate import certify_image, known_bound
+from gramian.bounds import certify_image, known_bound
 from gramian.objectives import Composite
 from gramian.objectives.quadratic_form import smat, svec, triangle_size
 from gramian.problem import Problem
 from gramian.proofs import lowest
 from gramian.result import Status
-from gramian.solvers.base import (
-    Run,
-    Settings,
-    Step,
-    needs_cone,
-    no_rank_limit,
-    starting_factor,
-)
+from gramian.solvers.base import Run, Settings, Step, needs_cone, no_rank_limit
+from gramian.solvers.columns import starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.primal_dual import ROOM
 

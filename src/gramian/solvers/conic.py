@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives.quadratic_form import (
     FLOPS,
     QuadraticForm,

@@ -9,8 +9,9 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner, namespace, norm
-from gramian.certificate import Certificate, relative
-from gramian.objectives import GramQuadratic
+from gramian.bounds import certificate_of
+from gramian.certificate import Certificate
+from gramian.objectives import GramQuadratic, LowerBound
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings, Step, needs_cone
 
@@ -152,14 +153,11 @@ def _certificate(
     value = square + linear + constant
     G = 2 * (H * Z + C)
     gap = max(0.0, inner(S, Z) + inner((G - S) / H, G - S) / 4)
-    gap += 16 * float(np.finfo(float).eps) * (square + abs(linear) + abs(constant))
-    return Certificate(
+    return certificate_of(
         value,
-        -norm(stretch[:, None] * (G - S) * stretch),
-        inner(G, Z),
-        gap,
-        relative(gap, value, problem.scale),
-        "Fenchel dual point",
-        proof="eigenvalues",
+        LowerBound(value - gap, "Fenchel dual point", how="eigenvalues"),
+        rounding=16 * float(np.finfo(float).eps) * (square + abs(linear) + abs(constant)),
+        lambda_min=-norm(stretch[:, None] * (G - S) * stretch),
+        complementarity=inner(G, Z),
         scale=problem.scale,
     )

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import beside, contiguous, side_by_side
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-from gramian.solvers.base import Settings, columns_by_size, for_steps, starting_factor
+from gramian.solvers.base import Settings, for_steps
+from gramian.solvers.columns import columns_by_size, starting_factor
 from gramian.solvers.lbfgs import Going, descend
 
 Array = NDArray[np.floating]

@@ -10,13 +10,14 @@ import scipy
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import column_squares, host, namespace, norm, side_by_side
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.eigen import leading_eigenpair
 from gramian.objectives import Objective
 from gramian.objectives.base import Restriction
 from gramian.problem import Problem
 from gramian.solvers import lbfgs
-from gramian.solvers.base import Run, Settings, Step, compress
+from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.certificate import Certificate, certify_image
+from gramian.bounds import certify_image
+from gramian.certificate import Certificate
 from gramian.eigen import EigenPair, Method, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
 from gramian.search import bilateral
-from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
+from gramian.solvers.base import Run, Settings, Step, slack_norm
+from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]
 

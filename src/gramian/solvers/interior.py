@@ -21,6 +21,7 @@ from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.solvers import whitened as white
 from gramian.solvers.barrier import Barrier
 from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.columns import leanest
 from gramian.solvers.growing import PAIRS
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.whitened_bounds import MeanImage, WhitenedBounds
@@ -66,7 +67,7 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     bounds = WhitenedBounds(even, whitening.coordinates, settings)
     Y = white.widened(even, whitening.coordinates(factor), settings)
     Y = descend(objective, Y, settings, iterations=FIRST, memory=PAIRS, watch=mean)
-    image = white.lean(objective, Y, settings.tol)
+    image = leanest(objective, Y, white.SPARED * settings.tol)
     certificate, dual = bounds.certified(image, mean.image or image)
     yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
     forms = objective.forms()
@@ -77,9 +78,9 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     while mu > LAST * first and (M := barrier.centre(mu, settings.expired)) is not None:
         Y = _better(objective, _evened(whitening, M), image, 0.1 * mu * even.order)
         Y = descend(objective, Y, settings, iterations=POLISH, memory=PAIRS)
-        image = white.lean(objective, Y, settings.tol)
-        certificate = bounds.by_dual(image, barrier.w)
-        step = Step(image.factor, certificate.value, certificate, dual=barrier.w)
+        image = leanest(objective, Y, white.SPARED * settings.tol)
+        certificate, dual = bounds.by_dual(image, barrier.w)
+        step = Step(image.factor, certificate.value, certificate, dual=dual)
         yield white.placed(step, whitening)
         mu *= SHRINK
     return (yield from white.whitened(problem, whitening.factor(image.factor), settings))

@@ -21,21 +21,16 @@ from gramian.backends.arrays import (
     norm,
     size,
 )
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.domains import Domain, PSDCone
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import Point, quasi_newton
 from gramian.search.quasi_newton import Pairs
-from gramian.solvers.base import (
-    Run,
-    Settings,
-    Step,
-    at_rest,
-    falls_for_ever,
-    starting_factor,
-)
+from gramian.solvers.base import Run, Settings, Step, at_rest, falls_for_ever
+from gramian.solvers.columns import starting_factor
+from gramian.solvers.loop import Progress, rounds
 
 Array = NDArray[np.floating]
 
@@ -174,14 +169,18 @@ def lbfgs(
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
-    value, quiet, quiet_change = np.inf, 0, 1e-3 * settings.tol
-    while quiet < patience:
-        factor = descend(objective, factor, settings, iterations=chunk, memory=memory)
-        image = objective.image(factor)
-        certificate = certify_image(problem, image)
-        quiet = quiet + 1 if value - certificate.value <= quiet_change * abs(value) else 0
-        value = certificate.value
-        yield Step(factor, value, certificate)
-        if falls_for_ever(objective, image):
+
+    def advance(L: Array) -> Array:
+        return descend(objective, L, settings, iterations=chunk, memory=memory)
+
+    def look(L: Array, progress: Progress) -> Step:
+        certificate = certify_image(problem, objective.image(L))
+        return Step(L, certificate.value, certificate)
+
+    # At a limited rank the gap need not close, so that F alone decides.
+    steps = rounds(factor, settings, advance, look, patience=patience, fall=1e-3, closer=0.0)
+    for step in steps:
+        yield step
+        if falls_for_ever(objective, objective.image(step.factor)):
             return Status.UNBOUNDED
     return at_rest(problem, settings)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.backends.arrays import contiguous
 from gramian.backends.dense import eigh
-from gramian.certificate import certify_image
+from gramian.bounds import certify_image
 from gramian.objectives.quadratic_form import (
     FLOPS,
     quadratic_form,
@@ -27,7 +27,7 @@ from gramian.objectives.quadratic_form import (
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search.cone_quadratic import Slice, cone_path
-from gramian.solvers.base import Run, Settings, Step, is_optimal, no_rank_limit
+from gramian.solvers.base import Run, Settings, Step, no_rank_limit
 
 Array = NDArray[np.floating]
 
@@ -111,7 +111,7 @@ class Written:
         L = problem.domain.rescale(self._edge(S))
         image = objective.image(L)
         certificate = certify_image(problem, image)
-        if is_optimal(certificate, tol):
+        if certificate.within(tol):
             return Step(L, certificate.value, certificate)
         inside = certify_image(problem, objective.image(self.inside(S)))
         if inside.lower_bound > certificate.lower_bound:

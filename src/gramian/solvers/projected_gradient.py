@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, inner
-from gramian.certificate import certify
+from gramian.bounds import certify
 from gramian.domains import Domain, project
 from gramian.objectives import Objective
 from gramian.problem import Problem

@@ -13,10 +13,17 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.threads import blas_threads_for
+from gramian.bounds import (
+    LEAST_TERMS,
+    UNKNOWN,
+    certificate_of,
+    certify_image,
+    proved_certificate,
+)
 from gramian.callbacks import State
-from gramian.certificate import Certificate, certify_image, proved_certificate
+from gramian.certificate import Certificate
+from gramian.objectives import LowerBound
 from gramian.problem import Problem
-from gramian.proofs import Bottom
 from gramian.result import History, Result, Status
 from gramian.solvers.alternating import STEPS
 from gramian.solvers.base import Step
@@ -167,10 +174,8 @@ class Quick:
         """
         factor: Array = halves.factor(state)
         value = (1.0 + SINGLE) * float(halves.refit_upper(state.copy(), 0))
-        method = "sum of the least of its terms"
-        certificate = Certificate(
-            value, -np.inf, np.nan, value, 1.0, method, float(np.vdot(factor, factor))
-        )
+        trace = float(np.vdot(factor, factor))
+        certificate = certificate_of(value, LowerBound(0.0, LEAST_TERMS), trace=trace)
         return self._told(factor, certificate, problem)
 
     def _told(
@@ -221,4 +226,4 @@ class Quick:
         late = 0.2 * (self.deadline - self.started) + 0.5
         with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
             return proved_certificate(problem, image, dual, tol=tol, seconds=seconds)[0]
-        return certify_image(problem, image, bottom=Bottom(-np.inf, ""))
+        return certify_image(problem, image, bottom=UNKNOWN)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from gramian import html
 from gramian.backends.arrays import HOST, Place
@@ -26,6 +28,7 @@ from gramian.solvers.bis import bis
 from gramian.solvers.gd import gd
 from gramian.solvers.journee import journee
 from gramian.solvers.lbfgs import lbfgs
+from gramian.solvers.loop import by_function
 from gramian.solvers.lro import lro
 from gramian.solvers.random_conic_pursuit import random_conic_pursuit
 from gramian.solvers.staircase import staircase
@@ -168,8 +171,10 @@ def available() -> SolverTable:
     return SolverTable(tuple((s.name, s.summary, s.accepts) for s in SOLVERS.values()))
 
 
-def find(name: str) -> Solver:
-    """The solver of that name, or an error with the near ones."""
+def find(name: str | Callable[..., Any]) -> Solver:
+    """The solver of that name, or an error with the near ones; of a function, its loop."""
+    if callable(name):
+        return by_function(name)
     if not isinstance(name, str) or name not in SOLVERS:
         near = difflib.get_close_matches(str(name), SOLVERS, n=3, cutoff=0.4)
         hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""

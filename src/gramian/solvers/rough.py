@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from gramian._random import generator
 from gramian.problem import Problem
 from gramian.solvers.alternating import SPARE, Sweeps
-from gramian.solvers.base import Settings, starting_factor
-from gramian.solvers.growing import PAIRS, with_falling, with_noise
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import starting_factor, with_falling, with_noise
+from gramian.solvers.growing import PAIRS
 from gramian.solvers.lbfgs import descend
 
 Array = NDArray[np.floating]

@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.backends.dense import eigh
-from gramian.certificate import certify_image, relative
+from gramian.bounds import certify_image
+from gramian.certificate import relative
 from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-from gramian.solvers.base import Run, Settings, Step, columns_by_size
+from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.columns import columns_by_size
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.lowest_eigenpairs import exact_ground
 from gramian.solvers.staircase import staircase

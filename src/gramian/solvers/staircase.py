@@ -20,7 +20,8 @@ from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.search import bilateral
-from gramian.solvers.base import Run, Settings, Step, columns_by_size, falls_for_ever
+from gramian.solvers.base import Run, Settings, Step, falls_for_ever
+from gramian.solvers.columns import columns_by_size
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
 from gramian.solvers.first_descent import FirstDescent
 from gramian.solvers.lowest_eigenpairs import WORTH, Ground

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, inner, norm
-from gramian.certificate import Certificate, certify_image, known_bound
-from gramian.objectives import LowerBound
+from gramian.bounds import Bounds, known_bound
+from gramian.certificate import Certificate
 from gramian.problem import Problem
 from gramian.proofs import LIVE, Bottom, LowRank, SparseForm
 from gramian.proofs.sparse import TRIAL
-from gramian.solvers.base import Settings, columns_by_size, is_optimal
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import columns_by_size
 from gramian.solvers.cone_search import FIRST, MORE, ConeSearch
 from gramian.solvers.lowest_eigenpairs import (
     EXACT_ORDER,
@@ -61,7 +62,6 @@ class Below:
     """The size of F: what is small beside it is rounding."""
     first: int = FIRST
     """Eigenvectors looked for at M = 0."""
-    lower: LowerBound | None = None
     vector: Array | None = None
     """The last leading eigenvector, a start for the next."""
     lift: float = 1.0
@@ -77,6 +77,9 @@ class Below:
     wait: int = 0
     """Certificates to let pass before the next repair."""
     failed: int = 0
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.problem)
 
     def ground(self, image: Any, steps: int = LANCZOS_STEPS) -> Ground:
         """The lowest eigenpairs of ∇F, exact at moderate order."""
@@ -131,15 +134,7 @@ class Below:
         if self.search.inside and (certificate.gap is None or not self._optimal(certificate)):
             self._bound_inside()
             certificate = self._certificate(image, ground.bound)
-        self._keep(certificate)
         return certificate
-
-    def _keep(self, certificate: Certificate) -> None:
-        """Keep a bound that is proved for the points to come."""
-        if certificate.gap is not None and certificate.proved:
-            self.lower = LowerBound(
-                certificate.lower_bound, certificate.method, how=certificate.proof
-            )
 
     def _hoped(self, image: Any, ground: Ground) -> Certificate:
         """The certificate of a λ_min that is only estimated.
@@ -192,17 +187,17 @@ class Below:
         if found is None:
             return None
         known = known_bound(self.problem, w, _guess(found.hope))
-        better = certify_image(self.problem, image, bottom=_guess(ground.bound), known=known)
+        better, _ = self.bounds.look(image, _guess(ground.bound), known=known)
         if not self._optimal(better):
             return None
         self.dual = w
         return better
 
     def _certificate(self, image: Any, bottom: Bottom | float) -> Certificate:
-        return certify_image(self.problem, image, bottom=bottom, known=self.lower)
+        return self.bounds.look(image, bottom)[0]
 
     def _optimal(self, certificate: Certificate) -> bool:
-        return is_optimal(certificate, self.settings.tol)
+        return certificate.within(self.settings.tol)
 
     def trim(self, image: Any, certificate: Certificate) -> tuple[Any, Certificate]:
         """An answer within the tolerance at a smaller rank, where one is."""
@@ -235,8 +230,7 @@ class Below:
                 objective = self.problem.objective
                 image = objective.image(objective.place.put(np.linalg.cholesky(S)))
                 bottom = exact_ground(self.problem.objective.gradient(image).dense(), 0.0, 1).bound
-                certificate = self._certificate(image, bottom)
-                self._keep(certificate)
+                self._certificate(image, bottom)
         self.search.inside = []
 
 

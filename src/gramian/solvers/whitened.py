@@ -24,14 +24,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import contiguous, norm, place_of, side_by_side, size
-from gramian.objectives import Objective
+from gramian.backends.arrays import size
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, no_rank_limit, starting_factor
-from gramian.solvers.growing import PAIRS, with_falling, without_weak
+from gramian.solvers.base import Run, Settings, Step, no_rank_limit
+from gramian.solvers.columns import leanest, starting_factor, with_falling, with_noise
+from gramian.solvers.growing import PAIRS
 from gramian.solvers.lbfgs import Going, descend
+from gramian.solvers.loop import Progress, rounds
 from gramian.solvers.staircase import staircase
 from gramian.solvers.whitened_bounds import MeanImage, Placing, WhitenedBounds
 
@@ -103,46 +104,44 @@ def descents(
 
 
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
-    """L-BFGS with columns to spare, certified by the mean of its iterates."""
-    objective, quiet, least, last = problem.objective, 0, np.inf, np.inf
-    bounds = WhitenedBounds(problem, place, settings)
-    Y, going = widened(problem, Y, settings), Going()
-    while quiet < PATIENCE:
+    """L-BFGS with spare columns, certified by the mean of its iterates."""
+    objective, mean = problem.objective, MeanImage(problem.objective)
+    bounds, going = WhitenedBounds(problem, place, settings), Going()
+
+    def advance(Y: Array) -> Array:
+        nonlocal mean
         mean = MeanImage(objective)
-        Y = descend(objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean, going=going)
-        image = lean(objective, Y, settings.tol)
+        return descend(
+            objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean, going=going
+        )
+
+    def look(Y: Array, progress: Progress) -> Step:
+        image = leanest(objective, Y, SPARED * settings.tol)
         value = objective.value(image)
-        fall, last = last - value, value
         dear = bounds.seconds_at(image) > DEAR * STEP * STEPS * size(Y)
-        if dear and fall > SETTLED * settings.tol * abs(value) and not settings.expired():
-            yield Step(image.factor, value)
-            continue
+        early = progress.value - value > SETTLED * settings.tol * abs(value)
+        if dear and early and not settings.expired():
+            return Step(image.factor, value)
         certificate, dual = bounds.certified(image, mean.image or image)
-        yield Step(image.factor, certificate.value, certificate, dual=dual)
-        gap = np.inf if certificate.gap is None else certificate.gap
-        if gap < 0.8 * least:
-            quiet, least = 0, gap
-        elif fall < FALLING * settings.tol * abs(value):
-            quiet += 1
-            Y = with_falling(problem, Y, settings, COLUMNS // 2)
+        return Step(image.factor, certificate.value, certificate, dual=dual)
 
+    def resize(Y: Array, progress: Progress) -> Array:
+        if progress.falls or progress.closer:
+            return Y
+        return with_falling(problem, Y, settings, COLUMNS // 2)
 
-def lean(objective: Objective, Y: Array, tol: float) -> Any:
-    """The image of Y without columns that carry nothing, unless F is the worse for it."""
-    whole, lean = objective.image(Y), objective.image(without_weak(Y))
-    value = objective.value(whole)
-    return lean if objective.value(lean) <= value + SPARED * tol * abs(value) else whole
+    start = widened(problem, Y, settings)
+    yield from rounds(
+        start, settings, advance, look, resize, patience=PATIENCE, fall=FALLING, closer=0.8
+    )
 
 
 def widened(problem: Problem, Y: Array, settings: Settings) -> Array:
     """Y with so many columns, the new ones random and small beside it."""
     columns = min(COLUMNS, problem.order)
     if Y.shape[1] == 0:
-        return starting_factor(problem, replace(settings, rank=columns))
-    missing = max(2, columns - Y.shape[1])
-    noise = place_of(Y).normal(settings.rng, (Y.shape[0], missing))
-    size = 1e-2 * norm(Y) / max(norm(noise), 1e-300)
-    return contiguous(side_by_side([Y, size * noise]))
+        return starting_factor(problem, settings, columns)
+    return with_noise(Y, max(2, columns - Y.shape[1]), 1e-2, settings)
 
 
 def placed(step: Step, white: GraphWhitening) -> Step:

@@ -9,20 +9,20 @@ lowest eigenvectors themselves.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import contiguous, largest, size
-from gramian.certificate import Certificate, certify_image, known_bound, relative
+from gramian.bounds import UNKNOWN, Bounds, known_bound
+from gramian.certificate import Certificate, relative
 from gramian.eigen import leading_eigenpair
-from gramian.objectives import LowerBound, Objective
+from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest
 from gramian.solvers.base import Settings
-from gramian.solvers.growing import needed
+from gramian.solvers.loop import IDENTITY_ROUNDING, needed
 from gramian.solvers.pencil import COUNT, Bottoms, DensePencil, Lowest
 from gramian.solvers.repair import ROOM, repaired_along, spare_along
 
@@ -51,9 +51,6 @@ FACTORS = 4
 
 DENSE_COPIES = 5
 """Dense matrices that a certificate makes on a device."""
-
-ROUNDING = 1e-9
-"""What a matrix that should be the identity can be off by, relatively."""
 
 
 class MeanImage:
@@ -91,7 +88,7 @@ class WhitenedBounds:
         self.bottoms = Bottoms(settings.rng)
         self.vector: NDArray[np.float64] | None = None
         self.seconds: float | None = None
-        self.best: tuple[LowerBound, Any] | None = None
+        self.bounds = Bounds(problem)
 
     def seconds_at(self, image: Any) -> float:
         """What a certificate of a point takes, about; 0 where it takes no factors."""
@@ -109,7 +106,7 @@ class WhitenedBounds:
         least = self._least(dual, image)
         found = self.bottoms.look(form, largest(dual), least)
         if found is None:
-            return self._by(image, dual, Bottom(-np.inf, ""))
+            return self._by(image, dual, UNKNOWN)
         best = self._seen(dual, form, found, least)
         at, value = mean, objective.value(image)
         for worth in REPAIRED:
@@ -131,25 +128,18 @@ class WhitenedBounds:
 
     def _seen(self, dual: Any, form: Any, found: Lowest, least: float) -> Seen:
         """What the dual vector promises."""
-        known = self._known(dual, Bottom(found.value - least, ""))
+        known = known_bound(self.problem, dual, Bottom(found.value - least, ""))
         return Seen(dual, form, found, -np.inf if known is None else known.value)
 
-    def by_dual(self, image: Any, dual: Array) -> Certificate:
+    def by_dual(self, image: Any, dual: Array) -> tuple[Certificate, Array]:
         """The certificate of a point by a dual vector that is feasible, or nearly so."""
-        return self._by(image, dual, self._bottom(dual, image))[0]
-
-    def _known(self, dual: Any, bottom: Bottom) -> LowerBound | None:
-        return known_bound(self.problem, dual, bottom)
+        return self._by(image, dual, self._bottom(dual, image))
 
     def _by(self, image: Any, dual: Any, bottom: Bottom) -> tuple[Certificate, Array]:
         """The certificate by this dual vector, or by a better one that was proved before."""
-        known = self._known(dual, bottom)
-        best = self.best
-        if best is not None and (known is None or best[0].value >= known.value):
-            known, dual = best
-        elif known is not None and known.miss == 0.0:
-            self.best = known, dual
-        return certify_image(self.problem, image, bottom=Bottom(-np.inf, ""), known=known), dual
+        known = known_bound(self.problem, dual, bottom)
+        certificate, behind = self.bounds.look(image, UNKNOWN, known=known)
+        return certificate, dual if behind is None else behind
 
     def _columns(self, vectors: Array) -> Array:
         """Vectors of all points but the first, in whitened coordinates; on a device they are."""
@@ -188,4 +178,4 @@ class WhitenedBounds:
             found = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
         else:
             found = lowest(operator, wanted=share, seconds=settings.proof_seconds())
-        return replace(found, value=found.value - ROUNDING * abs(found.value))
+        return found.lowered(IDENTITY_ROUNDING)

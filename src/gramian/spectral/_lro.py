@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import MatrixSum, Scaled, SymmetricMatrix
 from gramian.problem import Problem
-from gramian.solvers.base import Settings, starting_factor
+from gramian.solvers.base import Settings
+from gramian.solvers.columns import starting_factor
 from gramian.solvers.lro import conjugate_gradient
 from gramian.spectral._inputs import Given
 

@@ -1,0 +1,368 @@
+"""Lower bounds on F* and certificates: the only place that keeps the one and makes the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gramian.backends.arrays import as_double, host, inner
+from gramian.backends.errstate import under_own_errstate
+from gramian.certificate import ZERO, Certificate, relative
+from gramian.objectives import LowerBound, SymmetricOperator
+from gramian.problem import Problem, as_factor
+from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
+
+TRACE_ERROR = 1e-6
+"""Largest relative deviation of tr M from the trace of its domain."""
+
+EIGENVALUE_SHARE = 0.05
+"""Share of the allowed gap that the error of λ_min may take."""
+
+QUICK_PRODUCTS = 120
+"""Lanczos products for an intermediate certificate, which a proof confirms at the end."""
+
+LEAST_TERMS = "sum of the least of its terms"
+"""The method of a bound that follows from the growth of F alone."""
+
+UNKNOWN = Bottom(-np.inf, "")
+"""A λ_min about which nothing is known: only bounds that need no eigenvalue remain."""
+
+B = TypeVar("B", bound=Any)
+"""A frozen dataclass with a `value` and the probability `miss` that it is no bound."""
+
+
+class LowerBounds(Generic[B]):
+    """Keeps the highest of several lower bounds on F* together with its probability of error.
+
+    Of estimates the highest is taken, whichever it is: it is wrong with a probability of at most
+    the sum of theirs.
+    """
+
+    def __init__(self) -> None:
+        self._proved: B | None = None
+        self._estimated: B | None = None
+        self._doubt = 0.0
+
+    def add(self, bound: B) -> None:
+        """Take a bound into account; one that is not finite is ignored."""
+        if not np.isfinite(bound.value):
+            return
+        if bound.miss == 0:
+            if self._proved is None or bound.value > self._proved.value:
+                self._proved = bound
+            return
+        self._doubt += bound.miss
+        if self._estimated is None or bound.value > self._estimated.value:
+            self._estimated = bound
+
+    @property
+    def best(self) -> B | None:
+        """The highest bound, None where there is none."""
+        proved, estimated = self._proved, self._estimated
+        if estimated is None or (proved is not None and proved.value >= estimated.value):
+            return proved
+        return replace(estimated, miss=min(1.0, self._doubt))
+
+
+class Bounds:
+    """The lower bounds of a run: certifies points by the best of them, and keeps that one.
+
+    `keep_estimates` also keeps bounds whose eigenvalue is estimated. Otherwise they count for
+    their own point only, and `minimize` proves what a run is to end with.
+    """
+
+    def __init__(self, problem: Problem, *, keep_estimates: bool = False) -> None:
+        self.problem, self.keep_estimates = problem, keep_estimates
+        self._kept: LowerBounds[LowerBound] = LowerBounds()
+
+    @property
+    def best(self) -> LowerBound | None:
+        """The highest bound so far."""
+        return self._kept.best
+
+    def add(self, bound: LowerBound | None) -> None:
+        """Keep a bound of this problem, or of one whose optimum is not above F*."""
+        if bound is not None and (self.keep_estimates or bound.miss == 0):
+            self._kept.add(bound)
+
+    def look(
+        self,
+        image: Any,
+        bottom: Bottom | float | None = None,
+        *,
+        known: LowerBound | None = None,
+        along: float | None = None,
+    ) -> tuple[Certificate, Any]:
+        """The certificate of a point by its own bounds, `known` and the best one kept.
+
+        Also returns the dual vector behind it, None where that is the point's own. `bottom` and
+        `along` are as for `certify_image`.
+        """
+        best = max(filter(None, (known, self.best)), key=lambda bound: bound.value, default=None)
+        certificate = certify_image(self.problem, image, bottom=bottom, known=best, along=along)
+        self.add(known)
+        if best is not None and certificate.lower_bound <= best.value:
+            return certificate, best.dual
+        self.add(certificate.bound)
+        return certificate, None
+
+
+def certificate_of(
+    value: float,
+    bound: LowerBound | None,
+    *,
+    rounding: float = 0.0,
+    lambda_min: float = -np.inf,
+    complementarity: float = np.nan,
+    trace: float = np.nan,
+    scale: float = 0.0,
+    violation: float = 0.0,
+) -> Certificate:
+    """The certificate of a point with this F by a lower bound, None where there is none.
+
+    `rounding` bounds the error of F, `scale` is |F(0)|; see `Certificate` for the others.
+    """
+    known = bound is not None and np.isfinite(bound.value)
+    if bound is None or not known:
+        bound, gap = LowerBound(-np.inf, "none"), None
+    else:
+        gap = float(max(0.0, value - bound.value) + rounding)
+    return Certificate(
+        value=value,
+        lambda_min=lambda_min,
+        complementarity=complementarity,
+        gap=gap,
+        relative_gap=None if gap is None else relative(gap, value, scale),
+        method=bound.method,
+        trace=trace,
+        proof=bound.how,
+        miss=bound.miss,
+        scale=scale,
+        violation=violation,
+    )
+
+
+def sum_of(certificates: Sequence[Certificate]) -> Certificate:
+    """The certificate of a sum of problems that share no variable."""
+    gaps = [certificate.gap for certificate in certificates]
+    value = sum(certificate.value for certificate in certificates)
+    bound = None
+    if None not in gaps:
+        worst = max(certificates, key=lambda certificate: certificate.miss)
+        bound = LowerBound(
+            value - sum(gap for gap in gaps if gap is not None),
+            "sum over the parts",
+            how=worst.proof,
+            miss=min(1.0, sum(certificate.miss for certificate in certificates)),
+        )
+    return certificate_of(
+        value,
+        bound,
+        lambda_min=min(certificate.lambda_min for certificate in certificates),
+        complementarity=sum(certificate.complementarity for certificate in certificates),
+        trace=sum(certificate.trace for certificate in certificates),
+        scale=sum(certificate.scale for certificate in certificates),
+        violation=max(certificate.violation for certificate in certificates),
+    )
+
+
+@under_own_errstate
+def certify(
+    problem: Problem,
+    factor: ArrayLike,
+    *,
+    dual: ArrayLike | None = None,
+    tol: float = 1e-6,
+    time_limit: float = PATIENCE,
+) -> Certificate:
+    """`gramian.certify` for a problem without constraints."""
+    L = as_factor(factor, problem.order, problem.objective.place)
+    L = as_double(L)
+    _check_trace(problem, L)
+    image = problem.objective.image(L)
+    w = None if dual is None else _checked_dual(problem, image, dual)
+    return proved_certificate(problem, image, w, tol=tol, seconds=time_limit)[0]
+
+
+def _checked_dual(problem: Problem, image: Any, dual: ArrayLike) -> Any:
+    own = problem.objective.dual(image)
+    w = np.asarray(host(dual) if hasattr(dual, "device") else dual, dtype=float)
+    if own is None:
+        raise ValueError(f"{problem.name!r} has no dual vectors; leave dual out")
+    if w.shape != own.shape or not np.all(np.isfinite(w)):
+        raise ValueError(f"dual must hold {len(own)} finite numbers, got shape {w.shape}")
+    return problem.objective.place.put(w)
+
+
+def proved_certificate(
+    problem: Problem,
+    image: Any,
+    dual: Any = None,
+    *,
+    tol: float,
+    seconds: float,
+    prove: bool = True,
+) -> tuple[Certificate, Bottom]:
+    """The certificate of a point by a proof, where one fits, and the λ_min that it stands on.
+
+    `dual` is a dual vector that need not be the point's own: the mean of those on the way to it,
+    say, which is often nearer to the best.
+    """
+    objective = problem.objective
+    known = _costly(problem, image, dual, seconds) if prove else None
+    # Where another bound decides, λ_min is told for information and need not be proved.
+    decided = known is not None and np.isfinite(known.value)
+    prove = prove and not decided
+    if dual is None or decided:
+        bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
+        return certify_image(problem, image, bottom=bottom, known=known), bottom
+    wanted = _wanted(problem, image, objective.value(image), tol)
+    operator = objective.dual_operator(dual)
+    bottom = lowest(
+        operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor, rescale=True
+    )
+    # The point's own λ_min would only be estimated, and must not stand in for what is proved.
+    own = None if problem.order <= EXACT_ORDER else UNKNOWN
+    known = known_bound(problem, dual, bottom)
+    return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
+
+
+def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBound | None:
+    """The best of the bounds that cost more than λ_min."""
+    objective = problem.objective
+    w = objective.dual(image) if dual is None else dual
+    return max(objective.costly_bounds(w, seconds), key=lambda b: b.value, default=None)
+
+
+def known_bound(problem: Problem, dual: Any, bottom: Bottom) -> LowerBound | None:
+    """The best bound of a dual vector with λ_min of its operator, over the cone."""
+    bounds = problem.objective.dual_bounds(dual, bottom.value)
+    best = max((_with_proof(b, bottom) for b in bounds), key=lambda b: b.value, default=None)
+    return None if best is None else replace(best, dual=dual)
+
+
+def certify_image(
+    problem: Problem,
+    image: Any,
+    *,
+    bottom: Bottom | float | None = None,
+    known: LowerBound | None = None,
+    along: float | None = None,
+    tol: float = 1e-6,
+) -> Certificate:
+    """`certify` for a solver that has the image of its factor at hand.
+
+    `bottom` is a lower bound on λ_min(∇F) that the solver knows already, a number where it is
+    proved, `along` is ⟨∇F, M⟩, `known` a lower bound on F* that it got at another point. Beyond
+    order 1500 λ_min is estimated unless it is told: `minimize` proves what a run is to end with.
+    """
+    objective = problem.objective
+    value = objective.value(image)
+    complementarity, bottom = _slopes(problem, image, value, bottom, along, tol)
+    bounds = [*_trace_bounds(problem, value, complementarity, bottom.value)]
+    bounds.append(LowerBound(objective.growth().least, LEAST_TERMS))
+    if bottom.value > -np.inf:  # otherwise only bounds without an eigenvalue apply
+        bounds += [*objective.lower_bounds(image, bottom.value)]
+    bounds = [_with_proof(bound, bottom) for bound in bounds]
+    bounds += [] if known is None else [known]
+    bounds = [bound for bound in bounds if np.isfinite(bound.value)]
+    return certificate_of(
+        value,
+        max(bounds, key=lambda bound: bound.value, default=None),
+        rounding=objective.rounding(image),
+        lambda_min=bottom.value,
+        complementarity=complementarity,
+        trace=objective.trace(image),
+        scale=problem.scale,
+    )
+
+
+def _slopes(
+    problem: Problem,
+    image: Any,
+    value: float,
+    bottom: Bottom | float | None,
+    along: float | None,
+    tol: float,
+) -> tuple[float, Bottom]:
+    """⟨∇F, M⟩ and a lower bound on λ_min(∇F), estimated where none is told."""
+    along = problem.objective.complementarity(image) if along is None else along
+    if bottom is None or along is None:
+        gradient = problem.objective.gradient(image)
+        along = inner(image.factor, gradient @ image.factor) if along is None else along
+        bottom = _quick_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+    if not isinstance(bottom, Bottom):
+        bottom = Bottom(float(bottom), "eigenvalues")
+    return along, bottom
+
+
+def proved_bottom(
+    problem: Problem,
+    image: Any,
+    *,
+    tol: float,
+    seconds: float,
+    start: Any = None,
+    prove: bool = True,
+) -> Bottom:
+    """λ_min(∇F) from below as exactly as a gap of `tol` needs, proved where that fits."""
+    objective = problem.objective
+    wanted = _wanted(problem, image, objective.value(image), tol)
+    return lowest(
+        objective.gradient(image),
+        wanted=wanted,
+        seconds=seconds,
+        start=start,
+        prove=prove,
+        known=image.factor,
+        rescale=True,
+    )
+
+
+def _quick_bottom(
+    problem: Problem, image: Any, gradient: SymmetricOperator, value: float, tol: float
+) -> Bottom:
+    if gradient.order <= EXACT_ORDER:
+        return lowest(gradient)
+    wanted = _wanted(problem, image, value, tol)
+    return estimated(gradient, wanted, starts=1, most=QUICK_PRODUCTS)
+
+
+def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
+    """The error of λ_min that a relative gap of `tol` can bear."""
+    reach = problem.domain.trace or problem.objective.trace_bound(value)
+    reach = reach or problem.objective.trace(image) or 1.0
+    return EIGENVALUE_SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
+
+
+def _with_proof(bound: LowerBound, bottom: Bottom) -> LowerBound:
+    """A bound that stands on λ_min is as sure as that is."""
+    return replace(bound, how=bottom.how, miss=bottom.miss) if bound.by_bottom else bound
+
+
+def _check_trace(problem: Problem, L: Any) -> None:
+    trace, fixed = inner(L, L), problem.domain.trace
+    if fixed is not None and abs(trace - fixed) > TRACE_ERROR * fixed:
+        raise ValueError(
+            f"the factor has tr LLᵀ = {trace:.6g}, but this problem is over {problem.domain}; "
+            f"scale it by {np.sqrt(fixed / trace) if trace > 0 else np.inf:.6g}"
+        )
+
+
+def _trace_bounds(
+    problem: Problem, value: float, complementarity: float, bottom: float
+) -> Iterator[LowerBound]:
+    """F* ≥ F(M) − ⟨∇F, M⟩ + min over the domain of ⟨∇F, ·⟩, from convexity."""
+    least = problem.domain.least(bottom)
+    if problem.domain.bounded or bottom >= 0:
+        how = "trace bound" if problem.domain.bounded else "convexity"
+        yield LowerBound(value - complementarity + least, how, by_bottom=True)
+        return
+    trace = problem.objective.trace_bound(value)
+    if trace is not None:
+        least = trace * bottom
+        yield LowerBound(value - complementarity + least, "trace bound", by_bottom=True)

@@ -1,0 +1,426 @@
+"""`minimize`: the one loop over the steps of a method, and the checks of its result."""
+
+from __future__ import annotations
+
+import inspect
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian import clock
+from gramian.backends.arrays import HOST, Place, as_double, host, inner, largest, moved, place
+from gramian.backends.errstate import under_own_errstate
+from gramian.backends.threads import blas_threads_for
+from gramian.callbacks import Callback, CallbackError, ProgressBar, State, says_stop
+from gramian.outer.judge import Judge
+from gramian.outer.model import Model
+from gramian.outer.referee import ConstrainedReferee
+from gramian.outer.registry import check_method_options, methods_for
+from gramian.outer.sanity import check_rows
+from gramian.problem import Problem, as_factor
+from gramian.proofs import EXACT_ORDER
+from gramian.reductions.feature_scaling import feature_scaling
+from gramian.result import History, Result, Status
+from gramian.solvers.arguments import (
+    check_options,
+    check_proof,
+    is_single,
+    iteration_limit,
+    settings_for,
+)
+from gramian.solvers.base import Outcome, Settings, Step
+from gramian.solvers.checkpoint import EVERY, checkpoint_for
+from gramian.solvers.columns import compress
+from gramian.solvers.referee import DRIFT, Referee
+from gramian.solvers.registry import check_accepts, find
+from gramian.solvers.room import place_for
+
+Array = NDArray[np.floating]
+
+STREAMED = "data in blocks"
+"""First entry of the route of a run whose data stay on the host."""
+
+CUT_OFF = (Status.TIME_LIMIT, Status.INTERRUPTED)
+"""Statuses of runs that end in the middle of a step."""
+
+
+class InconsistentResultWarning(RuntimeWarning):
+    """A result contradicts itself: this is an error of the library, please report it."""
+
+
+class _Referee(Protocol):
+    """What differs between problems with and without constraints."""
+
+    def begin(self, factor: Array) -> None: ...
+
+    def see(self, step: Any) -> tuple[Any, Status | None]: ...
+
+    def shown(self, step: Any) -> Step: ...
+
+    def record(self, step: Any) -> dict[str, float | None]: ...
+
+    def ended(self, status: Any) -> Status: ...
+
+    def salvage(self) -> None: ...
+
+    def settled(self, status: Status) -> Outcome: ...
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A problem, the method that takes it, and where its run starts."""
+
+    problem: Problem
+    solver: str
+    referee: _Referee
+    steps: Callable[[Array], Iterator[Any]]
+    """A start ↦ the steps of the method."""
+    factor: Array
+    """The start, on the host."""
+    enter: Callable[[Array], Array]
+    """A factor of the problem in the coordinates and at the place of the steps."""
+    limit: float
+    dense_numbers: int
+    place: Place = HOST
+
+
+@under_own_errstate
+def minimize(
+    problem: Problem,
+    solver: str | Callable[..., Any] = "auto",
+    *,
+    rank: int | None = None,
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    init: ArrayLike | Result | None = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    checkpoint: str | Path | None = None,
+    every: float = EVERY,
+    proof: str = "auto",
+    device: Any = None,
+    dtype: Any = None,
+    **options: Any,
+) -> Result:
+    """Minimise F(M) over the domain of the problem, in factored form M = LLᵀ.
+
+    Parameters
+    ----------
+    problem : Problem
+        One of `gramian.problems`, or a Problem of your own objective.
+    solver : str or callable
+        A name from `gramian.solvers.available()`, or a function `advance(problem, L, settings)`
+        that returns a better factor: the loop certifies it and adds or drops columns.
+    rank : int, optional
+        The most columns L may have. The certificate then says what the limit can cost.
+    tol : float
+        The certified relative gap to stop at; where no bound is known, the size of the
+        optimality residuals.
+    max_iter : int, optional
+        Maximum number of iterations; the default depends on the solver.
+    time_limit : float, optional
+        Time limit in seconds. The best point so far is returned, as for Ctrl-C.
+    init : array of shape (n, r) or Result, optional
+        The factor to start from; by default M = 0, or a random factor where 0 is a saddle.
+    random_state : int, Generator, RandomState or None
+        Seeds whatever is random; None is seed 0, so that runs repeat.
+    callback : callable, optional
+        Called with a `State` at every iteration; returning True stops the run.
+    progress : bool
+        Show a progress bar (needs tqdm).
+    checkpoint : str or Path, optional
+        A file that keeps the best point so far. Where it exists already, the run starts from its
+        point: after a kill, the same call continues the run.
+    every : float
+        Seconds between two writes of the checkpoint.
+    proof : "auto", "proved" or "estimated"
+        What a run of order above 1500 may end with as CONVERGED (below it everything is proved).
+        "auto" tries a proof when the gap is estimated to be within the tolerance, and takes the
+        estimate only where no proof fits into the memory or into the time (as long as the run
+        has taken so far, at least ten seconds); "proved" never does; "estimated" takes it, and
+        tries a proof only where the estimate is not sharp enough.
+    device : None, "cpu", "cuda", "cuda:1" or the like
+        Where to compute; default is the processor. The problem is copied there at the start,
+        and the result comes back as arrays of NumPy (needs `gramian[gpu]`). Ratings and samples
+        that have no room there stay on the host and come in blocks, which the route tells.
+    dtype : None, "float64" or "float32"
+        The precision of first-order steps, whose passes over data and factor are half as long in
+        float32. Certificates are in float64 always, at the float64 copy of the factor, and a run
+        that needs more digits than float32 has ends in float64 by itself.
+    **options
+        Options of the solver itself.
+
+    Notes
+    -----
+    A problem with constraints is solved by a method named by `solver`: "augmented-lagrangian"
+    (low-rank factors), "dual-newton" or "splitting" (a dense M of moderate order), or "auto". It
+    has converged where the certified gap and the violation are both within `tol`.
+
+    Returns
+    -------
+    Result
+        Factor, value, status, certificate and history.
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"expected a gramian Problem, got {type(problem).__name__}; "
+            "make one with gramian.problems or gramian.Problem(objective)"
+        )
+    started = time.perf_counter()
+    settings = settings_for(problem, rank, tol, time_limit, random_state, started)
+    settings.sweeps.single = is_single(dtype)
+    check_proof(proof)
+    prepare = _constrained if problem.constraints else _unconstrained
+    run = prepare(problem, solver, options, settings, max_iter, init, proof, device)
+    keeper = checkpoint_for(problem, checkpoint, every)
+    name = f"{problem.name} by {run.solver}"
+    bar = ProgressBar(name, settings.tol, max_iter, _seconds_left(settings)) if progress else None
+    watchers = [watch for watch in (callback, keeper, bar, clock.on_step()) if watch is not None]
+    clock.phase(name)
+    try:
+        with run.place.room(), blas_threads_for(run.dense_numbers):
+            drive = _Drive(run, settings, watchers)
+            outcome = drive.taken(run.factor if keeper is None else keeper.start(run.factor))
+        if keeper is not None:
+            keeper.finish(outcome.factor, outcome.certificate.value, len(drive.history))
+    finally:
+        if bar is not None:
+            bar.close()
+    outcome = _consistent(problem, outcome, drive.first_value, settings.tol)
+    return Result(
+        factor=outcome.factor,
+        value=outcome.certificate.value,
+        status=outcome.status,
+        certificate=outcome.certificate,
+        history=drive.history,
+        solver=run.solver,
+        route=tuple(settings.route) or (run.solver,),
+        problem=problem.name,
+        formula=problem.displayed,
+        seconds=time.perf_counter() - started,
+        dual=outcome.dual,
+        ray=outcome.ray,
+        dimacs=outcome.dimacs,
+    )
+
+
+@dataclass
+class _Drive:
+    """Takes steps until one is good enough or a limit, a callback or the user ends the run."""
+
+    run: _Prepared
+    settings: Settings
+    watchers: list[Any]
+    history: History = field(default_factory=History)
+    first_value: float = np.inf
+    """F at the start, where that point is feasible."""
+
+    def taken(self, factor: Array) -> Outcome:
+        """The outcome of a run from this factor."""
+        referee, start = self.run.referee, self.run.enter(factor)
+        referee.begin(start)
+        if isinstance(referee, Referee):
+            self.first_value = referee.first.value
+        with clock.until(self.settings.deadline):
+            status = self._status(start)
+        if status in CUT_OFF:
+            with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
+                referee.salvage()
+        clock.phase("the certificate")
+        return referee.settled(status)
+
+    def _status(self, start: Array) -> Status:
+        """How the steps ended."""
+        try:
+            return self._steps(start)
+        except clock.TimeUpError:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED
+        except CallbackError as error:
+            raise error.cause from None
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return Status.DIVERGED
+
+    def _steps(self, start: Array) -> Status:
+        referee, steps, iteration = self.run.referee, self.run.steps(start), 0
+        while True:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                try:
+                    step = next(steps)
+                except StopIteration as end:
+                    return referee.ended(end.value)
+                step, status = referee.see(step)
+            if self._told(iteration, step) and status is None:
+                return Status.STOPPED
+            if status is not None:
+                return status
+            if iteration >= self.run.limit:
+                return Status.MAX_ITER
+            if self.settings.expired():
+                return Status.TIME_LIMIT
+            iteration += 1
+
+    def _told(self, iteration: int, step: Any) -> bool:
+        """Add a record to the history and ask the callbacks whether to stop."""
+        seconds = time.perf_counter() - self.settings.started
+        record = self.run.referee.record(step)
+        self.history.append({"iteration": iteration, "time": seconds, **record})
+        shown = self.run.referee.shown(step)
+        return says_stop(self.watchers, State(iteration, shown, self.history.records[-1]))
+
+
+def _unconstrained(
+    problem: Problem,
+    solver: str | Callable[..., Any],
+    options: dict[str, Any],
+    settings: Settings,
+    max_iter: int | None,
+    init: ArrayLike | Result | None,
+    proof: str,
+    device: Any,
+) -> _Prepared:
+    chosen = find(solver)
+    limit = iteration_limit(max_iter, chosen)
+    if options:
+        check_options(chosen, options, inspect.signature(minimize).parameters)
+    check_accepts(chosen, problem, settings, place(device))
+    there = place_for(problem, device, settings.rank)
+    if there.apart:
+        settings.enters(STREAMED)
+    with there.room():
+        problem = moved(problem, there)
+        factor = host(_start(problem, init, settings))
+    referee = Referee(problem, settings, proof)
+    method = partial(chosen.run, problem, settings=settings, **options)
+    steps = partial(referee.steps, method)
+    numbers = _dense_numbers(problem)
+    return _Prepared(problem, chosen.name, referee, steps, factor, there.put, limit, numbers, there)
+
+
+def _constrained(
+    problem: Problem,
+    solver: str | Callable[..., Any],
+    options: dict[str, Any],
+    settings: Settings,
+    max_iter: int | None,
+    init: ArrayLike | Result | None,
+    proof: str,
+    device: Any,
+) -> _Prepared:
+    if device is not None and device != "cpu":
+        raise ValueError(
+            f"{problem.name!r} has linear constraints, which are met on the processor: "
+            f"leave device={device!r} out"
+        )
+    scaling = feature_scaling(Model.of(problem).problem)
+    model = Model(scaling.problem)
+    check_rows(model)
+    methods = methods_for(solver, model, settings)
+    check_method_options(methods, options)
+    factor, y = _constrained_start(model, init)
+    referee = ConstrainedReferee(scaling, settings, Judge(model, settings, proof))
+
+    def steps(start: Array) -> Iterator[Any]:
+        return referee.steps(methods, start, y, options)
+
+    limit = np.inf if max_iter is None else max_iter
+    return _Prepared(
+        problem, str(solver), referee, steps, factor, scaling.coordinates, limit, problem.order**2
+    )
+
+
+def _seconds_left(settings: Settings) -> float:
+    return settings.deadline - time.perf_counter()
+
+
+def _dense_numbers(problem: Problem) -> int:
+    """The size of the dense matrices worked on: data, or ∇F where all its eigenvalues are found."""
+    square = problem.order**2 if problem.order <= EXACT_ORDER else 0
+    return max(square, problem.objective.dense_numbers)
+
+
+def _start(problem: Problem, init: ArrayLike | Result | None, settings: Settings) -> Array:
+    """The given factor, within the rank and of the trace asked for; by default M = 0."""
+    domain, there = problem.domain, problem.objective.place
+    if init is None:
+        L: Array = there.normal(settings.rng, (problem.order, 1 if domain.bounded else 0))
+    else:
+        factor = init.factor if isinstance(init, Result) else init
+        L = as_factor(factor, problem.order, there)
+        L = as_double(L)
+        _check_start(problem, L)
+    if settings.rank is not None and L.shape[1] > settings.rank:
+        L = compress(L, settings.rank)
+    return domain.rescale(L)
+
+
+def _check_start(problem: Problem, L: Array) -> None:
+    """Refuse a start that is 0 where the trace is not, or that F cannot be evaluated at."""
+    largest_entry = largest(L)
+    if problem.domain.bounded and largest_entry == 0:
+        raise ValueError(f"init is 0, and cannot be scaled to {problem.domain}")
+    with np.errstate(all="ignore"):
+        value = problem.value(L) if np.isfinite(inner(L, L)) else np.inf
+    if not np.isfinite(value):
+        raise ValueError(
+            f"F is not finite at init, whose largest entry is {largest_entry:.3g}: scale it down"
+        )
+
+
+def _constrained_start(model: Model, init: ArrayLike | Result | None) -> tuple[Array, Array]:
+    """The factor and the multipliers to start from: by default none and 0."""
+    y = np.zeros(model.bounds.size)
+    if init is None:
+        return np.zeros((model.order, 0)), y
+    if isinstance(init, Result):
+        if init.dual is not None and init.dual.shape == y.shape:
+            y = np.asarray(init.dual, dtype=float)
+        init = init.factor
+    return as_factor(init, model.order).astype(float, copy=False), y
+
+
+def _consistent(problem: Problem, outcome: Outcome, first: float, tol: float) -> Outcome:
+    """The outcome, with a lesser status and a warning where it contradicts itself."""
+    fault = _fault(problem, outcome, first, tol)
+    if fault is None:
+        return outcome
+    warnings.warn(
+        f"the result of {problem.name!r} is not consistent: {fault}. This is an error of gramian; "
+        "please report it",
+        InconsistentResultWarning,
+        stacklevel=4,
+    )
+    broken = not np.isfinite(outcome.certificate.value)
+    return replace(outcome, status=Status.DIVERGED if broken else Status.STALLED, ray=None)
+
+
+def _fault(problem: Problem, outcome: Outcome, first: float, tol: float) -> str | None:
+    """What is wrong with an outcome, None where nothing is."""
+    certificate, status = outcome.certificate, outcome.status
+    value, size = certificate.value, max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
+    if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
+        return "its factor or its value is not finite"
+    if value > first + DRIFT * size:
+        return f"F = {value:.6g} is above its start, {first:.6g}"
+    with suppress(clock.TimeUpError):  # where the time is up, only what is known is compared
+        if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
+            return f"F = {value:.6g} is below its least possible value"
+    bounded = certificate.gap is not None and certificate.proved
+    if status is Status.UNBOUNDED and (bounded or outcome.ray is None):
+        return "it is called unbounded beside a proved bound, or without a ray"
+    if status is Status.CONVERGED and not (
+        certificate.within(tol) and certificate.violation <= tol
+    ):
+        return f"it is called converged with a relative gap of {certificate.relative_gap}"
+    return None

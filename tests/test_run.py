@@ -1,0 +1,108 @@
+"""The one loop: functions as solvers, and the checks of every result."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gramian as gm
+from gramian import run
+from gramian.result import Status
+from gramian.solvers.base import Outcome
+
+RNG = np.random.default_rng(0)
+
+
+def gradient_steps(problem, L, settings):
+    """A few steps of gradient descent on the factor, each halved until F falls."""
+    objective, length = problem.objective, 1.0
+    for _ in range(30):
+        image = objective.image(L)
+        slope, value = objective.gradient_factor(image), objective.value(image)
+        while length > 1e-12:
+            trial = problem.domain.rescale(L - length * slope)
+            if objective.value(objective.image(trial)) < value:
+                L, length = trial, 2.0 * length
+                break
+            length *= 0.5
+    return L
+
+
+def low_rank(n=12, rank=3):
+    G = RNG.standard_normal((n, rank))
+    return gm.problems.nearest(G @ G.T - 0.1 * np.eye(n))
+
+
+@pytest.mark.parametrize("rank", [None, 2])
+def test_a_function_is_a_solver(rank):
+    problem = low_rank()
+    exact = gm.minimize(problem, rank=rank, tol=1e-8)
+    found = gm.minimize(problem, gradient_steps, rank=rank, tol=1e-6)
+    assert found.solver == "gradient_steps" and found.route == ("gradient_steps",)
+    assert found.value == pytest.approx(exact.value, rel=1e-4)
+    assert found.rank <= (rank or problem.order)
+    if rank is None:
+        assert found.status is Status.CONVERGED and found.certificate.relative_gap <= 1e-6
+
+
+def test_a_function_keeps_a_fixed_trace():
+    problem = gm.Problem(low_rank(8).objective, gm.Spectrahedron(2.0))
+    found = gm.minimize(problem, gradient_steps, tol=1e-5)
+    assert np.sum(found.factor**2) == pytest.approx(2.0)
+    assert found.value == pytest.approx(gm.minimize(problem, tol=1e-8).value, rel=1e-3)
+
+
+def test_a_function_that_makes_F_worse_returns_the_start():
+    problem, start = low_rank(), 0.1 * RNG.standard_normal((12, 2))
+    found = gm.minimize(problem, lambda problem, L, settings: 10.0 * L, init=start, max_iter=5)
+    assert found.value <= problem.value(start)
+
+
+def test_a_function_that_returns_nonsense_is_refused():
+    problem = low_rank()
+    with pytest.raises(ValueError, match="shape"):
+        gm.minimize(problem, lambda problem, L, settings: np.ones((3, 1)))
+
+
+def test_constraints_refuse_a_function():
+    with pytest.raises(ValueError, match="a problem with constraints is solved by"):
+        gm.minimize(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), gradient_steps)
+
+
+def test_the_callback_sees_the_last_iteration():
+    seen = []
+    found = gm.minimize(low_rank(), callback=lambda state: seen.append(state.iteration))
+    assert seen == list(found.history["iteration"])
+
+
+def outcome_of(problem, **changes):
+    found = gm.minimize(problem)
+    return replace(Outcome(found.factor, found.certificate, found.status), **changes)
+
+
+def test_a_consistent_outcome_passes():
+    problem = low_rank()
+    outcome = outcome_of(problem)
+    assert run._consistent(problem, outcome, np.inf, 1e-6) is outcome
+
+
+WRONG = {
+    "above its start": lambda good: (good, good.certificate.value - 1.0),
+    "not finite": lambda good: (replace(good, factor=np.full((12, 1), np.nan)), np.inf),
+    "below its least": lambda good: (_certified(good, value=-5.0), np.inf),
+    "unbounded": lambda good: (replace(good, status=Status.UNBOUNDED), np.inf),
+    "converged": lambda good: (_certified(good, gap=1.0, relative_gap=0.5), np.inf),
+}
+
+
+def _certified(good, **changes):
+    return replace(good, certificate=replace(good.certificate, **changes))
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_contradiction_warns_and_lowers_the_status(fault):
+    problem = low_rank()
+    outcome, first = WRONG[fault](outcome_of(problem))
+    with pytest.warns(run.InconsistentResultWarning, match=fault):
+        found = run._consistent(problem, outcome, first, 1e-6)
+    assert found.status in (Status.STALLED, Status.DIVERGED)
