@@ -26,7 +26,7 @@ def small_blocks(monkeypatch):
     for module, name in (
         (gramian.backends.arrays, "PART"),
         (gramian.backends.cpu, "GRAM_BLOCK"),
-        (gramian.completion._ratings, "BLOCK_ENTRIES"),
+        (gramian.completion._ratings, "PART"),
         (gramian.losses.offsets, "CHUNK"),
         (gramian.losses.offsets, "FEW"),
     ):

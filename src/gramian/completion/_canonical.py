@@ -21,9 +21,6 @@ Indices = NDArray[np.integer]
 Words = NDArray[np.uint64]
 Sides = tuple[Words, Words]
 
-REFINEMENTS = 8
-"""Rounds of colour refinement at most; two or three rounds separate nearly all rows."""
-
 VALUE_STEPS = 2.0**20
 """Number of steps between the least and the largest value in which values are compared, so that
 rounding errors of the values do not change the order."""
@@ -114,21 +111,22 @@ def canonical(ratings: Ratings) -> Canonical:
     """Ratings with rows and columns in the order of their colours, those of one colour by id.
 
     Rows of the same colour have the same values in columns of the same colours, which nearly always
-    means in the same columns. Colour refinement cannot tell them apart.
+    means in the same columns. Colour refinement cannot tell them apart. Two or three rounds
+    separate nearly all rows; as many are allowed as the number of rows and columns has bits.
     """
     first, second = (_of_features(each, size) for each, size in zip(
         ratings.features, ratings.shape, strict=True
     ))  # fmt: skip
-    colours, count = (first, second), 0
-    for _ in range(REFINEMENTS):
+    colours, count, order = (first, second), 0, sum(ratings.shape)
+    for _ in range(order.bit_length()):
         colours = _refined(ratings, (first, second), colours)
         last, count = count, sum(np.unique(side).size for side in colours)
-        if count in (last, sum(ratings.shape)):
+        if count in (last, order):
             break
     rows, cols = (np.argsort(side, kind="stable").astype(np.int32) for side in colours)
     placed = _placed(ratings, rows, cols)
     equal: Any = tuple(np.arange(size) for size in placed.shape)
-    if count < sum(ratings.shape):
+    if count < order:
         equal = _equal(placed, (first[rows], second[cols]))
     return Canonical(placed, (rows, cols), equal)
 

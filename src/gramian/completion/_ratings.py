@@ -11,15 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.backends.arrays import PART
 from gramian.backends.cpu import index_array
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 PerPart = Callable[[slice], Array]
-
-BLOCK_ENTRIES = 2**18
-"""Number of entries that are processed at a time."""
 
 TABLE_RATIO = 4
 """Integer ids are looked up in a table if its length is at most this multiple of their number."""
@@ -122,8 +120,7 @@ class Ratings:
 
     def parts(self) -> list[slice]:
         """Blocks of entries: sums over them need no temporary array of the length of all."""
-        size, step = self.values.size, BLOCK_ENTRIES
-        return [slice(start, start + step) for start in range(0, size, step)]
+        return [slice(start, start + PART) for start in range(0, self.values.size, PART)]
 
     def spread(self, ridge: float | None) -> float:
         """The root mean square of the values less the shrunken means of columns, then of rows.
