@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gramian import completion, kernel, manifold, metric, spectral
-from gramian.completion._levels import checked_levels
+from gramian.completion._margins import checked_levels
 from gramian.parameters import (
     ABOVE_ZERO,
     BELOW_ONE,

@@ -16,7 +16,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.datasets import load_iris, make_swiss_roll
+from sklearn.datasets import load_iris, load_wine, make_swiss_roll
 from sklearn.decomposition import PCA, FastICA
 from sklearn.impute import SimpleImputer
 from sklearn.neighbors import KNeighborsClassifier
@@ -30,7 +30,7 @@ from sklearn.preprocessing import (
 )
 
 import gramian as gm
-from gramian import StoredFileError, storage
+from gramian import StoredFileError, persistence, storage
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.encoders import DateEncoder
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
@@ -395,3 +395,23 @@ def test_dates_of_spreadsheets_are_days(tmp_path):
     for wrong in (["3/4/2024"], ["13/1/2024", "1/13/2024"]):
         with pytest.raises(ValueError, match="day or month first: write them as 2024-05-31"):
             DateEncoder().fit(pd.DataFrame({"when": wrong}))
+
+
+def test_fit_on_the_device_of_the_data_leaves_the_parameter_alone(monkeypatch):
+    """The device of the data is used, and `device` stays None during and after the fit."""
+    X, y = load_wine(return_X_y=True)
+    learner, asked = KTA(lam=1.0), []
+    learner.left_over_ = 1
+    monkeypatch.setattr(persistence, "_device_of", lambda given: "cpu")
+    fit = type(learner)._fit
+
+    def spied(self, *given, **named):
+        asked.append((learner.device, self.device))
+        del self.left_over_
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr(KTA, "_fit", spied)
+    assert learner.fit(X, y) is learner
+    assert asked == [(None, "cpu")]
+    assert learner.device is None and learner.components_.shape[1] == X.shape[1]
+    assert not hasattr(learner, "left_over_")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from copy import copy
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -45,14 +45,11 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
         limit = getattr(self, "time_limit", None)
         known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
         seconds = float(limit) if known else None  # type: ignore[arg-type]
-        with (
-            own_errstate(),
-            clock.budget(seconds) as budget,
-            few_blas_threads(),
-            _computing_on(self, there),
-        ):
+        with own_errstate(), clock.budget(seconds) as budget, few_blas_threads():
             try:
-                return method(self, *given, **named)
+                if there is None or getattr(self, "device", there) is not None:
+                    return method(self, *given, **named)
+                return _computed_on(there, method, self, *given, **named)
             except clock.TimeUpError:
                 if budget.interrupted:
                     raise KeyboardInterrupt from None
@@ -98,17 +95,18 @@ def _device_of(given: Any) -> Any:
     return given.device if getattr(given, "is_cuda", False) is True else None
 
 
-@contextmanager
-def _computing_on(estimator: Any, device: Any) -> Iterator[None]:
-    """With data on a GPU and no device named, a fit computes where the data are."""
-    if device is None or getattr(estimator, "device", device) is not None:
-        yield
-        return
-    estimator.device = device
-    try:
-        yield
-    finally:
-        estimator.device = None
+def _computed_on(
+    device: Any, method: Callable[..., Any], estimator: Any, *given: Any, **named: Any
+) -> Any:
+    """The method on the device that holds the data, where the estimator names none.
+
+    A copy of the estimator with that device runs it; the estimator takes over its attributes.
+    """
+    there = copy(estimator)
+    there.device = device
+    found = method(there, *given, **named)
+    estimator.__dict__ = {**vars(there), "device": None}
+    return estimator if found is there else found
 
 
 class Kept(OwnErrstate):

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.completion._ratings import Ids, gather
+from gramian.completion._ratings import Ids
+from gramian.completion._reading import gather
 
 KINDS = ("int8", "uint8", "int16", "int32", "uint32", "int64", "uint64")
 

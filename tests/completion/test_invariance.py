@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
-from gramian.completion._base import powers
+from gramian.completion._base import LEAST_SWEPT, powers
 from gramian.completion._canonical import canonical
-from gramian.completion._quick import LEAST
-from gramian.completion._ratings import gather
+from gramian.completion._reading import gather
 
 LEARNERS = [NuclearCompletion, ImplicitCompletion, MMMF]
 SHAPES = {"small": (70, 55), "swept": (420, 330)}
@@ -38,7 +37,7 @@ def stars(size, learner):
     if learner is ImplicitCompletion:
         values, seen = np.ones((m, n)), seen & (values >= 3)
     rows, cols = np.nonzero(seen)
-    assert (rows.size >= LEAST) == (size == "swept")
+    assert (rows.size >= LEAST_SWEPT) == (size == "swept")
     return rows, cols, values[rows, cols]
 
 
@@ -203,12 +202,12 @@ def test_the_canonical_order_is_a_permutation_and_finds_equal_rows():
     ratings = gather(given)
     ordered = canonical(ratings)
     m, n = ratings.shape
-    np.testing.assert_array_equal(np.sort(ordered.rows), np.arange(m))
-    np.testing.assert_array_equal(np.sort(ordered.cols), np.arange(n))
+    np.testing.assert_array_equal(np.sort(ordered.order[0]), np.arange(m))
+    np.testing.assert_array_equal(np.sort(ordered.order[1]), np.arange(n))
     assert (ordered.known() != ratings.matrix).nnz == 0
     for side, count in enumerate(FEWER):
         firsts, sizes = np.unique(ordered.equal[side], return_counts=True)
         assert sizes.max() == count
         twins = np.flatnonzero(ordered.equal[side] == firsts[np.argmax(sizes)])
-        names = (ordered.rows, ordered.cols)[side][twins]
+        names = (ordered.order[0], ordered.order[1])[side][twins]
         assert set(names) == set((m, n)[side] - 1 - np.arange(count))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_adjoint
-from gramian.completion import MMMF, _quick
+from gramian.completion import MMMF, _base
 from gramian.completion._margins import Margins
-from gramian.completion._ratings import gather
+from gramian.completion._reading import gather
 from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.storage import StoredFileError
 
@@ -76,7 +76,7 @@ def test_sweeps_lower_the_objective_of_the_problem(learned):
     rows, cols, values, _ = levels_of()
     model = MMMF(thresholds=learned)
     ratings = model._ratings((rows, cols, values))
-    halves = model._halves(ratings, 2.0)
+    halves, offsets = model._halves(ratings, 2.0)
     state = np.zeros((100, 41), dtype=np.float32)
     state[:, :-1] = RNG.normal(size=(100, 40))
     told = []
@@ -84,8 +84,7 @@ def test_sweeps_lower_the_objective_of_the_problem(learned):
         told.append(halves.refit_upper(state, 3))
         told.append(halves.refit_lower(state, 3))
     assert np.all(np.diff(told) <= 1e-5 * told[0])
-    model._keep_swept(state)
-    problem = model._problem(ratings, 2.0)
+    problem = model._problem(ratings, 2.0, model._swept_offsets(halves, offsets, state))
     image = problem.objective.image(halves.factor(state))
     swept = halves.refit_upper(state.copy(), 0)
     if learned == "learned":
@@ -102,7 +101,7 @@ def test_entries_held_out_say_nothing():
     found = []
     for given_values in (values, changed):
         model = MMMF()
-        halves = model._halves(model._ratings((rows, cols, given_values)), 2.0, held)
+        halves, _ = model._halves(model._ratings((rows, cols, given_values)), 2.0, held)
         state = np.full((100, 4), 0.1, dtype=np.float32)
         halves.refit_upper(state, 3)
         halves.refit_lower(state, 3)
@@ -112,7 +111,7 @@ def test_entries_held_out_say_nothing():
 
 @pytest.mark.parametrize("levels", [2, 4])
 def test_an_end_by_levels_held_out(monkeypatch, levels):
-    monkeypatch.setattr(_quick, "LEAST", 100)
+    monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     rows, cols, values, true = levels_of(80, 60)
     if levels == 2:
         values, true = np.sign(values - 2.5), np.sign(true - 2.5)
@@ -165,7 +164,7 @@ def test_several_signs_an_entry_are_as_those_entries_again():
 
 
 def test_a_fit_after_one_that_was_broken_off_knows_nothing_of_it(monkeypatch):
-    monkeypatch.setattr(_quick, "LEAST", 100)
+    monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     rows, cols, values, _ = levels_of(40, 30)
     model, other = MMMF(random_state=0), levels_of(50, 30, seed=1)[:3]
     broken = model._problem
@@ -182,7 +181,7 @@ def test_a_fit_after_one_that_was_broken_off_knows_nothing_of_it(monkeypatch):
 
 
 def test_checkpoints_of_margins(monkeypatch, tmp_path):
-    monkeypatch.setattr(_quick, "LEAST", 100)
+    monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     given_ratings = levels_of(40, 30)[:3]
     with gm.checkpoints(tmp_path / "auto"):
         first = MMMF(random_state=0).fit(given_ratings)

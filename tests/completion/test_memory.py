@@ -9,7 +9,6 @@ import pytest
 
 import gramian.backends.arrays
 import gramian.backends.cpu
-import gramian.completion._quick
 import gramian.completion._ratings
 import gramian.losses.offsets
 import gramian.solvers.quick
@@ -27,8 +26,7 @@ def small_blocks(monkeypatch):
     for module, name in (
         (gramian.backends.arrays, "PART"),
         (gramian.backends.cpu, "GRAM_BLOCK"),
-        (gramian.completion._quick, "CHUNK"),
-        (gramian.completion._ratings, "CHUNK"),
+        (gramian.completion._ratings, "PART"),
         (gramian.losses.offsets, "CHUNK"),
         (gramian.losses.offsets, "FEW"),
     ):

@@ -8,7 +8,7 @@ import pytest
 import gramian as gm
 from gramian.backends.cpu import RowFits
 from gramian.completion import ImplicitCompletion, NuclearCompletion
-from gramian.completion._quick import LEAST
+from gramian.completion._base import LEAST_SWEPT
 from gramian.solvers.quick import AHEAD
 
 
@@ -20,7 +20,7 @@ class KilledError(Exception):
 def ratings():
     rng = np.random.default_rng(0)
     rows, cols = np.nonzero(rng.random((400, 150)) < 0.4)
-    assert rows.size > LEAST
+    assert rows.size > LEAST_SWEPT
     values = np.sum(rng.normal(size=(400, 3))[rows] * rng.normal(size=(150, 3))[cols], axis=1)
     return rows, cols, values + 0.5 * rng.normal(size=rows.size)
 

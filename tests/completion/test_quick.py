@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gramian as gm
 from gramian.completion import NuclearCompletion
-from gramian.completion._ratings import gather
+from gramian.completion._reading import gather
 
 
 def ratings(m=400, n=250, share=0.25, noise=0.5, seed=0):

@@ -19,7 +19,7 @@ def model():
 
 
 def test_many_rows_have_the_lists_that_each_has_alone(model, monkeypatch):
-    monkeypatch.setattr("gramian.completion._recommender.BLOCK", 70)  # two rows at a time
+    monkeypatch.setattr("gramian.completion._recommender.BLOCK_NUMBERS", 70)  # two rows at a time
     asked = np.array([4, 0, 17, 4])
     items, values = model.recommend(asked, 5)
     assert items.shape == values.shape == (4, 5)

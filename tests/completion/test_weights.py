@@ -66,9 +66,9 @@ def test_entries_without_weight_are_not_there(model):
     kept = weights > 0
     model.fit((ROWS, COLS, values), sample_weight=weights)
     pairs = np.argwhere(np.ones((M, N), dtype=bool))
-    found = model._values(*pairs.T)
+    found = model._factorization.values(*pairs.T)
     model.fit((ROWS[kept], COLS[kept], values[kept]))
-    np.testing.assert_allclose(found, model._values(*pairs.T), atol=1e-3)
+    np.testing.assert_allclose(found, model._factorization.values(*pairs.T), atol=1e-3)
 
 
 def test_weights_pull_predictions_towards_what_counts_more():

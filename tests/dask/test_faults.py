@@ -74,7 +74,7 @@ def test_factors_on_workers_repeat_bit_for_bit_whoever_dies(ratings, tmp_path):
 
 
 def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
-    monkeypatch.setattr("gramian.completion._quick.LEAST", 1000)
+    monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
     once, asked = _nuclear._rmse, []
 
     def lose(*arguments):

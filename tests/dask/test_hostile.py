@@ -370,7 +370,7 @@ def test_empty_files_and_filtered_frames_are_ratings(ratings, tmp_path):
 def test_a_checkpoint_of_other_parameters_or_other_ratings_is_refused(
     ratings, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("gramian.completion._quick.LEAST", 1000)
+    monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
     once, settings = _nuclear._rmse, {"lam": 8.0, "bias_ridge": 2.0}
 
     def lose(*arguments):

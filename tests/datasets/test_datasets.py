@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.neighbors import kneighbors_graph
 
-from gramian.completion._ratings import gather
+from gramian.completion._reading import gather
 from gramian.datasets import (
     DataMissingError,
     available,

@@ -172,7 +172,7 @@ def limited(monkeypatch, share=0.98):
         return asked[-1]
 
     monkeypatch.setattr(room, "LEAST", 60)
-    for name in ("run", "completion._base", "completion.nuclear_completion"):
+    for name in ("run", "completion._selection", "completion.nuclear_completion"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "place_for", of)
     return asked
 

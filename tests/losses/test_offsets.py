@@ -73,3 +73,21 @@ def test_gram_by_blocks_of_rows(monkeypatch):
     monkeypatch.setattr(cpu, "GRAM_BLOCK", 10)
     B = sp.random_array((300, 6), density=0.5, format="csr", rng=np.random.default_rng(0))
     np.testing.assert_allclose(cpu.gram(B), (B.T @ B).toarray(), rtol=1e-12)
+
+
+def test_offsets_are_fitted_once_for_each_image(entries, monkeypatch):
+    """In any order of evaluations, and no longer stored than the image exists."""
+    rows, cols, values, sides, _ = entries
+    loss = SquaredWithOffsets(values, rows, cols, (40, 23), ridge=2.0, scale=sides)
+    fitted, find = [], SquaredWithOffsets._fitted
+    monkeypatch.setattr(
+        SquaredWithOffsets, "_fitted", lambda self, z: fitted.append(1) or find(self, z)
+    )
+    z, zero = np.ones(rows.size), np.zeros(rows.size)
+    for image in (z, zero, z, zero):
+        loss.value(image)
+        loss.gradient(image)
+    assert len(fitted) == 2
+    assert len(loss._stored._found) == 2
+    del z, zero, image
+    assert not loss._stored._found

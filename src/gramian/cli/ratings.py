@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from gramian.cli.options import write_report
 from gramian.cli.output import note
 from gramian.cli.samples import deliver, free, listed, written
-from gramian.completion._frames import ROLES, are_names, by_role
+from gramian.completion._reading import ROLES, are_names, by_role
 from gramian.files import Header, read_column, read_header, read_ratings, read_table
 from gramian.report.families import rows_section
 

@@ -1,4 +1,4 @@
-"""Matrices completed from some of their entries."""
+"""Matrix completion from some of the entries."""
 
 from gramian.completion.implicit import ImplicitCompletion
 from gramian.completion.mmmf import MMMF

@@ -1,24 +1,25 @@
-"""What completions of ratings share: choosing λ, solving, ids and factors."""
+"""The base class of completions: choice of λ, solving, ids and factors."""
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
-from gramian.backends.arrays import host
+from gramian.backends.arrays import host, place
 from gramian.completion._canonical import Canonical, canonical
-from gramian.completion._folds import FOLDS, Folds
-from gramian.completion._frames import is_frame, names_of, plain, refuse_text
-from gramian.completion._path import LEAST_RATINGS, PATH_SHARE, falling
-from gramian.completion._ratings import Ratings, gather
-from gramian.completion._recommender import Recommender
+from gramian.completion._path import LEAST_RATINGS
+from gramian.completion._quick import quick, swept
+from gramian.completion._ratings import Ratings
+from gramian.completion._reading import names_of, plain, read
+from gramian.completion._recommender import Factorization, Offsets, Recommender
+from gramian.completion._selection import Solved, Start, by_folds
 from gramian.fitting import AUTO, settle, solve, sweeps_for
 from gramian.objectives.halves import halves_of
 from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
@@ -28,15 +29,14 @@ from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 Held = NDArray[np.bool_]
 
-LAST = 1e-3
-"""Seconds of a solve that has none left."""
+LEAST_SWEPT = 20_000
+"""Number of entries below which the optimum costs no more than sweeps and their held-out error."""
 
 
 class Completion(Recommender, Kept, BaseEstimator, ABC):
-    """A matrix of low rank beside offsets, learned from some entries."""
+    """A matrix of low rank plus offsets, learned from some of its entries."""
 
     _rules: ClassVar = {
         "lam": or_auto(ABOVE_ZERO),
@@ -47,23 +47,23 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     result_: Result
 
-    _featured: ClassVar[Any] = False
-    """Whether rows or columns have features."""
-
-    _proved: ClassVar[float] = AUTO
-    """The tolerance of tol="auto" where the optimum is as cheap as an end by what is held out."""
+    _auto_tol: ClassVar[float] = AUTO
+    """The tolerance of tol="auto" where the optimum is cheap."""
 
     _problem_name: ClassVar[str]
-    """What the problem is called."""
+    """The name of the problem."""
 
     _measure: ClassVar[str]
     """What `_error` measures, as `path_` names it."""
 
     _pace: ClassVar[int] = 1
-    """How much more a sweep costs than one of least squares."""
+    """The cost of a sweep in units of the cost of a sweep of least squares."""
 
     _ranks: ClassVar[bool] = False
-    """Whether the error held out is one of lists, which leave out what is known."""
+    """Whether the held-out error is one of recommendations, which leave out known entries."""
+
+    _sweeps_to_tol: ClassVar[bool] = False
+    """Whether a fit to a numeric `tol` starts with sweeps as well."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -72,24 +72,26 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         return tags
 
     @abstractmethod
-    def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        """The convex problem for one λ; sets `mean_`."""
+    def _offsets(self, ratings: Ratings) -> Offsets:
+        """The offsets that the problem is formulated with."""
+
+    @abstractmethod
+    def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
+        """The convex problem for one λ, default offsets those of `_offsets`."""
 
     @abstractmethod
     def _guess(self, ratings: Ratings) -> float:
         """A λ of the right size."""
 
     @abstractmethod
-    def _error(self, test: Ratings, train: Ratings) -> float:
-        """The error of the entries held out, by the factors of the others."""
+    def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
+        """The error of a factorization of the entries `train` on the held-out entries `test`."""
 
     @abstractmethod
-    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        """Set the offsets that belong to a factor."""
-
-    @abstractmethod
-    def _set_bounds(self, values: Array) -> None:
-        """Set where predictions are cut off."""
+    def _best_offsets(
+        self, problem: Problem, factor: Array, block: Array, given: Offsets
+    ) -> Offsets:
+        """The optimal offsets of a factor, whose balanced block is [P; Q]."""
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Complete the matrix.
@@ -97,48 +99,33 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         Parameters
         ----------
         X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
-            The known entries, rows and columns called whatever they are called; of a sparse
-            matrix those that are stored, of an array those that are not NaN. What the columns of
-            a frame are called is kept in `columns_`: frames to come are read by those names.
+            The known entries, with any ids of rows and columns; the stored entries of a sparse
+            matrix, and the entries of an array that are not NaN. The names of the columns of a
+            frame are kept in `columns_`: later frames are read by those names.
         y : ignored
         sample_weight : array, optional
-            What each entry counts in the sum of losses, at least 0: one number for each of the
+            The weight of each entry in the sum of losses, at least 0: one number for each of the
             triples, or for each row of a matrix.
         """
         self._check_parameters()
         return self._fit(self._ratings(X, sample_weight))
 
     def _fit(self, ratings: Ratings) -> Any:
-        """Complete the ratings in an order that depends on no names; the names get the answers."""
-        self.__dict__.pop("path_", None)  # that of another fit
-        ordered = canonical(ratings, self._features_of_sides())
+        """Complete the ratings in the canonical order; results are in the order of the ids."""
+        self.__dict__.pop("path_", None)  # of an earlier fit
+        ordered = canonical(ratings)
         del ratings  # `ordered` has the same entries
-        self._reorder_features(ordered.rows, ordered.cols)
-        places = self._places_in_factor(*ordered.ratings.shape)
-        problem = self._solved(ordered.ratings)
-        self.result_ = ordered.evened(self.result_, places)
-        self._finish(ordered.ratings, problem)
-        del problem
-        self.result_ = ordered.result(self.result_, places)
-        self._rename(ordered)
+        solved = self._solved(ordered.ratings)
+        solved = replace(solved, result=ordered.averaged(solved.result))
+        self._finish(ordered.ratings, solved)
+        del solved
+        self.result_ = ordered.result(self.result_)
+        self._restore(ordered)
         return self
 
-    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
-        """Even features of rows and of columns, while they are fitted."""
-        return None, None
-
-    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
-        """Put the features of rows and columns into another order."""
-
-    def _places_in_factor(self, m: int, n: int) -> tuple[slice, slice]:
-        """Where a factor has its rows and its columns: each is followed by its features."""
-        features = self._features_of_sides()[0]
-        start = m if features is None else m + features.shape[1]
-        return slice(0, m), slice(start, start + n)
-
-    def _rename(self, ordered: Canonical) -> None:
-        """Put what was learned into the order of the names."""
-        self._rows, self._cols = ordered.names(0), ordered.names(1)
+    def _restore(self, ordered: Canonical) -> None:
+        """Put fitted attributes into the order of the ids."""
+        self._rows, self._cols = ordered.ids(0), ordered.ids(1)
         self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
         self._known = ordered.known()
         self.row_factors_ = ordered.restored(0, self.row_factors_)
@@ -146,117 +133,106 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.col_factors_ = ordered.restored(1, self.col_factors_)
         self.col_biases_ = ordered.offsets(1, self.col_biases_)
 
-    def _solved(self, ratings: Ratings) -> Problem | None:
-        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`.
-
-        The problem is None where there is no time for another look at it.
-        """
-        started, start = time.perf_counter(), None
-        if self.lam != "auto":
-            self.lam_ = float(self.lam)
+    def _solved(self, ratings: Ratings) -> Solved:
+        """Choose λ and solve: to a held-out error that no longer decreases, or to a tolerance."""
+        started = time.perf_counter()
+        sweeps = self._sweeps_pay(ratings)
+        if sweeps and self.tol == "auto":
+            return quick(self, ratings)
+        if sweeps and self._sweeps_to_tol:
+            start = swept(self, ratings)
+        elif self.lam != "auto":
+            start = Start(float(self.lam), None, None, self._offsets(ratings))
         elif ratings.values.size < LEAST_RATINGS or (self.biases and ratings.flat):
-            self.lam_ = self._guess(ratings)
+            start = Start(self._guess(ratings), None, None, self._offsets(ratings))
         else:
-            start = self._choose(ratings)
-        problem = self._problem(ratings, self.lam_)
-        self.result_ = self._minimize(problem, start, time.perf_counter() - started)
-        return problem
+            start = by_folds(self, ratings)
+        problem = self._problem(ratings, start.lam, start.offsets)
+        result = self._minimize(problem, start.factor, time.perf_counter() - started)
+        return Solved(result, problem, start)
 
-    def _halves(self, ratings: Ratings, lam: float, held: Held | None = None) -> Any:
-        """What sweeps go over, for one λ.
+    def _sweeps_pay(self, ratings: Ratings) -> bool:
+        """Whether a fit starts with sweeps: the optimum is not as cheap, and the host computes."""
+        simple = self.solver == "auto" and self.max_iter is None and place(self.device).is_host
+        least = LEAST_RATINGS if ratings.featured else LEAST_SWEPT
+        return bool(simple and ratings.values.size >= least and not (self.biases and ratings.flat))
 
-        Without the ratings held out, where some are, it has nothing of the problem beside it.
+    def _halves(
+        self, ratings: Ratings, lam: float, held: Held | None = None
+    ) -> tuple[Any, Offsets]:
+        """The least-squares problems of the sweeps for one λ, and the offsets beside them.
+
+        With held-out entries they keep no reference to the problem.
         """
-        objective: Any = self._problem(ratings, lam).objective
+        offsets = self._offsets(ratings)
+        objective: Any = self._problem(ratings, lam, offsets).objective
         halves = halves_of(objective, np.float32)
         if held is None:
-            return halves
+            return halves, offsets
         turned = held[objective.entries.by_column()[2]]
-        return halves.alone().without(held, turned)
+        return halves.alone().without(held, turned), offsets
 
-    def _set_swept(self, halves: Any, row_offsets: Array, col_offsets: Array) -> None:
-        """Set what belongs to a state of sweeps beside its factors."""
-        self.row_biases_, self.col_biases_ = row_offsets, col_offsets
-
-    def _keep_swept(self, state: Array) -> None:
-        """Take from the last state of sweeps what the problem is to be told."""
+    def _swept_offsets(self, halves: Any, offsets: Offsets, state: Array) -> Offsets:
+        """The offsets of a state of the sweeps, in addition to those given."""
+        moved, m = state[:, -1].astype(float), offsets.rows.size
+        return replace(offsets, rows=offsets.rows + moved[:m], cols=offsets.cols + moved[m:])
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         X = plain(X)
         self.columns_ = names_of(X)
         self._sweeps = sweeps_for(X[2] if isinstance(X, tuple) and len(X) == 3 else X)
-        if isinstance(X, tuple) or is_frame(X):
-            return gather(X, duplicates=self.duplicates, weights=weights)
-        refuse_text(X)
-        X = validate_data(
-            self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan",
-        )  # fmt: skip
-        return gather(X, duplicates=self.duplicates, weights=weights)
+        return read(self, X, weights)
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
         rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
         return rows, cols
 
-    def _choose(self, ratings: Ratings) -> Array:
-        """Set λ by the path, and give the factor of its best solve to start from."""
-        guess = float(np.sqrt(1.0 - 1.0 / FOLDS)) * self._guess(ratings)
-        limit = np.inf if self.time_limit is None else float(self.time_limit)
-        until = time.perf_counter() + PATH_SHARE * limit
-
-        def enough() -> bool:
-            return time.perf_counter() >= until
-
-        folds = Folds(self, ratings, guess, enough)
-        self._follow(guess, folds.error, enough, folds.held_out)
-        return folds.found[self.lam_]
-
-    def _follow(
-        self,
-        guess: float,
-        error_of: Callable[[float], float],
-        enough: Callable[[], bool],
-        held_out: int,
-    ) -> None:
-        """Set `path_` and `lam_` by the errors of so many held-out ratings."""
-        self.path_ = falling(guess, error_of, enough, measure=self._measure, held_out=held_out)
-        self.lam_ = self.path_.value
-
     def _minimize(self, problem: Problem, init: Array | None, spent: float) -> Result:
-        """The best factor found in the time left; a last step is taken in any case."""
+        """The best factor found in the time that is left, after one step at least."""
         limit = self.time_limit
-        left = None if limit is None else max(limit - spent, LAST)
+        left = None if limit is None else max(limit - spent, sys.float_info.min)
         return solve(self, problem, init, rank=self.rank, time_limit=left, tol=self._tolerance)
 
     @property
     def _tolerance(self) -> float:
-        return self._proved if self.tol == "auto" else float(self.tol)
+        return self._auto_tol if self.tol == "auto" else float(self.tol)
 
-    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
-        settle(self, self.result_)
-        self._set_bounds(ratings.values)
-        self._unpack(ratings, problem, self.result_.factor)
+    def _finish(self, ratings: Ratings, solved: Solved) -> None:
+        """Set the fitted attributes."""
+        start, factor = solved.start, solved.result.factor
+        settle(self, solved.result)
+        self.lam_ = start.lam
+        if start.path is not None:
+            self.path_ = start.path
+        found = self._factorized(ratings, solved.problem, factor, start.offsets)
+        self.row_factors_, self.col_factors_ = found.row_factors, found.col_factors
+        self.row_biases_, self.col_biases_ = found.offsets.rows, found.offsets.cols
+        self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.values)
+        if found.offsets.thresholds is not None:
+            self.thresholds_ = found.offsets.thresholds
         self._n_features_out = self.col_factors_.shape[1]
 
-    def _block(self, problem: Problem, factor: Array) -> Array:
+    def _block(self, ratings: Ratings, problem: Problem, factor: Array) -> Array:
         """[P; Q] of a factor."""
         return factor
 
-    def _unpack(self, ratings: Ratings, problem: Problem | None, factor: Array) -> None:
-        """Factors and offsets from M, in the units of the entries.
+    def _factorized(
+        self, ratings: Ratings, problem: Problem | None, factor: Array, offsets: Offsets
+    ) -> Factorization:
+        """Factors and optimal offsets of a solution, in the units of the entries.
 
-        Without a problem, which means without time, the offsets are those of the last sweep.
+        Without a problem, for lack of time, the offsets are those given.
         """
-        m, n = ratings.shape
-        block = factor if problem is None else host(self._block(problem, factor))
-        L = balanced(block, m)
-        self.row_factors_, self.col_factors_ = BlockEmbedding(*self._scales(ratings)).halves(L)
-        if problem is None:
-            return
-        self.row_biases_: Array = np.zeros(m)
-        self.col_biases_: Array = np.zeros(n)
-        if self.biases:
-            self._set_biases(ratings, problem, L)
+        block = factor if problem is None else host(self._block(ratings, problem, factor))
+        L = balanced(block, ratings.shape[0])
+        P, Q = BlockEmbedding(*self._scales(ratings)).halves(L)
+        if problem is not None:
+            offsets = self._best_offsets(problem, factor, L, offsets)
+        return Factorization(P, Q, offsets)
+
+    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+        """Where predictions are cut off."""
+        return None
 
 
 def powers(counts: NDArray[np.integer], power: float) -> Array:

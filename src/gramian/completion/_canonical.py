@@ -1,7 +1,7 @@
-"""An order of rows and columns that depends on the ratings alone, not on names or on their order.
+"""An order of rows and columns that depends on the ratings alone, not on ids or on their order.
 
-Random starts, splits and sums depend on the places of rows and columns. A fit therefore works in
-this order, and its answers are put back into that of the names.
+Random starts, splits and sums depend on the positions of rows and columns. A fit therefore works in
+this order, and its results are put back into the order of the ids.
 """
 
 from __future__ import annotations
@@ -20,20 +20,10 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 Words = NDArray[np.uint64]
 Sides = tuple[Words, Words]
-Places = tuple[slice, slice]
-Features = tuple[Array | None, Array | None]
 
-ROUNDS = 8
-"""How often colours are refined at most; two or three rounds tell nearly all rows apart."""
-
-STEPS = 2.0**20
-"""Values are compared in so many steps between the least and the largest: the last digits of the
-values do not change the order."""
-
-ODD = np.uint64(0x9E3779B97F4A7C15)
-MIXERS = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
-LAST_SHIFT = np.uint64(31)
-"""Constants of SplitMix64 (Steele, Lea and Flood 2014)."""
+VALUE_STEPS = 2.0**20
+"""Number of steps between the least and the largest value in which values are compared, so that
+rounding errors of the values do not change the order."""
 
 
 @dataclass(frozen=True)
@@ -43,30 +33,37 @@ class Canonical:
     Attributes
     ----------
     ratings : Ratings
-        Row k is row `rows[k]` of the ratings given, and columns likewise.
-    rows, cols : index arrays
-    equal : (array, array)
+        Row k is row `order[0][k]` of the ratings given, and columns likewise.
+    order : (index array, index array)
+    equal : (index array, index array)
         For each row, and for each column, the first one that has the same entries.
     """
 
     ratings: Ratings
-    rows: Indices
-    cols: Indices
+    order: tuple[Indices, Indices]
     equal: tuple[Indices, Indices]
 
-    def evened(self, result: Result, places: Places) -> Result:
+    @property
+    def _lines(self) -> tuple[slice, slice]:
+        """The lines of rows and of columns in a factor; each are followed by those of features."""
+        m, n = self.ratings.shape
+        features = self.ratings.features[0]
+        start = m if features is None else m + features.shape[1]
+        return slice(0, m), slice(start, start + n)
+
+    def averaged(self, result: Result) -> Result:
         """The result with the mean of equal rows, and of equal columns, in its factor.
 
-        Names decide the order of equal rows, and the mean does not depend on it. F at the mean is
-        not larger: it is convex in the rows for given columns, and symmetric in equal rows.
+        The order of equal rows depends on their ids, and the mean does not. F at the mean is not
+        larger: F is convex in the rows for given columns, and symmetric in equal rows.
         """
         factor = result.factor.copy()
-        for side, where in enumerate(places):
-            factor[where] = self._means(side, factor[where])
+        for side, lines in enumerate(self._lines):
+            factor[lines] = self._means(side, factor[lines])
         return replace(result, factor=factor)
 
     def _means(self, side: int, lines: Array) -> Array:
-        """The lines of rows or columns, those of equal ones their mean."""
+        """The lines of rows or columns, with the mean of those that are equal."""
         first = self.equal[side]
         counts = np.bincount(first, minlength=first.size)[first]
         several = np.flatnonzero(counts > 1)
@@ -75,66 +72,69 @@ class Canonical:
         found[several] = (sums[first[several]].T / counts[several]).T
         return found
 
-    def result(self, result: Result, places: Places) -> Result:
-        """The result with its factor, and its dual vector, in the order of the names."""
+    def result(self, result: Result) -> Result:
+        """The result with its factor, and its dual vector, in the order of the ids."""
         factor, dual = result.factor.copy(), result.dual
-        for side, where in enumerate(places):
-            factor[where] = self.restored(side, factor[where])
+        for side, lines in enumerate(self._lines):
+            factor[lines] = self.restored(side, factor[lines])
         if dual is not None:
             each = dual.reshape(self.ratings.values.size, -1)
             entries = np.arange(len(each), dtype=np.int32)
-            dual = each[self._by_name(entries).data].reshape(dual.shape)
+            dual = each[self._by_id(entries).data].reshape(dual.shape)
         return replace(result, factor=factor, dual=dual)
 
     def restored(self, side: int, lines: NDArray[Any]) -> NDArray[Any]:
-        """Lines of rows (side 0) or columns (side 1) in the order of the names."""
+        """Lines of rows (side 0) or columns (side 1) in the order of the ids."""
         found = np.empty_like(lines)
-        found[(self.rows, self.cols)[side]] = lines
+        found[self.order[side]] = lines
         return found
 
     def offsets(self, side: int, lines: Array) -> Array:
-        """Offsets in the order of the names, those of equal rows or columns their mean."""
+        """Offsets in the order of the ids, with the mean of equal rows or columns."""
         return self.restored(side, self._means(side, lines))
 
-    def names(self, side: int) -> Ids:
-        """The names of rows or columns, in their own order."""
-        ids = (self.ratings.row_ids, self.ratings.col_ids)[side]
-        return Ids(self.restored(side, ids.names))
+    def ids(self, side: int) -> Ids:
+        """The ids of rows or columns, in their own order."""
+        return Ids(self.restored(side, self.ratings.ids(side).names))
 
     def known(self) -> sp.csr_array:
-        """The matrix of the ratings in the order of the names."""
-        return self._by_name(self.ratings.values)
+        """The matrix of the ratings in the order of the ids."""
+        return self._by_id(self.ratings.values)
 
-    def _by_name(self, entries: NDArray[Any]) -> sp.csr_array:
-        cols, rows = self.cols[self.ratings.cols], _inverse(self.rows)
-        return _reordered(entries, cols, self.ratings.starts, rows, self.ratings.shape)
+    def _by_id(self, entries: NDArray[Any]) -> sp.csr_array:
+        rows, cols = self.order
+        matrix = entries, cols[self.ratings.cols], self.ratings.starts
+        return _reordered(matrix, _inverse(rows), self.ratings.shape)
 
 
-def canonical(ratings: Ratings, features: Features = (None, None)) -> Canonical:
-    """Ratings with rows and columns in the order of their colours, those of one colour by name.
+def canonical(ratings: Ratings) -> Canonical:
+    """Ratings with rows and columns in the order of their colours, those of one colour by id.
 
-    Colour refinement cannot tell rows of the same colour apart: they have the same values in
-    columns of the same colours, which nearly always means in the same columns.
+    Rows of the same colour have the same values in columns of the same colours, which nearly always
+    means in the same columns. Colour refinement cannot tell them apart. Two or three rounds
+    separate nearly all rows; as many are allowed as the number of rows and columns has bits.
     """
-    start = _of_features(features[0], ratings.shape[0]), _of_features(features[1], ratings.shape[1])
-    colours, count = start, 0
-    for _ in range(ROUNDS):
-        colours = _refined(ratings, start, colours)
+    first, second = (_of_features(each, size) for each, size in zip(
+        ratings.features, ratings.shape, strict=True
+    ))  # fmt: skip
+    colours, count, order = (first, second), 0, sum(ratings.shape)
+    for _ in range(order.bit_length()):
+        colours = _refined(ratings, (first, second), colours)
         last, count = count, sum(np.unique(side).size for side in colours)
-        if count in (last, sum(ratings.shape)):
+        if count in (last, order):
             break
     rows, cols = (np.argsort(side, kind="stable").astype(np.int32) for side in colours)
     placed = _placed(ratings, rows, cols)
     equal: Any = tuple(np.arange(size) for size in placed.shape)
-    if count < sum(ratings.shape):
-        equal = _equal(placed, (start[0][rows], start[1][cols]))
-    return Canonical(placed, rows, cols, equal)
+    if count < order:
+        equal = _equal(placed, (first[rows], second[cols]))
+    return Canonical(placed, (rows, cols), equal)
 
 
 def _refined(ratings: Ratings, start: Sides, colours: Sides) -> Sides:
-    """Colours by the values of rows and columns, and the colours that they meet there.
+    """Colours of rows by their values and the colours of their columns, and vice versa.
 
-    Sums of whole numbers modulo 2⁶⁴ do not depend on the order of the ratings.
+    Sums of integers modulo 2⁶⁴ do not depend on the order of the ratings.
     """
     by_row, by_col = start[0].copy(), start[1].copy()
     low = float(ratings.values.min())
@@ -142,11 +142,11 @@ def _refined(ratings: Ratings, start: Sides, colours: Sides) -> Sides:
     heaviest = 1.0 if ratings.weights is None else float(ratings.weights.max())
     for part in ratings.parts():
         rows, cols = ratings.rows[part], ratings.cols[part]
-        told = _mixed(_stepped(ratings.values[part] - low, span))
+        words = _mixed(_stepped(ratings.values[part] - low, span))
         if ratings.weights is not None:
-            told = _mixed(told + _stepped(ratings.weights[part], heaviest))
-        np.add.at(by_row, rows, _mixed(told + colours[1][cols]))
-        np.add.at(by_col, cols, _mixed(told + colours[0][rows]))
+            words = _mixed(words + _stepped(ratings.weights[part], heaviest))
+        np.add.at(by_row, rows, _mixed(words + colours[1][cols]))
+        np.add.at(by_col, cols, _mixed(words + colours[0][rows]))
     return by_row, by_col
 
 
@@ -163,7 +163,7 @@ def _equal(placed: Ratings, start: Sides) -> tuple[Indices, Indices]:
 
 
 def _of_features(features: Array | None, size: int) -> Words:
-    """The first colours of rows that have features; 0 where there are none."""
+    """The first colours of rows with features; 0 without any."""
     found = np.zeros(size, dtype=np.uint64)
     if features is not None:
         largest = float(np.max(np.abs(features), initial=0.0))
@@ -173,19 +173,20 @@ def _of_features(features: Array | None, size: int) -> Words:
 
 
 def _stepped(values: Array, size: float) -> Words:
-    """Whole numbers for values of at most that size."""
+    """Integers for values of at most that size."""
     if size == 0.0:
         return np.zeros(values.shape, dtype=np.uint64)
-    return np.rint(values / size * STEPS).astype(np.int64).view(np.uint64)
+    return np.rint(values / size * VALUE_STEPS).astype(np.int64).view(np.uint64)
 
 
 def _mixed(words: Words) -> Words:
-    """A hash of 64 bits for each."""
-    found = (words + ODD) * ODD
-    for shift, factor in MIXERS:
+    """A hash of 64 bits for each word: SplitMix64 (Steele, Lea and Flood 2014)."""
+    odd = np.uint64(0x9E3779B97F4A7C15)
+    found = (words + odd) * odd
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         found ^= found >> np.uint64(shift)
         found *= np.uint64(factor)
-    found ^= found >> LAST_SHIFT
+    found ^= found >> np.uint64(31)
     return found
 
 
@@ -194,9 +195,9 @@ def _placed(ratings: Ratings, rows: Indices, cols: Indices) -> Ratings:
     places = _inverse(cols)[ratings.cols]
 
     def turned(each: Array) -> sp.csr_array:
-        return _reordered(each, places, ratings.starts, rows, ratings.shape)
+        return _reordered((each, places, ratings.starts), rows, ratings.shape)
 
-    values = turned(ratings.values)
+    values, (of_rows, of_cols) = turned(ratings.values), ratings.features
     return Ratings(
         np.repeat(np.arange(rows.size, dtype=np.int32), np.diff(values.indptr)),
         values.indices,
@@ -204,18 +205,15 @@ def _placed(ratings: Ratings, rows: Indices, cols: Indices) -> Ratings:
         Ids(ratings.row_ids.names[rows]),
         Ids(ratings.col_ids.names[cols]),
         None if ratings.weights is None else turned(ratings.weights).data,
+        (None if of_rows is None else of_rows[rows], None if of_cols is None else of_cols[cols]),
     )
 
 
 def _reordered(
-    entries: NDArray[Any],
-    cols: Indices,
-    starts: Indices,
-    rows: Indices,
-    shape: tuple[int, int],
+    matrix: tuple[NDArray[Any], Indices, Indices], rows: Indices, shape: tuple[int, int]
 ) -> sp.csr_array:
-    """A matrix of entries in these columns with its rows in another order, sorted by columns."""
-    found = sp.csr_array((entries, cols, starts), shape=shape)[rows]
+    """A matrix given by data, columns and starts with its rows in another order, columns sorted."""
+    found = sp.csr_array(matrix, shape=shape)[rows]
     found.sort_indices()
     return found
 

@@ -1,4 +1,4 @@
-"""How good predictions and recommendations are: errors of ratings, and what of a list is right."""
+"""Quality of predictions and recommendations: errors of ratings, precision, recall and nDCG."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ Indices = NDArray[np.integer]
 
 @dataclass
 class Ranking:
-    """The first k columns of every row that has a relevant one, and which of them are.
+    """The first k columns of every row that has a relevant one, and which of them are relevant.
 
-    nDCG@k = Σ_h hit_h / log₂(h + 1) over the most that this sum can be for the row, h = 1 … k
-    (Järvelin and Kekäläinen 2002, gains 0 and 1). A relevant column that the model does not know
-    counts among those to be found.
+    nDCG@k = Σ_h hit_h / log₂(h + 1) over the largest value of this sum for the row, h = 1 … k
+    (Järvelin and Kekäläinen 2002, gains 0 and 1). Relevant columns that the model does not know
+    count as not found.
     """
 
     rows: Indices
-    """The row of each rating of the test by its place in the model, −1 for one it does not know."""
+    """The row of each test rating by its index in the model, −1 for an unknown one."""
     cols: Indices
     good: NDArray[np.bool_]
     k: int
     asked: Indices = field(init=False)
-    """The rows, by their place in the model, that are recommended something."""
+    """The rows, by their index in the model, that get recommendations."""
 
     def __post_init__(self) -> None:
         kept = self.good & (self.rows >= 0)
@@ -41,7 +41,7 @@ class Ranking:
         self.recommended: set[int] = set()
 
     def add(self, part: slice, best: Indices) -> None:
-        """The columns recommended to some of `asked`."""
+        """Add the columns recommended to some of `asked`."""
         lines = np.arange(part.start, part.stop, dtype=np.int64)[:, None]
         wanted = lines * self.width + best
         if self.keys.size:
@@ -59,7 +59,7 @@ class Ranking:
 
 
 def scores(errors: Array, ranking: Ranking, columns: int) -> dict[str, float]:
-    """The figures that `evaluate` gives, NaN where nothing relevant was asked for."""
+    """The scores that `evaluate` returns, NaN where no row has a relevant column."""
     found = {
         "rmse": float(np.sqrt(np.mean(errors**2))),
         "mae": float(np.mean(np.abs(errors))),

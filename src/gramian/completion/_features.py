@@ -1,4 +1,4 @@
-"""Features of rows and columns: read by their ids, and made even."""
+"""Features of rows and columns: read by their ids, and standardized."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian._samples import real_numbers
-from gramian.completion._checks import refuse_missing
 from gramian.completion._ratings import Ids, Ratings, joined
+from gramian.completion._reading import refuse_missing
 from gramian.storage import storable
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
 
 @storable
 @dataclass(frozen=True)
 class Scaling:
-    """Features less their means, over their deviations; one that does not vary is left out."""
+    """Standardization of features; constant features become 0."""
 
     means: Array
     sizes: Array
-    """Deviations, infinite for what does not vary."""
+    """Standard deviations, infinite for constant features."""
 
     @classmethod
     def of(cls, features: Array) -> Scaling:
@@ -33,14 +32,14 @@ class Scaling:
         return cls(means, sizes)
 
     def __call__(self, features: Array, weight: float) -> Array:
-        """Even features whose squares have the mean `weight` in a row."""
+        """Standardized features, the sum of whose squares in a row is `weight` on average."""
         live = max(int(np.isfinite(self.sizes).sum()), 1)
         found: Array = (features - self.means) / self.sizes * np.sqrt(weight / live)
         return found
 
 
 def read(features: Any, name: str) -> tuple[Ids, Array]:
-    """Whose features they are, and what: a frame by its index, (ids, array), or an array alone."""
+    """Ids and their features: a frame with ids as its index, (ids, array), or an array."""
     if isinstance(features, tuple) and len(features) == 2:
         names, table = np.asarray(features[0]), features[1]
     elif hasattr(features, "iloc"):
@@ -62,14 +61,16 @@ def read(features: Any, name: str) -> tuple[Ids, Array]:
     return ids, numbers[np.argsort(place)]
 
 
-def with_features(ratings: Ratings, side: int, features: Any) -> tuple[Ratings, Array, Scaling]:
-    """The ratings with a row (side 0) or column (side 1) for all that have features.
+def with_features(
+    ratings: Ratings, side: int, given: Any, weight: float
+) -> tuple[Ratings, Scaling]:
+    """The ratings with standardized features of their rows (side 0) or columns (side 1).
 
-    Beside them their even features, 0 for what has none, and how they were made even.
+    Ids with features and no entry become rows or columns. The features of ids without any are 0.
     """
     name = ("row_features", "col_features")[side]
-    ids, table = read(features, name)
-    own = (ratings.row_ids, ratings.col_ids)[side]
+    ids, table = read(given, name)
+    own = ratings.ids(side)
     both, old, new = joined(own, ids)
     if len(both) == len(own) + len(ids):
         raise ValueError(
@@ -79,12 +80,10 @@ def with_features(ratings: Ratings, side: int, features: Any) -> tuple[Ratings, 
     scaling = Scaling.of(table)
     even = np.zeros((len(both), table.shape[1]))
     even[new] = scaling(table, 1.0)
+    even *= np.sqrt(weight)
+    place, features = old.astype(np.int32), ratings.features
     if side == 0:
-        return replace(ratings, rows=_places(old, ratings.rows), row_ids=both), even, scaling
-    return replace(ratings, cols=_places(old, ratings.cols), col_ids=both), even, scaling
-
-
-def _places(old: Indices, index: Indices) -> Indices:
-    """Places among all, which are in the same order."""
-    found: Indices = old.astype(np.int32)[index]
-    return found
+        rows = place[ratings.rows]
+        return replace(ratings, rows=rows, row_ids=both, features=(even, features[1])), scaling
+    cols = place[ratings.cols]
+    return replace(ratings, cols=cols, col_ids=both, features=(features[0], even)), scaling

@@ -1,4 +1,4 @@
-"""Rows that come later: their factors for columns that are known."""
+"""Rows, columns and entries that come after the fit, by small least-squares problems."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramian.backends import cpu
 from gramian.backends.errstate import OwnErrstate
-from gramian.completion._frames import is_frame
-from gramian.completion._ratings import gather
+from gramian.completion._ratings import Ratings, joined
+from gramian.completion._reading import gather, has_own_ids, read
+from gramian.completion._recommender import Factorization, Offsets
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
 
-STEPS, ACCURACY = 300, 1e-12
+RESIDUAL = 1e-12
+"""The relative residual at which the conjugate gradients of a row end."""
+
+UPDATE_SWEEPS = 2
+"""Number of times that rows and columns with new entries are fitted in turn."""
 
 
-class Folding(OwnErrstate):
-    """`transform` and `complete` by the factors of the columns.
+class Updating(OwnErrstate):
+    """A mixin with `transform`, `complete`, `recommend_new` and `update`.
 
-    A class with it says by `_squares` what the entries are as squares beside those factors.
+    Rows are fitted to the factors of the columns, and vice versa. `_squares` is the loss of entries
+    as squares.
     """
 
     lam_: float
@@ -37,47 +44,51 @@ class Folding(OwnErrstate):
     row_factors_: Array
     row_biases_: Array
     col_ids_: NDArray[Any]
+    bounds_: tuple[float, float] | None
+    row_ids_: NDArray[Any]
+    _rows: Any
     _cols: Any
     _known: Any
     _named: Any
-    _cut: Any
-    _ranked: Any
+    _factorization: Any
+    _expected: Any
+    """Factors of rows and of columns that their features predict; None without features."""
 
     everywhere = 0.0
     """The weight of the squares of all entries, known or not."""
 
     def _squares(self, values: Array) -> tuple[Array | None, Array]:
-        """ω and l of ½ ω_e u_e² − l_e u_e for entries u_e beside mean and offsets; ω None for 1."""
+        """ω and l of ½ ω_e u_e² − l_e u_e for entries u_e less mean and offsets; None is ω = 1."""
         return None, values
 
     def complete(self, X: Any) -> Array:
-        """All entries of rows, new ones too: folded in as by `transform`, known ones included.
+        """Predict all entries of rows, which may be new: fitted as by `transform`.
 
         Parameters
         ----------
         X : as in `transform`
         """
         check_is_fitted(self)
-        P, b = self._folded(X)
+        P, b = self._beside(self._known_part(X)[1])
         entries = self.mean_ + b[:, None] + self.col_biases_ + P @ self.col_factors_.T
-        found: Array = self._cut(entries)
+        found: Array = self._factorization.cut(entries)
         return found
 
     def transform(self, X: Any) -> Array:
-        """The factors of rows, new ones too, for the columns of the fit.
+        """The factors of rows, which may be new, for the columns of the fit.
 
         Parameters
         ----------
         X : as in `fit`; a matrix has the columns of the fit, and triples of unknown columns are
-            left out. The rows come in the order of the matrix, or of their sorted ids.
+            left out. The rows are in the order of the matrix, or of their sorted ids.
         """
         check_is_fitted(self)
-        return self._folded(X)[0]
+        return self._beside(self._known_part(X)[1])[0]
 
     def recommend_new(
         self, X: Any, n: int = 10, *, exclude_seen: bool = True
     ) -> tuple[NDArray[Any], NDArray[Any], Array]:
-        """The columns of the largest entries of rows that were not in the fit, folded in.
+        """The columns of the largest predicted entries of rows that were not in the fit.
 
         Parameters
         ----------
@@ -88,36 +99,35 @@ class Folding(OwnErrstate):
         Returns
         -------
         rows, columns, values
-            The rows in the order of `transform`, and what `recommend` gives for several of them.
+            The rows in the order of `transform`, and the results of `recommend` for several rows.
         """
         check_is_fitted(self)
         names, R = self._known_part(X)
-        best, values = self._ranked(
-            *self._beside(R), R if exclude_seen else None, whole_number(n, "n")
+        P, b = self._beside(R)
+        found = Factorization(
+            P, self.col_factors_, Offsets(self.mean_, b, self.col_biases_), self.bounds_
         )
-        return names, self.col_ids_[best], self._cut(values)
+        best, values = found.best(slice(None), whole_number(n, "n"), R if exclude_seen else None)
+        return names, self.col_ids_[best], found.cut(values)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Complete the matrix; the factors of its rows."""
+        """Complete the matrix and return the factors of its rows."""
         fitted: Any = self
         found: Array = fitted.fit(X).transform(X)
         return found
 
-    def _folded(self, X: Any) -> tuple[Array, Array]:
-        """Factors and offsets of rows: what the fit would give them, the columns being known."""
-        return self._beside(self._known_part(X)[1])
-
     def _beside(self, R: sp.csr_array) -> tuple[Array, Array]:
+        """Factors and offsets of rows that a fit with fixed columns would give them."""
         mean = max(float(np.mean(np.diff(self._known.indptr))), 1e-300)
         return self._fitted(R, mean, self.col_factors_, self.col_biases_)
 
     def _fitted(
         self, R: sp.csr_array, mean: float, Q: Array, c: Array, expected: Array | None = None
     ) -> tuple[Array, Array]:
-        """Factors and offsets of the rows of R beside those of its columns.
+        """Factors and offsets of the rows of R for those of its columns.
 
-        `mean` is the mean number of entries of such rows, which the penalty is measured by;
-        `expected` are factors that the rows are drawn to, 0 unless told.
+        `mean` is the mean number of entries of such rows, the unit of the penalty; the rows are
+        regularized towards the factors `expected`, default 0.
         """
         scale = (np.maximum(np.diff(R.indptr), 1) / mean) ** self.weight_power
         both = np.column_stack([Q, np.full(Q.shape[0], float(self.biases))])
@@ -134,22 +144,92 @@ class Folding(OwnErrstate):
         return found[:, :-1] if expected is None else found[:, :-1] + expected, found[:, -1]
 
     def _known_part(self, X: Any) -> tuple[NDArray[Any], sp.csr_array]:
-        """Entries in columns of the fit, as a matrix of their own, and what its rows are called."""
+        """The ids of rows, and a matrix of their entries in columns of the fit."""
         X = self._named(X, 3)
-        if isinstance(X, tuple) or is_frame(X):
-            ratings = gather(X, duplicates=self.duplicates)
+        ratings = read(self, X, reset=False)
+        if has_own_ids(X):
             place = self._cols.find(ratings.col_ids.names)[ratings.cols]
             kept = place >= 0
             entries = (ratings.values[kept], (ratings.rows[kept], place[kept]))
             known = sp.csr_array(entries, shape=(ratings.shape[0], len(self.col_ids_)))
             return ratings.row_ids.names, known
-        X = validate_data(
-            self, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
-            ensure_all_finite="allow-nan", reset=False,
-        )  # fmt: skip
-        if X.shape[1] != len(self.col_ids_):
-            raise ValueError(f"X has {X.shape[1]} columns, but the fit had {len(self.col_ids_)}")
-        return np.arange(X.shape[0]), gather(X, duplicates=self.duplicates).matrix
+        if ratings.shape[1] != len(self.col_ids_):
+            raise ValueError(
+                f"X has {ratings.shape[1]} columns, but the fit had {len(self.col_ids_)}"
+            )
+        return ratings.row_ids.names, ratings.matrix
+
+    def update(self, X: Any) -> Any:
+        """Add new entries, of rows and columns that are new or known, without another fit.
+
+        Factors and offsets of the rows and columns with new entries are fitted again in turn, to
+        all their entries, new and old; all others, λ and the mean do not change. The cost is
+        proportional to the number of entries of those rows and columns, plus a copy of the known
+        entries. `result_` and `certificate_` remain those of the last fit.
+
+        Parameters
+        ----------
+        X : as in `fit`
+            New values of known entries replace the old ones.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        new = gather(self._named(X, 3), duplicates=self.duplicates)
+        rows, cols = self._grown(new)
+        fresh = np.flatnonzero(~np.any(self.col_factors_, axis=1))
+        self._refit(1, np.intersect1d(cols, fresh))
+        for _ in range(UPDATE_SWEEPS):
+            self._refit(0, rows)
+            self._refit(1, cols)
+        if self.bounds_ is not None and getattr(self, "bounds", None) == "auto":
+            low, high = self.bounds_
+            self.bounds_ = min(low, float(new.values.min())), max(high, float(new.values.max()))
+        return self
+
+    def _refit(self, side: int, places: Indices) -> None:
+        """Fit some rows (side 0) or columns (side 1) to the factors of the others, in place."""
+        if not places.size:
+            return
+        own, other = (
+            (self.row_factors_, self.row_biases_),
+            (self.col_factors_, self.col_biases_),
+        )[:: 1 - 2 * side]
+        R = self._known[places] if side == 0 else sp.csr_array(self._known[:, places].T)
+        mean = self._known.nnz / self._known.shape[side]
+        own[0][places], own[1][places] = self._fitted(
+            R, mean, *other, self._expected_at(side, places)
+        )
+
+    def _expected_at(self, side: int, places: Indices) -> Array | None:
+        """The factors of some rows, or columns, that their features predict."""
+        expected = vars(self).get("_expected")  # not in models of early versions
+        return None if expected is None else expected[side][places]
+
+    def _grown(self, new: Ratings) -> tuple[Indices, Indices]:
+        """Add the new entries; the indices of their rows and columns."""
+        (self._rows, old_rows, rows), (self._cols, old_cols, cols) = (
+            joined(known, of_new)
+            for known, of_new in ((self._rows, new.row_ids), (self._cols, new.col_ids))
+        )
+        m, n = len(self._rows), len(self._cols)
+        self.row_ids_, self.col_ids_ = self._rows.names, self._cols.names
+        self.row_factors_, self.row_biases_ = (
+            _spread(part, old_rows, m) for part in (self.row_factors_, self.row_biases_)
+        )
+        self.col_factors_, self.col_biases_ = (
+            _spread(part, old_cols, n) for part in (self.col_factors_, self.col_biases_)
+        )
+        if vars(self).get("_expected") is not None:
+            rows_of, cols_of = self._expected
+            self._expected = _spread(rows_of, old_rows, m), _spread(cols_of, old_cols, n)
+        old, known = self._known, np.repeat(old_rows, np.diff(self._known.indptr))
+        keys = known.astype(np.int64) * n + old_cols[old.indices]
+        more = rows[new.rows].astype(np.int64) * n + cols[new.cols]
+        self._known = _merged(keys, old.data, more, new.values, (m, n))
+        return np.unique(rows), np.unique(cols)
 
 
 def ridge_rows(
@@ -163,8 +243,9 @@ def ridge_rows(
     """P with rows that minimise ½ Σ_j (p·q_j − R_ij)² + ½ Σ_k penalty_ik p_ik² over the known j.
 
     With weights ω the sum is of ½ ω_ij (p·q_j)² − R_ij p·q_j, and a Gram matrix G adds ½ pᵀGp.
-    Conjugate gradients for all rows at once, each with steps of its own: two sparse products with
-    the pattern of R a step, and no matrix of a row.
+    Conjugate gradients for all rows at once, each with its own step lengths: two sparse products
+    with the pattern of R in each step, and no matrix for a row. In exact arithmetic they end after
+    as many steps as Q has columns; ten times as many are allowed.
     """
     rows = cpu.index_array(np.repeat(np.arange(R.shape[0]), np.diff(R.indptr)))
     cols, Q = cpu.index_array(R.indices), np.ascontiguousarray(Q, dtype=float)
@@ -179,8 +260,8 @@ def ridge_rows(
     right = np.asarray(R @ Q)
     P, left = np.zeros_like(right), right.copy()
     direction, square = left.copy(), np.sum(left * left, axis=1)
-    enough = np.maximum(ACCURACY**2 * square, np.finfo(float).tiny)
-    for _ in range(STEPS):
+    enough = np.maximum(RESIDUAL**2 * square, np.finfo(float).tiny)
+    for _ in range(10 * Q.shape[1]):
         live = square > enough
         if not live.any():
             break
@@ -195,3 +276,26 @@ def ridge_rows(
         )
         square = new
     return P
+
+
+def _spread(part: Array, places: Indices, size: int) -> Array:
+    """An array of `size` rows, those given at their indices, and 0 in the others."""
+    out: Array = np.zeros((size, *part.shape[1:]))
+    out[places] = part
+    return out
+
+
+def _merged(
+    keys: Indices, values: Array, more: Indices, new: Array, shape: tuple[int, int]
+) -> sp.csr_array:
+    """Entries by their sorted keys row·n + column; new entries replace those with the same key."""
+    place = np.searchsorted(keys, more)
+    there = keys[np.minimum(place, keys.size - 1)] == more
+    values = values.copy()
+    values[place[there]] = new[there]
+    order = np.argsort(more[~there], kind="stable")
+    keys = np.insert(keys, place[~there][order], more[~there][order])
+    values = np.insert(values, place[~there][order], new[~there][order])
+    rows, cols = np.divmod(keys, shape[1])
+    starts = np.searchsorted(rows, np.arange(shape[0] + 1))
+    return sp.csr_array((values, cols.astype(np.int32), starts), shape=shape)

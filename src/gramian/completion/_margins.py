@@ -1,4 +1,8 @@
-"""Sweeps over rows and columns for hinges of ordered levels, by squares that lie above them."""
+"""Ordered levels: the problem of their hinges, and sweeps by quadratic upper bounds.
+
+The all-threshold loss of Rennie and Srebro (2005): an entry of K levels is K − 1 signs, one for the
+side of each threshold.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +16,89 @@ from gramian.backends.cpu import RowFits, gather_products
 from gramian.completion._ratings import Ratings
 from gramian.maps import BlockEntries
 from gramian.objectives.halves import Halves
+from gramian.problem import Problem
+from gramian.problems.completion import mmmf
 from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
+MOST_LEVELS = 50
+"""Number of distinct values that are taken for ordered levels, at most."""
+
+
+def checked_levels(values: Array) -> Array:
+    """The distinct values, ascending; rejected if they are too many or only one."""
+    levels: Array = np.unique(values)
+    if not 1 < levels.size <= MOST_LEVELS:
+        # On a cluster only the first MOST_LEVELS + 1 of them are collected.
+        found = levels.size if levels.size <= MOST_LEVELS else f"more than {MOST_LEVELS}"
+        raise ValueError(
+            f"MMMF predicts two to {MOST_LEVELS} levels, and the entries have {found} different "
+            "values: NuclearCompletion predicts numbers"
+        )
+    return levels
+
+
+def midway(count: int) -> Array:
+    """Thresholds midway between the levels 2k − (K − 1), whose half distance is the margin 1."""
+    return 2.0 * np.arange(1, count) - count
+
+
+def all_thresholds(
+    rows: NDArray[np.integer],
+    cols: NDArray[np.integer],
+    places: NDArray[np.integer],
+    shape: tuple[int, int],
+    lam: float,
+    *,
+    offset: Array,
+    thresholds: Array,
+    learned: bool = False,
+    weights: Array | None = None,
+    **options: Any,
+) -> Problem:
+    """MMMF of entries by the indices of their levels, with an offset of each score.
+
+    `learned` makes the thresholds part of the problem; further options are those of
+    `gramian.problems.mmmf`.
+    """
+    repeat = thresholds.size
+    signs = np.where(places[:, None] > np.arange(repeat), 1.0, -1.0)
+    margins = 1.0 - signs * (offset[:, None] - thresholds)
+    return mmmf(
+        rows,
+        cols,
+        signs.ravel(),
+        shape,
+        lam,
+        margin=margins.ravel(),
+        weights=None if weights is None else np.repeat(weights, repeat),
+        repeat=repeat,
+        groups=np.tile(np.arange(repeat), places.size) if learned else None,
+        **options,
+    )
+
 
 @dataclass(frozen=True, eq=False)
 class Margins:
     """Σ_e ω_e Σ_k h_μ(s_ek) + κ/2 ‖δ‖² with s_ek = 1 − σ_ek (u_e + c_e − θ_k − δ_k), e by rows.
 
-    σ_ek is 1 where the level of e is above threshold k, and −1 elsewhere. Above h_μ at s lies
+    σ_ek is 1 where the level of e is above threshold k, and −1 elsewhere. An upper bound of h_μ is
     h_μ(s) + h_μ'(s)(t − s) + a/2 (t − s)² with 1/a = μ + 2 dist(s, [0, μ]), the least such a: it
-    touches at s, and its least value is not below 0 where that is what h_μ falls to.
+    is equal to h_μ at s, and its minimum is not below 0.
     """
 
     places: NDArray[np.integer]
-    """How many thresholds are below the level of an entry."""
+    """The number of thresholds below the level of each entry."""
     offsets: Array
     """c."""
     weights: Array
-    """ω; 0 for entries that are held out."""
+    """ω; 0 for held-out entries."""
     theta: Array
     delta: Array
-    """δ, moved in place."""
+    """δ, updated in place."""
     mu: float
     ridge: float | None
     """κ; None where δ stays 0."""
@@ -48,7 +110,7 @@ class Margins:
         return found
 
     def settle(self, z: Array) -> None:
-        """A step of each δ_k to the least value of the squares above, at products z."""
+        """Minimize the upper bound at products z over each δ_k, in place."""
         if self.ridge is None:
             return
         for k in range(self.theta.size):
@@ -59,7 +121,7 @@ class Margins:
             self.delta[k] -= total / (float(np.sum(bend, dtype=float)) + self.ridge)
 
     def squares(self, z: Array) -> tuple[Array, Array, float]:
-        """a and t of ½ Σ a_e (u_e − t_e)² at products z, and what F has beside those squares."""
+        """a and t of the upper bound ½ Σ a_e (u_e − t_e)² at products z, and its constant."""
         bend, slope, value = np.zeros_like(z), np.zeros_like(z), 0.0
         for k in range(self.theta.size):
             sigma, s = self._distances(z, k)
@@ -86,10 +148,10 @@ class Margins:
 
 @dataclass(frozen=True, eq=False)
 class MarginHalves(Halves):
-    """`Halves` of squares above the hinges, taken anew before each half is refitted.
+    """`Halves` of quadratic upper bounds of the hinges, updated before each half is refitted.
 
-    F falls with every half: squares that touch it there lie above it elsewhere. Offsets of a state
-    are beside those of the margins, and 0 unless they are `free`.
+    F decreases with every half, since the bound is equal to F at the current point. The offsets of
+    a state are added to those of the margins; they are 0 unless `free`.
     """
 
     pace: ClassVar[int] = 4
@@ -97,7 +159,7 @@ class MarginHalves(Halves):
     margins: Margins = field(kw_only=True)
     rows: Indices = field(kw_only=True)
     entry: Indices = field(kw_only=True)
-    """Which entry by rows each is in the order of columns."""
+    """For the entries in the order of columns, their indices in the order of rows."""
 
     @classmethod
     def of_levels(
@@ -108,7 +170,7 @@ class MarginHalves(Halves):
         lam: float,
         ridge: float | None,
     ) -> MarginHalves:
-        """Those of ratings by rows, in float32; offsets are free where they have a ridge."""
+        """The halves of ratings, in float32; offsets are free if they have a ridge."""
         map = BlockEntries(ratings.rows, ratings.cols, ratings.shape)
         units = np.concatenate(BlockEmbedding(*scales).sides) ** -1.0
         stiffness = np.square(units).astype(np.float32)

@@ -50,7 +50,7 @@ class StagedProgress(Progress):
 def _mark(model: Any, ratings: Ratings) -> dict[str, Any]:
     given = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
     seed = model.random_state if isinstance(model.random_state, int) else None
-    features = (each for each in vars(model).get("_features", ()) if each is not None)
+    features = (each for each in ratings.features if each is not None)
     sums = [ratings.rows, ratings.cols, ratings.values, *features]
     sums += [] if ratings.weights is None else [ratings.weights]
     check = 0

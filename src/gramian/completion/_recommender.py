@@ -1,8 +1,9 @@
-"""What a fitted completion answers: entries, recommendations, neighbours, and how good they are."""
+"""Predictions of a fitted completion: entries, recommendations, similar rows, and their quality."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,77 @@ from gramian import clock
 from gramian.backends import cpu
 from gramian.backends.errstate import OwnErrstate
 from gramian.completion._evaluation import Ranking, scores
-from gramian.completion._frames import are_names, pair_columns, plain
-from gramian.completion._ratings import gather
-from gramian.completion._stored import rows_at
+from gramian.completion._reading import are_names, gather, pair_columns, plain
+from gramian.completion._stored import StoredRows
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-BLOCK = 4_000_000
-"""Numbers that are worked on at a time."""
+BLOCK_NUMBERS = 4_000_000
+"""Number of predictions that are computed at a time."""
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """μ, b and c; for ordered levels also the thresholds between them."""
+
+    mean: float
+    rows: Array
+    cols: Array
+    thresholds: Array | None = None
+
+
+@dataclass(frozen=True)
+class Factorization:
+    """The matrix μ + b_i + c_j + p_i·q_j, cut off at the bounds."""
+
+    row_factors: Array
+    col_factors: Array
+    offsets: Offsets
+    bounds: tuple[float, float] | None = None
+
+    def values(self, i: Indices, j: Indices) -> Array:
+        """Entries by the indices of row and column; −1 stands for an unknown row or column."""
+        known, offsets = (i >= 0) & (j >= 0), self.offsets
+        values = np.full(len(i), offsets.mean)
+        values += np.where(i >= 0, offsets.rows[i], 0.0)
+        values += np.where(j >= 0, offsets.cols[j], 0.0)
+        (P, rows), (Q, cols) = (
+            _in_memory(self.row_factors, i[known]),
+            _in_memory(self.col_factors, j[known]),
+        )
+        values[known] += cpu.gather_products(P, Q, cpu.index_array(rows), cpu.index_array(cols))
+        return self.cut(values)
+
+    def best(self, rows: Any, n: int, known: Any = None) -> tuple[Indices, Array]:
+        """Columns and values of the n largest entries of some rows, −inf where none is left.
+
+        Entries of the sparse matrix `known`, which has those rows, are left out.
+        """
+        P, b = self.row_factors[rows], self.offsets.rows[rows]
+        count = len(self.offsets.cols)
+        n = min(n, count)
+        best, values = np.empty((b.size, n), dtype=np.int64), np.empty((b.size, n))
+        for part in _parts(b.size, count):
+            entries = P[part] @ self.col_factors.T
+            entries += self.offsets.cols
+            entries += self.offsets.mean + b[part, None]
+            if known is not None:
+                own = known[part]
+                lines = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+                entries[lines, own.indices] = -np.inf
+            best[part], values[part] = _leading(entries, n)
+        return best, values
+
+    def cut(self, values: Array) -> Array:
+        """Values within the bounds; −inf, which stands for no recommendation, is NaN."""
+        values = np.where(values == -np.inf, np.nan, values)
+        return values if self.bounds is None else np.clip(values, *self.bounds)
 
 
 class Recommender(OwnErrstate):
-    """Answers by row_factors_, col_factors_, offsets and ids of a completion."""
+    """Predictions by row_factors_, col_factors_, offsets and ids of a completion."""
 
     row_factors_: Array
     col_factors_: Array
@@ -40,23 +98,28 @@ class Recommender(OwnErrstate):
     _cols: Any
     _known: Any
 
-    def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
-        """The entries of pairs of a row and a column.
+    @property
+    def _factorization(self) -> Factorization:
+        offsets = Offsets(self.mean_, self.row_biases_, self.col_biases_)
+        return Factorization(self.row_factors_, self.col_factors_, offsets, self.bounds_)
 
-        An unknown row or column counts with the mean and the offset of the other.
+    def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
+        """Predict the entries of pairs of a row and a column.
+
+        For an unknown row or column the prediction is the mean plus the offset of the other.
 
         Parameters
         ----------
         pairs : array of shape (k, 2), a frame, or (rows, cols)
-            A frame is read by the names in `columns_`, whatever their order and whatever else it
-            has; where the fit had no names, a frame has two columns, row and column.
+            A frame is read by the names in `columns_`; their order and other columns do not
+            matter. If the fit had no names, a frame has two columns, row and column.
         return_known : bool
             Also return whether the row and the column of each pair were both in the fit.
         """
         check_is_fitted(self)
         rows, cols = pair_columns(self._named(pairs, 2))
         i, j = self._rows.find(rows), self._cols.find(cols)
-        values = self._values(i, j)
+        values = self._factorization.values(i, j)
         return (values, (i >= 0) & (j >= 0)) if return_known else values
 
     def recommend(
@@ -67,8 +130,8 @@ class Recommender(OwnErrstate):
         Parameters
         ----------
         row : an id, or a list or array of ids
-            For several rows both answers have a line for each of them; where fewer than n columns
-            are left for a row, the value of the others is NaN, and they recommend nothing.
+            For several rows both results have a line for each of them. If fewer than n columns are
+            left for a row, the values of the others are NaN: they are no recommendations.
         n : int
         exclude_seen : bool
             Leave out the columns whose entries in that row are known.
@@ -82,41 +145,41 @@ class Recommender(OwnErrstate):
             raise ValueError(f"row {unknown!r} is not in the fit: fold it in with transform")
         best, values = self._best(i, whole_number(n, "n"), exclude_seen)
         if many:
-            return self.col_ids_[best], self._cut(values)
+            return self.col_ids_[best], self._factorization.cut(values)
         left = np.isfinite(values[0])
-        return self.col_ids_[best[0, left]], self._cut(values[0, left])
+        return self.col_ids_[best[0, left]], self._factorization.cut(values[0, left])
 
     def similar_items(self, col: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
-        """The columns whose factors point the same way, and the cosines."""
+        """The columns with the largest cosine similarity of their factors, and the cosines."""
         check_is_fitted(self)
         place = self._place(self._cols, col, "column")
         order, cosines = _alike(self.col_factors_, place, whole_number(n, "n"))
         return self.col_ids_[order], cosines
 
     def similar_users(self, row: Any, n: int = 10) -> tuple[NDArray[Any], Array]:
-        """The rows whose factors point the same way, and the cosines."""
+        """The rows with the largest cosine similarity of their factors, and the cosines."""
         check_is_fitted(self)
         place = self._place(self._rows, row, "row")
         order, cosines = _alike(self.row_factors_, place, whole_number(n, "n"))
         return self.row_ids_[order], cosines
 
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
-        """How well ratings that were not in the fit are predicted, and found among all columns.
+        """Errors of predictions and quality of recommendations for ratings not in the fit.
 
         Parameters
         ----------
         X : ratings, as in `fit`
         k : int
-            How many columns are recommended to each row, those known to the fit left out.
+            Number of columns recommended to each row, without those known to the fit.
         relevant : float, optional
-            Ratings from here on are worth recommending; their mean unless told.
+            Ratings of at least this value are worth recommending; default their mean.
 
         Returns
         -------
         dict
             "rmse" and "mae" of the ratings; "precision", "recall" and "ndcg" of the first k
             columns, means over the rows with a relevant rating; "coverage", the share of all
-            columns that is recommended to one of them; "rows", how many those are.
+            columns that is recommended to at least one of them; "rows", the number of those rows.
         """
         check_is_fitted(self)
         ratings = gather(self._named(X, 3), duplicates="last")
@@ -128,12 +191,12 @@ class Recommender(OwnErrstate):
         return scores(predicted - ratings.values, ranking, len(self.col_ids_))
 
     def _list_gains(self, rows: Any, cols: Any, k: int = 10) -> Array:
-        """nDCG@k of each row known to the fit: how well lists of k find these entries of it."""
+        """nDCG@k of lists of k columns, for each row of these entries that is known to the fit."""
         i, j = self._rows.find(np.asarray(rows)), self._cols.find(np.asarray(cols))
         return self._lists(i, j, np.ones(i.size, dtype=bool), k).gains()
 
     def _lists(self, i: Indices, j: Indices, good: NDArray[np.bool_], k: int) -> Ranking:
-        """What is recommended to the rows of entries by index, −1 for what is not known."""
+        """Recommendations for the rows of entries given by index, −1 for an unknown one."""
         ranking = Ranking(i, j, good, k)
         for rows in _parts(ranking.asked.size, len(self.col_ids_)):
             clock.check()
@@ -141,34 +204,16 @@ class Recommender(OwnErrstate):
         return ranking
 
     def _rated(self, i: Indices, j: Indices) -> Array:
-        """Entries by index as ratings, −1 for what is not known."""
-        return self._values(i, j)
+        """Predicted ratings by index, −1 for an unknown row or column."""
+        return self._factorization.values(i, j)
 
     def _relevant(self, values: Array) -> float:
-        """The rating from which on a column is worth recommending."""
+        """The least rating of a column that is worth recommending."""
         return float(np.mean(values))
 
     def _best(self, i: Indices, n: int, exclude_seen: bool) -> tuple[Indices, Array]:
         """Columns and values of the n largest entries of some rows, −inf where none is left."""
-        known = self._known[i] if exclude_seen else None
-        return self._ranked(self.row_factors_[i], self.row_biases_[i], known, n)
-
-    def _ranked(self, P: Array, b: Array, known: Any, n: int) -> tuple[Indices, Array]:
-        """The same for rows with these factors and offsets, but for entries that are known."""
-        count = len(self.col_ids_)
-        n = min(n, count)
-        best, values = np.empty((b.size, n), dtype=np.int64), np.empty((b.size, n))
-        for part in _parts(b.size, count):
-            entries = P[part] @ self.col_factors_.T
-            entries += self.col_biases_
-            entries += self.mean_ + b[part, None]
-            if known is not None:
-                own = known[part]
-                entries[
-                    np.repeat(np.arange(own.shape[0]), np.diff(own.indptr)), own.indices
-                ] = -np.inf
-            best[part], values[part] = _leading(entries, n)
-        return best, values
+        return self._factorization.best(i, n, self._known[i] if exclude_seen else None)
 
     def _place(self, ids: Any, given: Any, kind: str) -> int:
         place = int(ids.find(_one(given))[0])
@@ -177,9 +222,9 @@ class Recommender(OwnErrstate):
         return place
 
     def _named(self, X: Any, count: int) -> Any:
-        """The first columns of the fit, found in a frame by name; all else as it is given."""
+        """The first `count` columns of the fit, found in a frame by name; other X unchanged."""
         X = plain(X)
-        columns: Any = getattr(self, "columns_", None)  # models of old do not have it
+        columns: Any = getattr(self, "columns_", None)  # not in models of early versions
         if not hasattr(X, "iloc") or not are_names(columns):
             return X
         wanted, there = list(columns[:count]), list(X.columns)
@@ -194,25 +239,17 @@ class Recommender(OwnErrstate):
             raise ValueError(f"the frame has two columns named {twice[0]!r}: rename one")
         return X[wanted]
 
-    def _values(self, i: Any, j: Any) -> Array:
-        """Predicted entries by index, −1 for what is not known."""
-        known = (i >= 0) & (j >= 0)
-        values = np.full(len(i), self.mean_)
-        values += np.where(i >= 0, self.row_biases_[i], 0.0)
-        values += np.where(j >= 0, self.col_biases_[j], 0.0)
-        rows, cols = i[known], j[known]
-        (P, rows), (Q, cols) = rows_at(self.row_factors_, rows), rows_at(self.col_factors_, cols)
-        values[known] += cpu.gather_products(P, Q, cpu.index_array(rows), cpu.index_array(cols))
-        return self._cut(values)
 
-    def _cut(self, values: Array) -> Array:
-        """Within the bounds; what recommends nothing is NaN."""
-        values = np.where(values == -np.inf, np.nan, values)
-        return values if self.bounds_ is None else np.clip(values, *self.bounds_)
+def _in_memory(factors: Any, places: Indices) -> tuple[Array, Indices]:
+    """An array that contains the rows at some indices, and the indices of those rows in it."""
+    if not isinstance(factors, StoredRows):
+        return factors, places
+    few, where = np.unique(places, return_inverse=True)
+    return factors[few], where.ravel()
 
 
 def _one(given: Any) -> NDArray[Any]:
-    """An array of one id, a tuple too."""
+    """An array of one id, which may be a tuple."""
     if not isinstance(given, tuple):
         return np.asarray([given])
     alone = np.empty(1, dtype=object)
@@ -221,13 +258,13 @@ def _one(given: Any) -> NDArray[Any]:
 
 
 def _parts(count: int, width: int) -> Iterator[slice]:
-    """Slices of so many lines that each has about `BLOCK` numbers."""
-    step = max(1, BLOCK // max(1, width))
+    """Slices of lines with about `BLOCK_NUMBERS` numbers each."""
+    step = max(1, BLOCK_NUMBERS // max(1, width))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def _leading(entries: Array, n: int) -> tuple[Indices, Array]:
-    """Places and values of the n largest of each line, largest first."""
+    """Indices and values of the n largest numbers of each line, largest first."""
     lines = np.arange(entries.shape[0])[:, None]
     some = np.argpartition(-entries, n - 1, axis=1)[:, :n]
     order = np.argsort(-entries[lines, some], axis=1, kind="stable")
@@ -236,7 +273,7 @@ def _leading(entries: Array, n: int) -> tuple[Indices, Array]:
 
 
 def _alike(factors: Array, place: int, n: int) -> tuple[Indices, Array]:
-    """The other lines by the cosine of their angle to one."""
+    """The other lines with the largest cosine similarity to one."""
     lengths = np.linalg.norm(factors, axis=1)
     cosines = factors @ factors[place] / np.maximum(lengths * lengths[place], 1e-300)
     cosines[place] = -np.inf

@@ -1,4 +1,4 @@
-"""Factors in files, a block of rows each: of a fit on a cluster that nobody has room for."""
+"""Factors in files, one block of rows each, for fits on a cluster too large for one machine."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Array = NDArray[np.floating]
 @storable
 @dataclass(frozen=True, eq=False)
 class StoredRows:
-    """A matrix whose rows lie in files of NumPy, read as they are asked for.
+    """A matrix whose rows are stored in NumPy files and read on access.
 
-    `rows[index]` is an array of those rows, and holds one file at a time beside it. NumPy's
-    functions and `.T` read all of it: `np.asarray(rows)`.
+    `rows[index]` is an array of those rows; one file at a time is in memory besides. NumPy's
+    functions and `.T` read the whole matrix, as `np.asarray(rows)` does.
     """
 
     paths: list[str]
     cuts: NDArray[np.int64]
-    """Where the rows of each file begin, and the last of them end."""
+    """The index of the first row of each file, and the end of the last."""
     columns: int
     scale: Array | None = None
-    """What each row is divided by."""
+    """The divisor of each row."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -71,16 +71,8 @@ class StoredRows:
         return found if np.ndim(asked) else found[0]
 
 
-def rows_at(factors: Any, places: NDArray[Any]) -> tuple[Array, NDArray[Any]]:
-    """An array of rows, those of some places among them, and where those are in it."""
-    if not isinstance(factors, StoredRows):
-        return factors, places
-    few, where = np.unique(places, return_inverse=True)
-    return factors[few], where.ravel()
-
-
 def write_rows(path: str, rows: Array) -> None:
-    """An array as a file, whole or not at all."""
+    """Write an array to a file, atomically on local disks."""
     if "://" in path:
         with _remote(path, "wb") as file:
             np.save(file, rows)
@@ -91,7 +83,7 @@ def write_rows(path: str, rows: Array) -> None:
 
 
 def read_rows(path: str) -> Array:
-    """The array of a file; of one on this machine's disks what is used of it is read."""
+    """The array of a file; local files are mapped into memory."""
     if "://" in path:
         with _remote(path, "rb") as file:
             return np.asarray(np.load(file, allow_pickle=False))

@@ -1,4 +1,4 @@
-"""Completing a matrix of what people did, where nothing tells what they do not like."""
+"""Completion of implicit feedback: known entries are actions, and dislikes are unknown."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from numpy.typing import NDArray
 
 from gramian.completion._base import Completion
 from gramian.completion._evaluation import Ranking, scores
-from gramian.completion._quick import is_quick, quick
+from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
-from gramian.completion._update import Updating
+from gramian.completion._recommender import Factorization, Offsets
 from gramian.parameters import ABOVE_ZERO, TOLERANCE, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
 
 Array = NDArray[np.floating]
 
-GUESS = 0.5
-"""λ in units of √ω(√entries per row + √entries per column), ω the mean confidence."""
+LAM_PER_CONFIDENCE = 0.5
+"""The guess of λ in units of √ω(√entries per row + √entries per column), ω the mean confidence."""
 
-FIRST = 10
-"""The length of the lists that λ is chosen by."""
+RANKED_ROWS = (200, 2000)
+"""Least and largest number of rows whose recommendations are compared to choose λ."""
 
-ASKED, ENTRIES = (200, 2000), 20_000_000
-"""Rows that are asked for such a list, at least and at most, and the entries that they may have."""
+RANKED_ENTRIES = 20_000_000
+"""Number of predictions for those rows, if they are more than the least number of rows."""
 
 
 class ImplicitCompletion(Updating, Completion):
-    """Recommend columns from what rows did: clicks, purchases, plays, stars of four and more.
+    """Recommend columns from actions of rows: clicks, purchases, plays, ratings of four and more.
 
     Solves min ½ Σ_ij ω_ij (U_ij − t_ij)² + λ‖A^½UB^½‖_* over all matrices U and all entries (Hu,
     Koren and Volinsky 2008, with the weighted trace norm in place of its factored form): t_ij = 1
     with the confidence ω_ij = 1 + α r_ij where r_ij is known, and t_ij = 0 with ω_ij = 1 everywhere
-    else. It is convex, and no sum runs over the entries that are not known.
+    else. The problem is convex, and no sum over the unknown entries is formed.
 
     Parameters
     ----------
     lam : float or "auto"
-        λ. "auto" holds out a tenth of the entries, goes down a path of λ, and takes the one whose
-        lists of ten find most of them (nDCG).
+        λ. "auto" holds out a tenth of the entries, solves for a decreasing sequence of λ, and takes
+        the one whose first ten recommendations have the largest nDCG.
     alpha : float
-        α: how much more the known entries count than the others. Entries r_ij must be above 0.
+        α: the additional weight of known entries. Entries r_ij must be above 0.
     weight_power, rank, duplicates, tol, solver, max_iter, time_limit, random_state, progress :
         As in `NuclearCompletion`.
     device : None or "cpu"
-        Sweeps over all entries run on the processor only.
+        Only the processor is supported.
 
     Attributes
     ----------
     row_factors_, col_factors_, row_ids_, col_ids_, columns_, lam_, path_, result_, certificate_ :
-        As in `NuclearCompletion`; `path_.errors` holds 1 − nDCG.
+        As in `NuclearCompletion`; `path_.rmse` contains 1 − nDCG.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 
@@ -106,31 +106,23 @@ class ImplicitCompletion(Updating, Completion):
         self.device = device
 
     def evaluate(self, X: Any, *, k: int = 10, relevant: float | None = None) -> dict[str, float]:
-        """What of entries that were not in the fit is found among the first k columns of each row.
+        """Quality of the first k recommendations of each row, for entries not in the fit.
 
         Parameters
         ----------
         X : entries, as in `fit`
         k : int
-            How many columns are recommended to each row, those known to the fit left out.
+            Number of columns recommended to each row, without those known to the fit.
         relevant : float, optional
-            Entries from here on are to be found; all unless told.
+            Entries of at least this value are relevant; default all.
 
         Returns
         -------
         dict
             "precision", "recall", "ndcg", "coverage" and "rows"; see `NuclearCompletion.evaluate`.
         """
-        told = super().evaluate(X, k=k, relevant=relevant)
-        return {name: value for name, value in told.items() if name not in ("rmse", "mae")}
-
-    def _solved(self, ratings: Ratings) -> Problem | None:
-        """By the lists held out where that is asked for, and the optimum not as cheap."""
-        if is_quick(self, ratings):
-            self._set_bounds(ratings.values)
-            problem, self.result_ = quick(self, ratings)
-            return problem
-        return super()._solved(ratings)
+        found = super().evaluate(X, k=k, relevant=relevant)
+        return {name: value for name, value in found.items() if name not in ("rmse", "mae")}
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         ratings = super()._ratings(X, weights)
@@ -142,8 +134,11 @@ class ImplicitCompletion(Updating, Completion):
             )
         return ratings
 
-    def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        self.mean_ = 0.0
+    def _offsets(self, ratings: Ratings) -> Offsets:
+        """Zeros: the model has no offsets."""
+        return Offsets(0.0, np.zeros(ratings.shape[0]), np.zeros(ratings.shape[1]))
+
+    def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
         return implicit_completion(
             ratings.rows, ratings.cols, 1.0 + self._confidence(ratings), ratings.shape, lam,
@@ -160,25 +155,25 @@ class ImplicitCompletion(Updating, Completion):
     def _guess(self, ratings: Ratings) -> float:
         m, n = ratings.shape
         mean, count = 1.0 + float(np.mean(self._confidence(ratings))), ratings.values.size
-        return GUESS * float(np.sqrt(mean) * (np.sqrt(count / m) + np.sqrt(count / n)))
+        return LAM_PER_CONFIDENCE * float(np.sqrt(mean) * (np.sqrt(count / m) + np.sqrt(count / n)))
 
-    def _error(self, test: Ratings, train: Ratings) -> float:
-        """1 − nDCG of the first ten columns of some rows, what was in the fit left out."""
-        self._known, self.col_ids_ = train.matrix, train.col_ids.names
-        asked = int(np.clip(ENTRIES // train.shape[1], *ASKED))
-        some = test.part(test.rows % -(-train.shape[0] // asked) == 0)
-        ranking = Ranking(some.rows, some.cols, np.ones(some.rows.size, dtype=bool), FIRST)
-        ranking.add(slice(0, ranking.asked.size), self._best(ranking.asked, FIRST, True)[0])
-        return 1.0 - scores(np.zeros(1), ranking, train.shape[1])["ndcg"]
+    def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
+        """1 − nDCG of the first ten columns of some rows, without the entries of the fit."""
+        k, (m, n) = 10, train.shape
+        asked = int(np.clip(RANKED_ENTRIES // n, *RANKED_ROWS))
+        some = test.part(test.rows % -(-m // asked) == 0)
+        ranking = Ranking(some.rows, some.cols, np.ones(some.rows.size, dtype=bool), k)
+        best, _ = found.best(ranking.asked, k, train.matrix[ranking.asked])
+        ranking.add(slice(0, ranking.asked.size), best)
+        return 1.0 - scores(np.zeros(1), ranking, n)["ndcg"]
 
     def _relevant(self, values: Array) -> float:
         return -np.inf
 
-    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        """There are none."""
-
-    def _set_bounds(self, values: Array) -> None:
-        self.bounds_ = None
+    def _best_offsets(
+        self, problem: Problem, factor: Array, block: Array, given: Offsets
+    ) -> Offsets:
+        return given
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

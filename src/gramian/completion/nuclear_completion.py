@@ -1,7 +1,8 @@
-"""Completing a matrix of ratings."""
+"""Completion of a matrix of ratings by the nuclear norm."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,66 +15,65 @@ from gramian.backends.arrays import host, moved, place
 from gramian.completion._base import Completion
 from gramian.completion._canonical import Canonical
 from gramian.completion._features import Scaling, with_features
-from gramian.completion._quick import is_quick, quick
+from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
-from gramian.completion._spread import spread
-from gramian.completion._update import Updating
+from gramian.completion._recommender import Factorization, Offsets
+from gramian.completion._selection import Solved
 from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
 from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
-Indices = NDArray[np.integer]
 
-GUESS = 0.72
-"""λ in units of σ(√ratings per row + √ratings per column), about what noise of size σ needs."""
+LAM_PER_NOISE = 0.72
+"""The guess of λ in units of σ(√ratings per row + √ratings per column), σ the size of the noise."""
 
 
 def _of_any_call(method: Any) -> Any:
-    """For types only: the same estimator on a cluster is fitted with fewer arguments."""
+    """For type checkers only: `fit` of the same estimator on a cluster has fewer arguments."""
     return method
 
 
 class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Completion):
-    """Predict the missing entries of a matrix from those that are known.
+    """Predict the missing entries of a matrix from the known ones.
 
     Solves min ½ Σ (U_ij + b_i + c_j + μ − R_ij)² + λ‖A^½UB^½‖_* + κ/2 (‖b‖² + ‖c‖²) over all
-    matrices U and offsets b, c (BiS §IV-B; the weighted trace norm): the sum over the known
-    entries, μ their mean, A and B powers of the numbers of entries in each row and column. It is
-    convex and the rank comes out of it, solved as M ⪰ 0 of order m + n through its factor [P; Q].
+    matrices U and offsets b, c (BiS §IV-B; the weighted trace norm). The sum is over the known
+    entries, μ is their mean, and A and B are powers of the numbers of entries in each row and
+    column. The problem is convex, its solution has low rank, and it is solved as M ⪰ 0 of order
+    m + n through its factor [P; Q].
 
     With features X of the rows and Y of the columns, U = (V + XΦ)(W + YΨ)ᵀ and
-    λ/2 (‖A^½V‖² + ‖Φ‖² + ‖B^½W‖² + ‖Ψ‖²) stands for the norm: that of an operator on rows and
-    features together (Abernethy, Bach, Evgeniou and Vert 2009), convex as well.
+    λ/2 (‖A^½V‖² + ‖Φ‖² + ‖B^½W‖² + ‖Ψ‖²) replaces the norm: the norm of an operator on rows and
+    features together (Abernethy, Bach, Evgeniou and Vert 2009), which is convex as well.
 
     Parameters
     ----------
     lam : float or "auto"
-        λ. "auto" holds out a tenth of the entries, goes down a path of λ, each solve from the
-        last, and takes the one that predicts them best. Of fewer than 20,000 entries several such
-        splits are made, and the mean of their errors counts.
+        λ. "auto" holds out a tenth of the entries, solves for a decreasing sequence of λ with warm
+        starts, and takes the λ with the least held-out error. With fewer than 20,000 entries the
+        error is the mean over several such splits.
     biases : bool
-        Offsets b and c, and the mean; without them U is all there is.
+        Whether the model has offsets b and c and the mean.
     bias_ridge : float
-        κ: offsets shrink as if each row and column had so many entries more at the mean.
+        κ: offsets shrink as if each row and column had κ more entries equal to the mean.
     weight_power : float
         α of A = diag((count/mean count)^α), and B likewise: 0 is the plain nuclear norm.
     rank : int, optional
-        The largest rank of U; the certificate then says what the limit can cost.
+        The largest rank of U; the certificate includes the cost of this limit.
     bounds : (float, float), "auto" or None
-        Where predictions are cut off; "auto" takes the least and largest known entry.
+        Predictions are clipped to these bounds; "auto" is the least and largest known entry.
     feature_weight : float
-        The mean square of the features of a row, after they are made even: how much of its factors
-        they may explain at the price of what is its own.
+        The sum of squares of the standardized features of a row, on average: the larger, the more
+        of its factors the features explain.
     duplicates : {"error", "mean", "sum", "last"}
-        What to do with an entry that is given more than once; a sum, which is for counts, has the
-        mean of their weights.
+        How repeated entries are treated. "sum" is for counts; its weight is the mean of theirs.
     tol : "auto" or float
-        Where the fit ends. "auto": when the error of a tenth of the entries, held out, has stopped
-        moving; the certificate, whatever it is then, is still a true bound. A number: when the
-        certified relative gap is at most that, 1e-4 say, which is the proved optimum. Below 20,000
-        entries, or with another solver or `max_iter`, "auto" is 1e-4.
+        The stopping criterion. "auto": the error of a held-out tenth of the entries no longer
+        decreases; the certificate is a true bound also then. A number: the certified relative gap
+        is at most `tol`. With fewer than 20,000 entries, another solver or `max_iter`, "auto" is
+        1e-4.
     solver, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
@@ -84,21 +84,20 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     row_biases_, col_biases_ : arrays of shape (m,) and (n,)
     mean_ : float
     row_coefficients_, col_coefficients_ : arrays of shape (d, r) and (e, r), or None
-        Φ and Ψ, for even features.
+        Φ and Ψ, for standardized features.
     row_ids_, col_ids_ : arrays
-        What the rows and columns are called.
+        The ids of rows and columns.
     columns_ : tuple of three str, or None
-        What the columns of row, column and value were called in the frame of the fit; at the
-        command line also their places, as int, in a file without a header.
+        The names of the columns for row, column and value in the frame of the fit; on the command
+        line also their positions, as int, in a file without a header.
     lam_ : float
-    path_ : EvidencePath
-        λ (`values`) and held-out `errors`, where lam="auto" and λ was chosen; `path_.plot()`
-        draws it. It is not chosen where there are fewer than 50 entries, all are the same, or
-        there is no time.
+    path_ : Path
+        The λ of lam="auto" and their held-out errors; `path_.plot()` draws them. There is none
+        with fewer than 50 entries, with equal entries, or without time to hold entries out.
     bounds_ : (float, float) or None
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the completion can be.
+        A bound on the distance of the objective from its optimum.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn, where a matrix was given.
 
@@ -178,18 +177,18 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Parameters
         ----------
         X : (rows, cols, values), a frame of three columns, a sparse matrix, or an array
-            The known entries, rows and columns called whatever they are called; of a sparse
-            matrix those that are stored, of an array those that are not NaN. What the columns of
-            a frame are called is kept in `columns_`: frames to come are read by those names.
+            The known entries, with any ids of rows and columns; the stored entries of a sparse
+            matrix, and the entries of an array that are not NaN. The names of the columns of a
+            frame are kept in `columns_`: later frames are read by those names.
         y : ignored
         sample_weight : array, optional
-            What each entry counts in the sum of losses, at least 0: one number for each of the
+            The weight of each entry in the sum of losses, at least 0: one number for each of the
             triples, or for each row of a matrix.
         row_features, col_features : frame, (ids, array), or array, optional
-            Numbers that are known of rows (of columns): a frame with their ids as its index, ids
-            and an array of as many lines, or an array of the rows 0, 1, … They are made even,
-            those that do not vary are left out, and a row without any counts as the mean. Rows
-            with features and no entry are rows of the model: their factors come from the features.
+            Numeric features of rows (of columns): a frame with their ids as its index, ids and an
+            array with a line for each, or an array of the rows 0, 1, … They are standardized,
+            constant features are left out, and rows without features count as the mean. Rows with
+            features and no entry are rows of the model, with factors from their features.
         """
         self._check_parameters()
         return self._fit(
@@ -197,22 +196,19 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         )
 
     def _with_features(self, ratings: Ratings, row_features: Any, col_features: Any) -> Ratings:
-        """Set the features of a fit; the ratings with a row or column for all that have some."""
+        """The ratings with standardized features, and a row or column for each id of them."""
         self._refuse_features(row_features, col_features)
-        found: list[Array | None] = []
         scalings: list[Scaling | None] = []
         for side, features in enumerate((row_features, col_features)):
-            even = scaling = None
+            scaling = None
             if features is not None:
-                ratings, even, scaling = with_features(ratings, side, features)
-                even *= np.sqrt(self.feature_weight)
-            found.append(even)
+                ratings, scaling = with_features(ratings, side, features, self.feature_weight)
             scalings.append(scaling)
-        self._features, self._scaling = (found[0], found[1]), scalings[0]
+        self._scaling = scalings[0]
         return ratings
 
     def _refuse_features(self, *features: Any) -> None:
-        """What features cannot be fitted with."""
+        """Reject parameters that features do not support."""
         if all(each is None for each in features):
             return
         if not self.biases:
@@ -222,41 +218,22 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 f"features are fitted on the processor: leave device={self.device!r} out"
             )
 
-    @property
-    def _featured(self) -> bool:
-        return any(each is not None for each in self._features_of_sides())
-
-    def _features_of_sides(self) -> tuple[Array | None, Array | None]:
-        """Even features of rows and of columns, while they are fitted."""
-        found: tuple[Array | None, Array | None] = vars(self).get("_features", (None, None))
-        return found
-
-    def _reorder_features(self, rows: Indices, cols: Indices) -> None:
-        of_rows, of_cols = self._features_of_sides()
-        self._features = (
-            None if of_rows is None else of_rows[rows],
-            None if of_cols is None else of_cols[cols],
-        )
-
-    def _rename(self, ordered: Canonical) -> None:
-        super()._rename(ordered)
+    def _restore(self, ordered: Canonical) -> None:
+        super()._restore(ordered)
         if self._expected is not None:
             self._expected = tuple(
                 ordered.restored(side, lines) for side, lines in enumerate(self._expected)
             )
 
-    def _solved(self, ratings: Ratings) -> Problem | None:
-        """By the error held out where that is asked for, and the optimum not as cheap."""
-        if is_quick(self, ratings):
-            self._set_bounds(ratings.values)
-            problem, self.result_ = quick(self, ratings)
-            return problem
-        return super()._solved(ratings)
+    def _offsets(self, ratings: Ratings) -> Offsets:
+        """The mean; the problem contains the offsets of rows and columns."""
+        m, n = ratings.shape
+        mean = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
+        return Offsets(mean, np.zeros(m), np.zeros(n))
 
-    def _problem(self, ratings: Ratings, lam: float) -> Problem:
-        self.mean_ = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
+    def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
         rows, cols = self._scales(ratings)
-        row_features, col_features = self._features_of_sides()
+        row_features, col_features = ratings.features
         return nuclear_completion(
             ratings.rows,
             ratings.cols,
@@ -267,43 +244,47 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
             col_scale=cols,
             ridge=self.bias_ridge if self.biases else None,
             weights=ratings.weights,
-            centre=self.mean_,
+            centre=(offsets or self._offsets(ratings)).mean,
             row_features=row_features,
             col_features=col_features,
         )
 
     def _guess(self, ratings: Ratings) -> float:
-        """λ for noise of the size of the entries beside their offsets."""
+        """λ for noise of the size of the entries less their offsets."""
         m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
         size = 1.0
         if not (self.biases and ratings.flat):
-            size = spread(ratings, self.bias_ridge if self.biases else None) or 1.0
+            size = ratings.spread(self.bias_ridge if self.biases else None) or 1.0
         count = ratings.values.size
-        return GUESS * size * float(np.sqrt(count / m) + np.sqrt(count / n))
+        return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
-    def _error(self, test: Ratings, train: Ratings) -> float:
+    def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         square = 0.0
         for part in test.parts():
-            off = self._values(test.rows[part], test.cols[part]) - test.values[part]
+            off = found.values(test.rows[part], test.cols[part]) - test.values[part]
             square += float(off @ off)
         return float(np.sqrt(square / test.values.size))
 
-    def _set_biases(self, ratings: Ratings, problem: Problem, L: Array) -> None:
-        there = place_for(problem, self.device, L.shape[1])
+    def _best_offsets(
+        self, problem: Problem, factor: Array, block: Array, given: Offsets
+    ) -> Offsets:
+        if not self.biases:
+            return given
+        there = place_for(problem, self.device, block.shape[1])
         objective: Any = moved(problem.objective, there)
-        factor = there.put(L)
-        found = objective.loss.offsets(objective.entries.bilinear(factor, factor))
-        self.row_biases_, self.col_biases_ = (host(part) for part in found)
+        L = there.put(block)
+        rows, cols = objective.loss.offsets(objective.entries.bilinear(L, L))
+        return replace(given, rows=host(rows), cols=host(cols))
 
-    def _block(self, problem: Problem, factor: Array) -> Array:
+    def _block(self, ratings: Ratings, problem: Problem, factor: Array) -> Array:
         objective: Any = problem.objective
-        return objective.expanded(host(factor)) if self._featured else factor
+        return objective.expanded(host(factor)) if ratings.featured else factor
 
-    def _finish(self, ratings: Ratings, problem: Problem | None) -> None:
-        super()._finish(ratings, problem)
+    def _finish(self, ratings: Ratings, solved: Solved) -> None:
+        super()._finish(ratings, solved)
         priors = (None, None)
-        if problem is not None:
-            priors = getattr(problem.objective, "priors", priors)
+        if solved.problem is not None:
+            priors = getattr(solved.problem.objective, "priors", priors)
         both = self.row_factors_, self.col_factors_
         found = [
             None if prior is None else prior.coefficients(factors)
@@ -311,15 +292,14 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ]
         self.row_coefficients_, self.col_coefficients_ = found
         self._expected = None
-        if self._featured:
+        if ratings.featured:
             self._expected = tuple(
                 np.zeros_like(factors) if prior is None else prior.features @ of_side
                 for prior, factors, of_side in zip(priors, both, found, strict=True)
             )
-        self.__dict__.pop("_features", None)
 
     def complete_features(self, row_features: Any) -> Array:
-        """All entries of new rows by their features alone: μ + c_j + x_iᵀΦ·q_j.
+        """Predict all entries of new rows from their features: μ + c_j + x_iᵀΦ·q_j.
 
         Parameters
         ----------
@@ -341,18 +321,18 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
                 f"row_features must have {len(coefficients)} columns, got shape {features.shape}"
             )
         P = scaling(features, self.feature_weight) @ coefficients
-        return self._cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
+        return self._factorization.cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
 
-    def _set_bounds(self, values: Array) -> None:
-        self.bounds_: tuple[float, float] | None = None
-        if isinstance(self.bounds, str):
-            self.bounds_ = (float(values.min()), float(values.max()))
-        elif self.bounds is not None:
-            self.bounds_ = (float(self.bounds[0]), float(self.bounds[1]))
+    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+        if self.bounds is None:
+            return None
+        given = (values.min(), values.max()) if isinstance(self.bounds, str) else self.bounds
+        low, high = given
+        return float(low), float(high)
 
 
 def _are_bounds(given: Any) -> bool:
-    """Whether predictions can be cut off there."""
+    """Whether these are valid bounds of predictions."""
     if isinstance(given, str) or given is None:
         return given in ("auto", None)
     return len(given) == 2 and bool(given[0] < given[1])

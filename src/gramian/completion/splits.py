@@ -1,24 +1,24 @@
-"""Which ratings to hold out, where they have times: the newest of all, or the last of each row."""
+"""Splits of ratings with times: hold out the newest of all, or the last of each row."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.completion._checks import refuse_missing
 from gramian.completion._ratings import Ids
+from gramian.completion._reading import refuse_missing
 from gramian.parameters import whole_number
 
 Mask = NDArray[np.bool_]
 
 
 def temporal_split(times: ArrayLike, *, share: float = 0.1) -> Mask:
-    """Which ratings are the newest: what a model of the past is asked about the future.
+    """Hold out the newest ratings.
 
     Parameters
     ----------
     times : array of shape (p,)
-        Anything that can be ordered; of equal times, those given later count as newer.
+        Values that can be ordered; of equal times, those given later count as newer.
     share : float
         The share of the ratings to hold out, between 0 and 1.
 
@@ -36,16 +36,16 @@ def temporal_split(times: ArrayLike, *, share: float = 0.1) -> Mask:
 
 
 def leave_last_out(rows: ArrayLike, times: ArrayLike, *, n: int = 1) -> Mask:
-    """Which ratings are the last n of their row.
+    """Hold out the last n ratings of each row.
 
-    Rows with n ratings or fewer have none held out: nothing would be left to know them by.
+    Rows with n or fewer ratings have none held out, since none would be left for the fit.
 
     Parameters
     ----------
     rows : array of shape (p,)
         The row, say user, of each rating.
     times : array of shape (p,)
-        Anything that can be ordered; of equal times, those given later count as later.
+        Values that can be ordered; of equal times, those given later count as later.
     n : int
 
     Returns

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from gramian import completion as home
 from gramian.certificate import relative
-from gramian.completion._levels import MOST_LEVELS, all_thresholds, checked_levels
-from gramian.completion.mmmf import GUESS as MARGIN
+from gramian.completion._margins import MOST_LEVELS, all_thresholds, checked_levels
+from gramian.completion.mmmf import LAM_PER_SIGN
 from gramian.dask._completion import Completed
 from gramian.dask._objective import Sharded
 from gramian.dask._rating_sums import errors, scores
@@ -42,7 +42,8 @@ class MMMF(OfRatings, home.MMMF):
                 'thresholds="fixed"'
             )
         self.mean_ = 0.0
-        self._row_offsets, self._col_offsets = np.zeros(rated.shape[0]), np.zeros(rated.shape[1])
+        self._row_offsets: Array = np.zeros(rated.shape[0])
+        self._col_offsets: Array = np.zeros(rated.shape[1])
 
     def _offsets_on(self, rated: Rated, train: bool) -> None:
         """The offsets of the levels by least squares, beside which the signs are told."""
@@ -84,7 +85,7 @@ class MMMF(OfRatings, home.MMMF):
         rows, cols = rated.counts(train)
         m, n = (int(np.sum(side > 0)) for side in (rows, cols))
         size = float(np.sum(rows)) * (self.classes_.size - 1.0)
-        return MARGIN * float(np.sqrt(size / m) + np.sqrt(size / n))
+        return LAM_PER_SIGN * float(np.sqrt(size / m) + np.sqrt(size / n))
 
     def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
         rows, cols = self._scales_of(rated, True)

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian import completion as home
 from gramian._random import generator
-from gramian.completion import _quick as quick
-from gramian.completion._path import PATH_RANK, PATH_SHARE
-from gramian.completion.nuclear_completion import GUESS
+from gramian.completion import _base
+from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
+from gramian.completion._quick import FIRST_SWEEPS, NEXT_SWEEPS, columns_for
+from gramian.completion.nuclear_completion import LAM_PER_NOISE
 from gramian.dask._balance import balanced
 from gramian.dask._base import bar_for
 from gramian.dask._completion import Completed
@@ -72,9 +73,9 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
     def _solved_on(self, rated: Rated) -> Problem:
         plain = self.tol == "auto" and self.solver == "auto" and self.max_iter is None
         flat = self.biases and rated.span[0] == rated.span[1]
-        if rated.home is None and (not plain or flat or rated.size < quick.LEAST):
+        if rated.home is None and (not plain or flat or rated.size < _base.LEAST_SWEPT):
             return super()._solved_on(rated)
-        self._set_bounds(np.array(rated.span))
+        self.bounds_ = self._bounds_for(np.array(rated.span))
         return self._settled(rated, None if plain else AUTO if self.tol == "auto" else self.tol)
 
     def _settled(self, rated: Rated, tol: Any) -> Problem:
@@ -99,7 +100,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """The last sweeps, over all ratings, and the certificate of where they end."""
         objective: Any = whole.objective
         halves = halves_of(objective, np.float32)
-        sweeps.sweep(halves, state, quick.LAST)
+        sweeps.sweep(halves, state, NEXT_SWEEPS)
         factor, status = halves.factor_there(state), None
         limits = {"seconds": _proof_seconds(objective.rated, sweeps)}
         if tol is not None:
@@ -133,9 +134,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         guess = self._guess_on(train, False) if not stored else float(stored["lam"])
         objective: Any = self._of(train, guess).objective
         halves = halves_of(objective, np.float32)
-        size = quick.SHARE * rated.size / sum(rated.shape)
-        most = int(np.clip(size, quick.FEWEST, quick.RANK))
-        most = min(self.rank or most, *rated.shape)
+        most = columns_for(rated.size, rated.shape, self.rank)
         home = home_of(rated)
         if stored:
             state, self.lam_ = home.restored(rated, stored["state"]), float(stored["lam"])
@@ -176,13 +175,13 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         state = halves.scattered(sweeps.rng, rank)
         if self.lam != "auto":
             self.lam_ = float(self.lam)
-            sweeps.sweep(replace(halves, lam=self.lam_), state, quick.FIRST)
+            sweeps.sweep(replace(halves, lam=self.lam_), state, FIRST_SWEEPS)
             return state
         best: tuple[float, Spread] = (np.inf, state)
 
         def error_at(lam: float) -> float:
             nonlocal best
-            count = quick.NEXT if len(sweeps.history) else quick.FIRST
+            count = NEXT_SWEEPS if len(sweeps.history) else FIRST_SWEEPS
             sweeps.sweep(replace(halves, lam=lam), state, count)
             error = _rmse(objective, state, self.bounds_)
             if error < best[0]:
@@ -192,7 +191,8 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         def enough() -> bool:
             return sweeps.interrupted or time.perf_counter() >= until
 
-        self._follow(halves.lam, error_at, enough, held_out)
+        self.path_ = falling(halves.lam, error_at, enough, measure=self._measure, held_out=held_out)
+        self.lam_ = self.path_.value
         return best[1]
 
     def _guess_on(self, rated: Rated, train: bool) -> float:
@@ -204,7 +204,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         count = float(np.sum(rows))
         size = float(np.sqrt(spread(rounds, cols, self.bias_ridge) / count)) or 1.0
         users, items = (int(np.sum(side > 0)) for side in (rows, cols))
-        return GUESS * size * float(np.sqrt(count / users) + np.sqrt(count / items))
+        return LAM_PER_NOISE * size * float(np.sqrt(count / users) + np.sqrt(count / items))
 
     def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
         objective: Any = problem.objective

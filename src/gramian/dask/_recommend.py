@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -14,8 +15,8 @@ from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
 from gramian._random import generator
-from gramian.completion._base import LAST, powers
-from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE
+from gramian.completion._base import powers
+from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE, falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
@@ -77,7 +78,7 @@ class OfRatings(OnCluster, Kept, ABC):
         self._prepare(rated)
         problem = self._solved_on(rated)
         settle(model, model.result_)
-        model._set_bounds(np.array(rated.span))
+        model.bounds_ = model._bounds_for(np.array(rated.span))
         self._unpack_on(rated, problem, model.result_.factor)
         model._rows, model._cols = rated.row_ids, rated.col_ids
         model.row_ids_, model.col_ids_ = rated.row_ids.names, rated.col_ids.names
@@ -122,7 +123,7 @@ class OfRatings(OnCluster, Kept, ABC):
         problem = self._of(rated, model.lam_)
         left = None
         if model.time_limit is not None:
-            left = max(model.time_limit - (time.perf_counter() - started), LAST)
+            left = max(model.time_limit - (time.perf_counter() - started), sys.float_info.min)
         bar = bar_for(model, rated.cluster, problem.name)
         try:
             model.result_ = minimize(
@@ -150,11 +151,18 @@ class OfRatings(OnCluster, Kept, ABC):
             found[lam] = last = rough(of_lam, last, rank=rank, random_state=model.random_state)
             return self._error_on(rated, of_lam, last)
 
-        model._set_bounds(np.array(rated.span))
+        model.bounds_ = model._bounds_for(np.array(rated.span))
         started, limit = time.perf_counter(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
         held_out = rated.size - int(rated.counts(True)[0].sum())
-        model._follow(guess, error_of, lambda: time.perf_counter() >= until, held_out)
+        model.path_ = falling(
+            guess,
+            error_of,
+            lambda: time.perf_counter() >= until,
+            measure=model._measure,
+            held_out=held_out,
+        )
+        model.lam_ = model.path_.value
         return found[model.lam_]
 
     def _scales_of(self, rated: Rated, train: bool) -> tuple[Array, Array]:

@@ -14,10 +14,16 @@ import pandas as pd
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from gramian.completion._checks import refuse_missing
-from gramian.completion._frames import names_of, rating_columns
 from gramian.completion._path import HELD_OUT_SHARE
-from gramian.completion._ratings import DENSE_NAMES, DUPLICATES, Ids, by_row, merged
+from gramian.completion._ratings import TABLE_RATIO, Ids
+from gramian.completion._reading import (
+    DUPLICATES,
+    by_row,
+    merged,
+    names_of,
+    rating_columns,
+    refuse_missing,
+)
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import is_triple, ratings
@@ -187,7 +193,7 @@ def _places(names: NDArray[Any], given: NDArray[Any]) -> Indices:
     """Where given names stand among all, which are sorted; numbers with few gaps by a table."""
     if names.dtype.kind in "iu" and given.dtype.kind in "iu" and names.size:
         first, last = int(names[0]), int(names[-1])
-        if last - first <= DENSE_NAMES * names.size and max(last, -first) < 2**62:
+        if last - first <= TABLE_RATIO * names.size and max(last, -first) < 2**62:
             table = np.zeros(last - first + 1, dtype=np.intp)
             table[names.astype(np.int64) - first] = np.arange(names.size)
             return table[given.astype(np.int64) - first]

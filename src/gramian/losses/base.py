@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
+from weakref import ref
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,29 @@ from gramian.backends.arrays import namespace
 from gramian.losses.functions import where
 
 Array = NDArray[np.floating]
+Found = TypeVar("Found")
+
+
+class PerImage(Generic[Found]):
+    """Results that a loss stores for each image z, as long as the array z exists.
+
+    A result depends on z alone, so that the order of evaluations does not matter and threads may
+    share the store. A copy starts empty.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Any, Found]] = {}
+
+    def get(self, z: Any, find: Callable[[Any], Found]) -> Found:
+        """The result for z, by `find(z)` the first time."""
+        key, found = id(z), self._found
+        stored = found.get(key)
+        if stored is None or stored[0]() is not z:
+            found[key] = stored = ref(z, lambda _: found.pop(key, None)), find(z)
+        return stored[1]
+
+    def __reduce__(self) -> Any:
+        return PerImage, ()
 
 
 @runtime_checkable

@@ -23,7 +23,7 @@ from gramian.backends.arrays import (
     namespace,
 )
 from gramian.backends.blocks import Blocks
-from gramian.losses.base import LeastSquares
+from gramian.losses.base import LeastSquares, PerImage
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -107,7 +107,6 @@ class SquaredWithOffsets(Placed):
         self.smoothness = max(
             float(np.max(self._weighted(self._scale(part) ** 2, part))) for part in self._parts()
         )
-        self._seen: tuple[Array, Array, Array] | None = None
 
     @property
     def targets(self) -> Array:
@@ -140,14 +139,12 @@ class SquaredWithOffsets(Placed):
         return [slice(k, k + CHUNK) for k in range(0, self.given.size, CHUNK)]
 
     def offsets(self, z: Array) -> tuple[Array, Array]:
-        """b and c for a given z; kept for the z that they were asked for last.
+        """b and c for a given z, stored as long as z exists."""
+        return self._stored.get(z, self._fitted)
 
-        What is kept is replaced as a whole and depends on z alone, so that threads may share it.
-        """
-        seen = self._seen
-        if seen is None or seen[0] is not z:
-            self._seen = seen = (z, *self._fitted(z))
-        return seen[1:]
+    @cached_property
+    def _stored(self) -> PerImage[tuple[Array, Array]]:
+        return PerImage()
 
     def value(self, z: Array) -> float:
         b, c = self.offsets(z)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import backend, namespace, stored
-from gramian.losses.base import Loss, recession_of
+from gramian.losses.base import Loss, PerImage, recession_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -33,14 +34,15 @@ class WithThresholds:
         self.loss, self.groups, self.count = loss, groups, count
         self.scale, self.ridge = scale, float(ridge)
         self.infimum, self.size, self.smoothness = loss.infimum, loss.size, loss.smoothness
-        self._seen: tuple[Array, Array] | None = None
+        self._start: Array | None = None
 
     def thresholds(self, z: Array) -> Array:
-        """δ for a given z."""
-        seen = self._seen
-        if seen is None or seen[0] is not z:
-            self._seen = seen = (z, self._found(z))
-        return seen[1]
+        """δ for a given z, stored as long as z exists."""
+        return self._stored.get(z, self._found)
+
+    @cached_property
+    def _stored(self) -> PerImage[Array]:
+        return PerImage()
 
     def value(self, z: Array) -> float:
         return self.value_at(z, self.thresholds(z))
@@ -104,12 +106,13 @@ class WithThresholds:
         return self.ridge * delta - self._sums(self.loss.gradient(self._moved(z, delta)))
 
     def _found(self, z: Array) -> Array:
-        """The δ at which the slopes vanish: Newton's step, or the middle where it leaves.
+        """The δ at which the slopes vanish, by Newton's method with bisection as the safeguard.
 
-        It begins with the last δ, and ends at the same one whatever that was, to rounding.
+        Newton's method starts at the δ of the last call. The solution does not depend on the start,
+        up to rounding.
         """
         xp, z = namespace(z), stored(z)
-        delta: Any = self._seen[1] if self._seen is not None else self._sums(xp.zeros_like(z))
+        delta: Any = self._sums(xp.zeros_like(z)) if self._start is None else self._start
         slope = self._slope(z, delta)
         reach = xp.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this
         low, high = delta - reach, delta + reach
@@ -124,4 +127,5 @@ class WithThresholds:
             inside = (step > low) & (step < high)
             delta = xp.where(done, delta, xp.where(inside, step, 0.5 * (low + high)))
             slope = self._slope(z, delta)
+        self._start = delta
         return delta

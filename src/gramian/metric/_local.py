@@ -37,9 +37,7 @@ def neighbor_metric(
     size = float(np.sqrt(np.mean(X * X)))
     if metric == "euclidean" or size == 0:
         return np.eye(X.shape[1]), None
-    learner = KTA(tol=1e-2)
-    learner.votes_on, learner.units = device, units
-    learner.fit(X / size, classes)
+    learner = KTA(tol=1e-2)._fit(X / size, classes, units=units, votes_on=device)
     return learner.components_.T / size, learner.lam_ / learner._unit
 
 

@@ -100,12 +100,6 @@ class KTA(KernelMetricLearner):
         "class_weight": CLASS_WEIGHT,
     }
 
-    votes_on: Any = None
-    """Where held-out neighbours are sought, if not on `device`."""
-
-    units: float | None = None
-    """λ in units of 1/ḡ² (`unit`), where it is known and lam="auto" has nothing to choose."""
-
     def __init__(
         self,
         *,
@@ -155,6 +149,21 @@ class KTA(KernelMetricLearner):
             weight 0 that without the row, for a given `lam` (and γ of a kernel). What lam="auto"
             holds out counts once. Weights of classes are the parameter `class_weight`.
         """
+        return self._fit(X, y, sample_weight)
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        units: float | None = None,
+        votes_on: Any = None,
+    ) -> KTA:
+        """Fit with a known λ in place of lam="auto", in `units` of 1/ḡ² (`unit`).
+
+        `votes_on` is the device of the search for held-out neighbours, default `device`.
+        """
         X, classes = self._labelled(X, y)
         X, classes, weights = self._weighed(X, classes, sample_weight)
         self._check(X.shape[0])
@@ -165,7 +174,8 @@ class KTA(KernelMetricLearner):
         data = moments(
             view.X, classes, center=center, near=self.center, weights=weights, device=self.device
         )
-        self.lam_ = self._weight(view, data, classes, center, weights)
+        device = self.device if votes_on is None else votes_on
+        self.lam_ = self._weight(view, data, classes, center, weights, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
         self._solve(problem, data.gram, view.matrix, self._first(view, data))
         return self
@@ -179,14 +189,21 @@ class KTA(KernelMetricLearner):
         return None
 
     def _weight(
-        self, view: Span, data: Moments, classes: Any, center: bool, weights: Array | None
+        self,
+        view: Span,
+        data: Moments,
+        classes: Any,
+        center: bool,
+        weights: Array | None,
+        units: float | None,
+        device: Any,
     ) -> float:
         self._forget("path_")
         if self.lam != "auto":
             return float(self.lam)
         self._unit = unit(data, classes.size)
-        if self.units is not None or not view.exact:
-            return self._unit * (1.0 if self.units is None else self.units)
+        if units is not None or not view.exact:
+            return self._unit * (1.0 if units is None else units)
         try:
             self.path_ = choose_weight(
                 data,
@@ -197,7 +214,7 @@ class KTA(KernelMetricLearner):
                 regularizer=self.regularizer,
                 n_components=self.n_components,
                 rank=self.rank,
-                device=self.device if self.votes_on is None else self.votes_on,
+                device=device,
             )
         except KeyboardInterrupt:  # before any λ was judged
             clock.interrupt()

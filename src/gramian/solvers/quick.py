@@ -163,7 +163,6 @@ class Quick:
     def result(self, problem: Problem, factor: Array, ahead: Array | None = None) -> Result:
         """The point of a factor, with a certificate; by the dual vector of another, if told."""
         objective = problem.objective
-        _ = problem.scale  # F(0) before F: a loss keeps what it found for one image
         dual = None if ahead is None else objective.dual(objective.image(ahead))
         return self.result_of(problem, objective.image(factor), dual=dual)
 

@@ -1,0 +1,362 @@
+"""Reading ratings: triples, data frames, sparse matrices, and arrays with missing entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, validate_data
+
+from gramian._samples import check_size, is_missing, real_numbers, refuse_masked
+from gramian.backends.cpu import counting_sort, index_array
+from gramian.completion._ratings import Ids, Ratings
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+DUPLICATES = ("error", "mean", "sum", "last")
+
+MATRIX_COLUMNS = 8
+"""A frame with fewer columns may be a list of ratings with other columns beside them."""
+
+COLUMN_NAMES = (
+    {"user", "userid", "uid", "row", "rowid", "customer", "customerid", "reviewer", "reviewerid"},
+    {
+        "item", "itemid", "iid", "movie", "movieid", "product", "productid", "book", "bookid",
+        "isbn", "track", "trackid", "artist", "artistid", "song", "songid", "column", "col", "asin",
+    },
+    {"rating", "ratings", "score", "stars", "value", "overall"},
+)  # fmt: skip
+"""Usual names of the columns for row, column and value; in lower case, letters only."""
+
+ROLES = (
+    ("user", "customer", "reader", "person", "reviewer"),
+    ("item", "movie", "film", "product", "book", "song", "artist", "business", "asin"),
+    ("rating", "stars", "score", "grade", "overall"),
+)
+"""Words in the names of columns of users, items and ratings."""
+
+# --- data frames -------------------------------------------------------------------------
+
+
+def plain(X: Any) -> Any:
+    """A polars frame as a pandas frame, and a pivot table as triples of its known entries.
+
+    A pivot table has names for both its axes, as `DataFrame.pivot` gives them.
+    """
+    if hasattr(X, "to_dict") and hasattr(X, "get_column"):
+        columns = {name: X.get_column(name).to_numpy() for name in X.columns}
+        return import_module("pandas").DataFrame(columns)
+    if not _is_table(X) or X.index.name is None or X.columns.name is None:
+        return X
+    values = real_numbers(X, "ratings")
+    rows, cols = np.nonzero(~np.isnan(values))
+    return np.asarray(X.index)[rows], np.asarray(X.columns)[cols], values[rows, cols]
+
+
+def _is_table(X: Any) -> bool:
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def rating_columns(X: Any) -> tuple[int, int, int] | None:
+    """The positions of row, column and value in a frame of ratings; None for a matrix.
+
+    A frame of three columns is a list of ratings; in a wider frame the columns are found by their
+    names. A narrow frame with two or more columns without gaps might be a list with other names.
+    It is rejected, since its completion as a matrix would be meaningless.
+    """
+    roles = [_role(name) for name in X.columns]
+    if X.shape[1] == 3:
+        if 2 in roles and roles.index(2) != 2:
+            raise ValueError(
+                f"a frame of ratings has its columns in the order row, column, value, and this "
+                f"one has {_listed(X)}: select them in that order"
+            )
+        return 0, 1, 2
+    if all(roles.count(role) == 1 for role in range(3)):
+        return roles.index(0), roles.index(1), roles.index(2)
+    known = {role for role in roles if role is not None}
+    whole = int(np.sum(~np.asarray(X.isna()).any(axis=0)))
+    if len(known) > 1 or (X.shape[1] < MATRIX_COLUMNS and whole > 1 and X.shape[0] > 0):
+        raise ValueError(
+            f"the frame has {X.shape[1]} columns ({_listed(X)}): for a list of ratings select "
+            "three, row, column and value, as in frame[['user', 'item', 'rating']]; for a matrix "
+            "with gaps pass frame.to_numpy()"
+        )
+    return None
+
+
+def _role(name: Any) -> int | None:
+    """0 for the name of a column of rows, 1 of columns, 2 of values, None for any other."""
+    plain = "".join(letter for letter in str(name).lower() if letter.isalpha())
+    return next((k for k, names in enumerate(COLUMN_NAMES) if plain in names), None)
+
+
+def _listed(X: Any) -> str:
+    names = [str(name) for name in X.columns]
+    return ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+
+
+def _refuse_text(X: Any) -> None:
+    """Reject a frame with text: it is meant as ratings, and those have three columns."""
+    if hasattr(X, "iloc") and hasattr(X, "dtypes"):
+        kinds = zip(X.columns, X.dtypes, strict=True)
+        text = [str(name) for name, kind in kinds if kind.kind not in "iufb"]
+        if text:
+            raise ValueError(
+                f"a frame of ratings has three columns, row, column and value, and this one has "
+                f"{X.shape[1]} ({', '.join(text)} not of numbers): pass three of them"
+            )
+
+
+def by_role(names: Sequence[str]) -> dict[int, str]:
+    """The columns of users (0), items (1) and ratings (2), where only one has such a name."""
+    found = [[name for name in names if any(w in name.lower() for w in words)] for words in ROLES]
+    alone = {role: some[0] for role, some in enumerate(found) if len(some) == 1}
+    return alone if len(set(alone.values())) == len(alone) else {}
+
+
+def names_of(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns for row, column and value; None unless they are distinct strings."""
+    places = rating_columns(X) if hasattr(X, "iloc") else None
+    if places is None:
+        return None
+    names = tuple(X.columns[k] for k in places)
+    return names if are_names(names) and len(set(names)) == len(names) else None
+
+
+def are_names(columns: Any) -> bool:
+    """Whether columns are given by names, not by positions."""
+    return columns is not None and all(isinstance(name, str) for name in columns)
+
+
+def pair_columns(pairs: Any) -> tuple[Any, Any]:
+    """Rows and columns of pairs: a frame or array of two columns, or two arrays."""
+    if hasattr(pairs, "iloc"):
+        if pairs.shape[1] != 2:
+            raise ValueError(f"pairs must have two columns, row and column, got {pairs.shape[1]}")
+        return pairs.iloc[:, 0].to_numpy(), pairs.iloc[:, 1].to_numpy()
+    if isinstance(pairs, tuple) and len(pairs) == 2:
+        rows, cols = np.atleast_1d(np.asarray(pairs[0])), np.atleast_1d(np.asarray(pairs[1]))
+        if rows.shape != cols.shape or rows.ndim != 1:
+            raise ValueError(f"as many rows as columns are needed, got {rows.shape}, {cols.shape}")
+        return rows, cols
+    table = np.asarray(pairs)
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (k, 2), got {table.shape}")
+    return table[:, 0], table[:, 1]
+
+
+# --- ratings -----------------------------------------------------------------------------
+
+
+def read(estimator: Any, X: Any, weights: Any = None, *, reset: bool = True) -> Ratings:
+    """The ratings given to an estimator; a matrix is validated as scikit-learn does."""
+    if not has_own_ids(X):
+        if reset:
+            _refuse_text(X)
+        X = validate_data(
+            estimator, X, accept_sparse=("csr", "coo"), dtype=[np.float64, np.float32],
+            ensure_all_finite="allow-nan", reset=reset,
+        )  # fmt: skip
+    return gather(X, duplicates=estimator.duplicates, weights=weights)
+
+
+def has_own_ids(X: Any) -> bool:
+    """Whether X is read as it is: triples, a data frame of ratings, or a masked array."""
+    if isinstance(X, tuple | np.ma.MaskedArray):
+        return True
+    return _is_table(X) and rating_columns(X) is not None
+
+
+def gather(X: Any, *, duplicates: str = "error", weights: Any = None) -> Ratings:
+    """Ratings from (row, col, value) arrays, a frame of such columns, or a matrix with gaps.
+
+    `weights` has one number for each rating, or for each row of a matrix.
+    """
+    if duplicates not in DUPLICATES:
+        raise ValueError(f"duplicates must be one of {DUPLICATES}, got {duplicates!r}")
+    if isinstance(X, np.ma.MaskedArray):
+        return _from_matrix(matrix_of(_with_gaps(X)), duplicates, weights)
+    if isinstance(X, tuple):
+        if len(X) != 3:
+            raise ValueError(f"pass (rows, cols, values), three arrays; got {len(X)}")
+        for part, name in zip(X, ("rows", "cols", "values"), strict=True):
+            refuse_masked(part, name)
+        return _from_triples([np.asarray(part) for part in X], duplicates, weights)
+    places = rating_columns(X) if _is_table(X) else None
+    if places is None:
+        return _from_matrix(matrix_of(X), duplicates, weights)
+    return _from_triples([np.asarray(X.iloc[:, k]) for k in places], duplicates, weights)
+
+
+def _with_gaps(X: np.ma.MaskedArray[Any, Any]) -> Array:
+    """The data of a masked array, NaN where it is masked."""
+    if X.dtype.kind not in "iufb":
+        raise ValueError(f"ratings must be numbers, got {X.dtype}")
+    gaps = np.array(X.data, dtype=X.dtype if X.dtype.kind == "f" else float)
+    gaps[np.ma.getmaskarray(X)] = np.nan
+    return gaps
+
+
+def matrix_of(X: Any) -> Any:
+    """A sparse matrix of the known entries, or a dense one with NaN for the others."""
+    if sp.issparse(X):
+        if X.ndim != 2 or 0 in X.shape:
+            raise ValueError(f"the matrix of ratings must have rows and columns, got {X.shape}")
+        coo = sp.coo_array(X)
+        _checked_values(np.asarray(coo.data))
+        return coo
+    return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+
+
+def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) -> Ratings:
+    rows, cols, values = triples
+    if not rows.ndim == cols.ndim == values.ndim == 1:
+        raise ValueError("rows, cols and values must be one-dimensional")
+    if not rows.size == cols.size == values.size:
+        raise ValueError(
+            f"rows, cols and values must be as many: {rows.size}, {cols.size} and {values.size}"
+        )
+    if rows.size == 0:
+        raise ValueError("there are no ratings")
+    refuse_missing(rows, "row")
+    refuse_missing(cols, "column")
+    row_ids, i = Ids.of(rows)
+    col_ids, j = Ids.of(cols)
+    omega = None if weights is None else _checked_weights(weights, rows.size)
+    return _sorted(i, j, _checked_values(values), row_ids, col_ids, duplicates, omega)
+
+
+def _from_matrix(X: Any, duplicates: str, weights: Any) -> Ratings:
+    m, n = X.shape
+    if sp.issparse(X):
+        i, j = X.coords
+        values = np.asarray(X.data, dtype=float)
+    else:
+        i, j = np.nonzero(~np.isnan(X))
+        values = X[i, j].astype(float)
+    if values.size == 0:
+        raise ValueError("there are no ratings: every entry of the matrix is missing")
+    omega = None if weights is None else _checked_weights(weights, m)[i]
+    return _sorted(i, j, values, Ids(np.arange(m)), Ids(np.arange(n)), duplicates, omega)
+
+
+def _sorted(
+    i: Indices,
+    j: Indices,
+    values: Array,
+    row_ids: Ids,
+    col_ids: Ids,
+    duplicates: str,
+    weights: Array | None,
+) -> Ratings:
+    """The entries by row and column, repeated ones merged as `duplicates` says.
+
+    Entries of weight 0 are left out; their rows and columns remain.
+    """
+    check_size(values, "the ratings", least=0.0)
+    if weights is not None and not weights.all():
+        live = weights > 0
+        i, j, values, weights = i[live], j[live], values[live], weights[live]
+    i, j = index_array(i), index_array(j)
+    order = None if _in_order(i, j) else by_row(i, j, len(row_ids), len(col_ids))
+    # Copies in any case: a later change of the arrays of the caller must not change the model.
+    i, j, values = _taken(i, order), _taken(j, order), _taken(values, order)
+    weights = None if weights is None else _taken(weights, order)
+    new = np.concatenate([[True], (i[1:] != i[:-1]) | (j[1:] != j[:-1])])
+    if not new.all():
+        first = np.flatnonzero(new)
+        if duplicates == "error":
+            _refuse_repeated(i, j, first, row_ids, col_ids)
+        values, weights = merged(values, weights, first, duplicates)
+        i, j = i[first], j[first]
+    return Ratings(i, j, values, row_ids, col_ids, weights)
+
+
+def _taken(each: Any, order: Indices | None) -> Any:
+    return each.copy() if order is None else each[order]
+
+
+def _in_order(i: Indices, j: Indices) -> bool:
+    """Whether the entries are sorted by row and column."""
+    later = (i[1:] > i[:-1]) | ((i[1:] == i[:-1]) & (j[1:] >= j[:-1]))
+    return bool(later.all())
+
+
+def by_row(i: Indices, j: Indices, m: int, n: int) -> Indices:
+    """The stable order by row and then column, in linear time."""
+    rows, (_, by_column) = index_array(i), counting_sort(index_array(j), n)
+    return by_column[counting_sort(rows[by_column], m)[1]]
+
+
+def merged(
+    values: Array, weights: Array | None, first: Indices, duplicates: str
+) -> tuple[Array, Array | None]:
+    """One value, and one weight, for each run of equal entries that begins at `first`."""
+    if duplicates == "last":
+        ends = np.append(first[1:], values.size) - 1
+        return values[ends], None if weights is None else weights[ends]
+    shares = np.ones_like(values) if weights is None else weights
+    totals = np.add.reduceat(shares, first)
+    if duplicates == "sum":
+        sums = np.add.reduceat(values, first)
+        counts = np.diff(np.append(first, values.size))
+        return sums, None if weights is None else totals / counts
+    means = np.add.reduceat(shares * values, first) / totals
+    return means, None if weights is None else totals
+
+
+# --- checks ------------------------------------------------------------------------------
+
+
+def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_ids: Ids) -> None:
+    counts = np.diff(np.append(first, i.size))
+    worst = first[np.argmax(counts)]
+    row, col = int(i[worst]), int(j[worst])
+    raise ValueError(
+        f"row {row_ids.names[row]} and column {col_ids.names[col]} have {int(counts.max())} "
+        f"ratings, and {i.size - first.size} are repetitions in all: pass "
+        'duplicates="mean", "sum" (of counts) or "last"'
+    )
+
+
+def _checked_values(values: NDArray[Any]) -> Array:
+    """Finite numbers, or an error that names the first that is not."""
+    if values.dtype.kind == "c":
+        raise ValueError(f"ratings must be numbers, got {values.dtype}")
+    try:
+        numbers = values.astype(float, copy=False)
+    except (TypeError, ValueError):
+        raise ValueError(f"ratings must be numbers, got {values.dtype}") from None
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        first = int(bad.argmax())
+        raise ValueError(f"rating {first} is {numbers[first]}: leave out what is not known")
+    return numbers
+
+
+def _checked_weights(given: Any, count: int) -> Array:
+    """`count` weights, finite and none below 0."""
+    weights = real_numbers(given, "sample_weight")
+    if weights.shape != (count,):
+        raise ValueError(f"sample_weight must have shape ({count},), got {weights.shape}")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError("sample_weight must be finite and not below 0")
+    if not np.any(weights > 0):
+        raise ValueError("every sample_weight is zero: nothing is left to fit")
+    return weights
+
+
+def refuse_missing(ids: NDArray[Any], name: str) -> None:
+    """Reject ids that are NaN or None."""
+    if ids.dtype == object:
+        missing = np.array([is_missing(g) for g in ids.tolist()], dtype=bool)
+    else:
+        missing = np.isnan(ids) if ids.dtype.kind == "f" else np.zeros(ids.shape, dtype=bool)
+    if missing.any():
+        raise ValueError(f"rating {int(missing.argmax())} has no {name} id")
