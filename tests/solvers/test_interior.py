@@ -10,6 +10,7 @@ from gramian.checks import check_adjoint
 from gramian.manifold import MVU
 from gramian.reductions.graph_whitening import graph_whitening
 from gramian.solvers.barrier import Barrier
+from tests.slow import slow
 from tests.solvers.test_whitened import colored, roll
 
 
@@ -57,7 +58,7 @@ def test_every_point_of_the_path_bounds_the_optimum(seed):
 
 
 @pytest.mark.parametrize("target", [None, colored], ids=["plain", "colored"])
-@pytest.mark.parametrize("nu", [0.02, 1.0])
+@pytest.mark.parametrize("nu", [slow(0.02), 1.0])
 def test_it_reaches_the_optimum_of_another_method(nu, target):
     problem = unfolding(60, nu, target, k=4)
     result = gm.minimize(problem, "interior", tol=1e-8)
