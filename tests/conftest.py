@@ -31,7 +31,11 @@ def pytest_configure(config):
         perturb_everything(config.getoption("--perturb"))
 
 
-REPEATED_CHECKS = "check_estimator_sparse_matrix", "readonly_memmap=True"
+REPEATED_CHECKS = (
+    "check_estimator_sparse_matrix",
+    "check_transformer_data_not_an_array",
+    "readonly_memmap=True",
+)
 """Checks of scikit-learn that repeat another one with a second container of the same numbers."""
 
 
