@@ -68,7 +68,7 @@ def scores(model, pairs):
 
 
 @pytest.mark.parametrize("how", [slow("reversed"), "permuted"])
-@pytest.mark.parametrize("size", SHAPES)
+@pytest.mark.parametrize("size", slow_except(SHAPES, "swept"))
 @pytest.mark.parametrize("learner", MMMF_SLOW)
 def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
     rows, cols, values = stars(size, learner)
@@ -177,7 +177,8 @@ def test_the_last_digits_of_the_values_do_not_change_the_split(learner):
         np.testing.assert_allclose(other.predict(pairs), before, atol=2e-2 * before.std())
 
 
-@pytest.mark.parametrize("seed", slow_except(range(1, 5), 1))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_lambda_is_within_two_steps_for_any_seed(seed):
     """Of 1,500 ratings a tenth is too few to choose λ by."""
     known = plain("small", NuclearCompletion)
@@ -185,7 +186,7 @@ def test_lambda_is_within_two_steps_for_any_seed(seed):
     assert 0.8**2.5 < other.lam_ / known.lam_ < 0.8**-2.5
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", MMMF_SLOW)
 def test_one_row_alone_is_as_in_a_batch(learner):
     model = plain("swept", learner)
     i, j = asked("swept")

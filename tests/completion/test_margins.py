@@ -72,7 +72,8 @@ def test_thresholds_move_downhill():
         before = now
 
 
-@pytest.mark.parametrize("learned", [slow("learned"), "fixed"])
+@pytest.mark.slow
+@pytest.mark.parametrize("learned", ["learned", "fixed"])
 def test_sweeps_lower_the_objective_of_the_problem(learned):
     rows, cols, values, _ = levels_of()
     model = MMMF(thresholds=learned)
