@@ -64,6 +64,7 @@ def received(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
@@ -88,6 +89,7 @@ def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monke
     np.testing.assert_allclose(found.predict(frame), known.predict(frame), atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
     arrays = gd.NuclearCompletion(**LIMITS).fit(ratings)
