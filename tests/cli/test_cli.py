@@ -236,6 +236,7 @@ def test_notes_on_what_looks_wrong(run, folder):
     assert "--standardize" in run("embed", "rough.csv", "--time-limit", 1)[2]
 
 
+@pytest.mark.slow
 def test_columns_of_ratings_go_by_their_names(run, folder):
     shuffled = ratings().assign(time=range(len(ratings())))[["time", "item", "rating", "user"]]
     shuffled.to_csv("shuffled.csv", index=False)

@@ -225,6 +225,7 @@ def test_links_go_both_ways(run, folder):
     assert "no name, as an index has" in refused(run, *cluster)
 
 
+@pytest.mark.slow
 def test_columns_of_ours_do_not_hide_columns_of_theirs(run, folder):
     frame = pd.read_csv("flowers.csv").rename(columns={"species": "cluster"})
     frame.to_csv("named.csv", index=False)

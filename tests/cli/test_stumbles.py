@@ -703,6 +703,7 @@ def test_a_program_is_told_by_info(run, folder):
     assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4
 
 
+@pytest.mark.slow
 def test_lists_are_judged_by_a_weight_that_leaves_something():
     rng = np.random.default_rng(0)
     likes = rng.random((40, 30)) < np.kron([[0.5, 0.02], [0.02, 0.5]], np.ones((20, 15)))

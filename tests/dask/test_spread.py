@@ -115,6 +115,7 @@ def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
     assert not states
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
     once, asked = _nuclear._rmse, []

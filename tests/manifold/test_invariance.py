@@ -9,7 +9,7 @@ from sklearn.datasets import make_swiss_roll
 
 from gramian import manifold
 from gramian.persistence import Kept
-from tests.slow import slow_except
+from tests.slow import slow_among, slow_except
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -51,7 +51,7 @@ def fits():
 
 
 @pytest.mark.parametrize("how", slow_except(CHANGES, "rotated"))
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", slow_among(ESTIMATORS, "NeighborLayout"))
 def test_the_answer_is_the_same(name, how, fits):
     """Samples that are changed, their rows permuted and their labels renamed."""
     expected, change = fits(name), CHANGES[how]

@@ -306,6 +306,7 @@ def test_pipelines_grid_search_and_clone(learner):
     assert clone(learner(floor=0.1)).get_params() == learner(floor=0.1).get_params()
 
 
+@pytest.mark.slow
 @DML_FIRST
 def test_fit_changes_no_parameter_and_repeats(learner):
     fitted = learner()

@@ -30,7 +30,7 @@ LEARNERS = {
 }
 LONG_FITS = (
     *("KTA, linear", "LMNN", "LMNN, euclidean", "LMNNEig"),
-    *("DMLEig, euclidean", "DMLEig, rbf"),
+    *("DMLEig, euclidean", "DMLEig, rbf", "TripletMetric"),
 )
 EVERY_LEARNER = pytest.mark.parametrize("name", slow_among(LEARNERS, *LONG_FITS))
 FORMS = pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_array)])
@@ -77,7 +77,7 @@ def test_a_shift_of_the_samples_changes_nothing(name, n, d, form):
         DMLEig(tol=1e-7),
         LMNN(tol=1e-7),
         LMNNEig(tol=1e-7),
-        TripletMetric(tol=1e-7),
+        slow(TripletMetric(tol=1e-7)),
     ],
     ids=lambda learner: type(learner).__name__,
 )

@@ -45,7 +45,7 @@ def accuracy(model, train, test, y_train, y_test):
     return nearest.score(model.transform(test), y_test)
 
 
-@EVERY_LEARNER
+@KTA_FIRST
 @pytest.mark.parametrize("data", ["wine", "wide", slow("breast cancer")])
 def test_a_linear_kernel_gives_the_linear_model(learner, data):
     samples, y = X, Y

@@ -42,6 +42,7 @@ def gradient_of_low_rank(order, rank, rng, least=0.01):
     return (Q * values) @ Q.T, Q[:, :rank], float(values.min())
 
 
+@pytest.mark.slow
 def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
     """Without them its residual has to tell twelve eigenvalues of 0 apart."""
     rng = np.random.default_rng(0)

@@ -70,6 +70,7 @@ def test_it_reaches_the_optimum_of_another_method(nu, target):
     assert told.lower_bound <= other.value
 
 
+@pytest.mark.slow
 def test_equal_rows_and_short_edges_are_no_trouble():
     model = MVU(tol=1e-5).fit(load_iris().data)
     assert model.result_.route == ("interior",)

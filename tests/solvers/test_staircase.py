@@ -82,6 +82,7 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
         assert ground.bound <= ground.hope
 
 
+@pytest.mark.slow
 def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(large, large_result):
     """From an eigenvector in the middle a few Lanczos steps see nothing below it."""
     below = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2))).below
