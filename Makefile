@@ -6,7 +6,7 @@ PY := .venv/bin/python
 # One thread per test worker: two workers with threaded BLAS would fight over the cores.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 NUMBA_NUM_THREADS=1
 
-.PHONY: help demo test test-portable coverage docs dist lint format clean
+.PHONY: help demo test test-all test-portable coverage docs dist lint format clean
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
@@ -16,13 +16,16 @@ help:  ## list the targets
 demo: .venv/.stamp-demo  ## run the demonstration; pictures go to demo_output/
 	$(PY) examples/demo.py --out demo_output
 
-test: lint  ## lint, type-check and test
+test: lint  ## lint, type-check and test, without the slow tests
+	$(ONE_THREAD) $(PY) -m pytest -n 2 -m "not slow"
+
+test-all: lint  ## lint, type-check and test, with the slow tests
 	$(ONE_THREAD) $(PY) -m pytest -n 2
 
 test-portable: .venv/.stamp-test  ## the numerical tests with other BLAS kernels, threads and roundings
 	$(PY) -m tests.portable
 
-coverage: .venv/.stamp-test  ## the tests again, a third slower, with what they do not reach
+coverage: .venv/.stamp-test  ## all tests, a third slower, and the lines that they do not reach
 	$(ONE_THREAD) $(PY) -m pytest -n 2 --cov --cov-report=term
 
 docs: .venv/.stamp-docs  ## build the pages (docs/_build/html), gallery included, and run every doctest

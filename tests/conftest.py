@@ -31,7 +31,19 @@ def pytest_configure(config):
         perturb_everything(config.getoption("--perturb"))
 
 
+REPEATED_CHECKS = (
+    "check_estimator_sparse_matrix",
+    "check_transformer_data_not_an_array",
+    "readonly_memmap=True",
+)
+"""Checks of scikit-learn that repeat another one with a second container of the same numbers."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if any(name in item.name for name in REPEATED_CHECKS):
+            item.add_marker(pytest.mark.slow)
     if config.getoption("--perturb") is None:
         return
     for item in items:

@@ -133,6 +133,7 @@ def sleeper(seed: int, index: int, *_: object) -> dict:
     return {"seed": seed, "index": index, "family": "sleep", "alarms": [], "seconds": 0.0}
 
 
+@pytest.mark.slow
 def test_runs_resume_and_survive_a_hang(tmp_path, capsys):
     out = tmp_path / "attack.jsonl"
     plan = Plan(3, limit=0.2, only="npkl", task="tests.test_attack:sleeper")

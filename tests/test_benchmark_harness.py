@@ -174,6 +174,7 @@ def test_child_failure_is_a_result(toys):
     assert result.error == "ValueError: no such luck (exit status 1)"
 
 
+@pytest.mark.slow
 def test_child_time_out_ends_its_whole_group(toys, tmp_path):
     pid_file = tmp_path / "pid"
     result = in_child("toys.toy:sleep_with_grandchild", {"pid_file": str(pid_file)}, timeout=3)

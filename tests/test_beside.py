@@ -27,6 +27,7 @@ def test_trees_take_turns_and_the_best_of_each_counts(capsys, monkeypatch, tmp_p
     assert "2.000      1.000   0.50" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_says_why(tmp_path):
     with pytest.raises(SystemExit, match="nonsense in "):
         _beside.main([str(_beside.HERE), "--only", "nonsense", "--rounds", "1"])

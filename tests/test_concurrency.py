@@ -36,6 +36,7 @@ def single():
     return [answer(number) for number in range(5)]
 
 
+@pytest.mark.slow
 def test_in_threads(single):
     with ThreadPoolExecutor(FITS) as pool:
         found = list(pool.map(answer, range(FITS)))
@@ -57,6 +58,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_in_processes(single, tmp_path):
     """Forked, which is where thread pools break."""

@@ -322,6 +322,7 @@ DESCRS = ["<f8", "<f2", ">i4", "|b1", "|u1", "<U0", "<U1", "<U9", "<U99999999", 
 SIZES = [0, 1, 2, 3, 50, 10**3, 2**20, 2**31, 2**62, 10**18, 10**30, -1]
 
 
+@pytest.mark.slow
 def test_mutated_headers_and_numbers_load_or_are_refused(tmp_path):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 12, 80), rng.normal(size=80)])

@@ -54,9 +54,17 @@ def test_estimators_do_not_import_the_compiler():
     assert fresh("import sys, gramian.metric; print('numba' in sys.modules)") == ["False"]
 
 
-@pytest.mark.parametrize("name", ["losses", "maps", "objectives", "constraints", "neighbours"])
-def test_parts_that_are_not_listed_are_found_too(name):
-    assert fresh(f"import gramian as gm; print(gm.{name}.__name__)") == [f"gramian.{name}"]
+def test_parts_that_are_not_listed_are_found_too():
+    names = ["losses", "maps", "objectives", "constraints", "neighbours"]
+    code = """
+import sys
+for name in %s:
+    for loaded in [module for module in sys.modules if module.split(".")[0] == "gramian"]:
+        del sys.modules[loaded]
+    import gramian
+    print(getattr(gramian, name).__name__)
+"""
+    assert fresh(code % names) == [f"gramian.{name}" for name in names]
 
 
 def test_names_are_found_in_every_way_of_asking():

@@ -45,6 +45,7 @@ from gramian.metric import (
     TripletMetric,
 )
 from gramian.spectral import LowRankKernel
+from tests.slow import slow, slow_among
 
 IRIS, CLASSES = (part[::3] for part in load_iris(return_X_y=True))
 ROLL = make_swiss_roll(60, random_state=0)[0]
@@ -98,7 +99,7 @@ def answers(estimator: BaseEstimator) -> list[np.ndarray]:
     return [getattr(estimator, name)(X) for name in names]
 
 
-@pytest.mark.parametrize("name", FITTED)
+@pytest.mark.parametrize("name", slow_among(FITTED, "mmmf"))
 def test_comes_back_as_it_was(name, tmp_path):
     estimator = FITTED[name]()
     estimator.save(tmp_path / "model.gramian")
@@ -114,7 +115,7 @@ def test_comes_back_as_it_was(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["kta", "mvu", "npkl", "completion"])
-@pytest.mark.parametrize("how", [pickle, joblib])
+@pytest.mark.parametrize("how", [pickle, slow(joblib)])
 def test_pickle_and_joblib_work_too(name, how, tmp_path):
     estimator = FITTED[name]()
     with open(tmp_path / "model", "wb") as file:
@@ -321,7 +322,10 @@ print(loaded)
 """
 
 
-@pytest.mark.parametrize(("name", "count"), [("kta", 1000), ("sparse npkl", 200), ("mmmf", 200)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [("kta", 100), slow("kta", 1000), slow("sparse npkl", 200), slow("mmmf", 200)],
+)
 def test_mutated_models_load_or_are_refused(name, count, tmp_path):
     """Many files, in a process with little memory and a clock: no other way out."""
     FITTED[name]().save(tmp_path / "model")

@@ -193,6 +193,7 @@ def test_a_quadratic_that_is_not_convex_is_refused():
 # --- D7: limits of time --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_reaches_inside_eigenvalues():
     A = np.random.default_rng(0).normal(size=(1700, 1700))
     problem = problems.nearest((A + A.T) / 2)

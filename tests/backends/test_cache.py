@@ -41,6 +41,7 @@ def solve(site, home):
     return int(run.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is named otherwise")
 def test_kernels_of_a_package_that_may_not_be_written_are_kept_in_the_users_cache(
     installed, tmp_path

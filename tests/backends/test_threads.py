@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from gramian.backends import threads
 from gramian.backends.threads import MIDDLE, SMALL, blas_threads_for, dense_threads, in_parts
+from tests.slow import slow_except
 
 
 def blas_threads() -> set[int]:
@@ -91,7 +92,10 @@ def test_an_error_in_a_part_is_told(many):
         in_parts(kernel, 100, 10**9)
 
 
-@pytest.mark.parametrize("name", ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"])
+LIMITS = ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"]
+
+
+@pytest.mark.parametrize("name", slow_except(LIMITS, "OMP_NUM_THREADS"))
 def test_the_user_may_ask_for_fewer_cores(name):
     script = "from gramian.backends.threads import cores; print(cores())"
     environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}

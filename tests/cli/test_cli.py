@@ -17,6 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 import gramian as gm
 from gramian.cli.app import COMMANDS
 from tests.cli.data import FLOWERS, ratings
+from tests.slow import slow, slow_except
 
 
 def told(run, *arguments):
@@ -41,7 +42,10 @@ def test_metric(run, folder):
     np.testing.assert_allclose(model[:-1].transform(FLOWERS.data), mapped.iloc[:, :4], rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["lmnn", "dml-eig", "lmnn-eig", "linear-separation", "triplets"])
+@pytest.mark.parametrize(
+    "method",
+    [slow("lmnn"), slow("dml-eig"), slow("lmnn-eig"), "linear-separation", "triplets"],
+)
 def test_every_metric(method, run, folder):
     facts = told(run, "metric", "flowers.csv", "--label", "species", "--method", method)
     assert facts["leave_one_out_error_after"] < 0.1
@@ -71,8 +75,8 @@ def test_predict_and_transform(run, folder):
             "The samples given",
         ),
         ("embed points.csv", "transform points.csv", "The samples given"),
-        ("complete ratings.csv", "predict ratings.csv", "Predicted"),
-        ("complete ratings.csv", "recommend alice", "Recommended"),
+        ("complete ratings.csv --lam 5", "predict ratings.csv", "Predicted"),
+        ("complete ratings.csv --lam 5", "recommend alice", "Recommended"),
     ],
 )
 def test_a_saved_model_is_reported_with_what_it_says(fitted, line, section, run, folder):
@@ -82,7 +86,9 @@ def test_a_saved_model_is_reported_with_what_it_says(fitted, line, section, run,
     assert f"<h2>{section}</h2>" in (folder / "page.html").read_text("utf-8")
 
 
-@pytest.mark.parametrize("line", ["eigen kernel.npy", "demo", "solve --entries correlations.csv"])
+@pytest.mark.parametrize(
+    "line", ["eigen kernel.npy", slow("demo"), "solve --entries correlations.csv"]
+)
 def test_pages_without_a_model(line, run, folder):
     status, out, err = run(*line.split(), "--report", "page.html")
     assert status == 0, err
@@ -174,7 +180,10 @@ def test_eigen_and_solve(run, folder):
     assert told(run, "info", "run")["order"] == 30
 
 
-@pytest.mark.parametrize("ending", ["csv.gz", "tsv", "parquet", "npz", "svm", "svm.gz", "mtx"])
+FORMATS = ["csv.gz", "tsv", "parquet", "npz", "svm", "svm.gz", "mtx"]
+
+
+@pytest.mark.parametrize("ending", slow_except(FORMATS, "parquet", "svm.gz"))
 def test_every_format(ending, run, folder):
     X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
     path, label = f"data.{ending}", ["--label", "y"]
@@ -227,6 +236,7 @@ def test_notes_on_what_looks_wrong(run, folder):
     assert "--standardize" in run("embed", "rough.csv", "--time-limit", 1)[2]
 
 
+@pytest.mark.slow
 def test_columns_of_ratings_go_by_their_names(run, folder):
     shuffled = ratings().assign(time=range(len(ratings())))[["time", "item", "rating", "user"]]
     shuffled.to_csv("shuffled.csv", index=False)
@@ -235,7 +245,7 @@ def test_columns_of_ratings_go_by_their_names(run, folder):
 
 
 def test_users_come_from_a_file_or_are_new(run, folder):
-    assert run("complete", "ratings.csv", "--model", "m")[0] == 0
+    assert run("complete", "ratings.csv", "--lam", 5, "--model", "m")[0] == 0
     Path("users.csv").write_text("user\nalice\nuser 7\n")
     rows = told(run, "recommend", "--users", "users.csv", "--model", "m", "-n", 2)["rows"]
     assert [row["user"] for row in rows] == ["alice", "alice", "user 7", "user 7"]
@@ -258,6 +268,7 @@ def test_users_come_from_a_file_or_are_new(run, folder):
     assert "name users" in run("recommend", "--model", "m")[2]
 
 
+@pytest.mark.slow
 def test_a_model_of_ratings_is_evaluated(run, folder):
     frame = ratings()
     held = np.arange(len(frame)) % 5 == 0
@@ -283,6 +294,7 @@ def test_what_users_did_is_completed(run, folder):
     assert "ndcg" in told(run, "evaluate", "done.csv", "--model", "m")
 
 
+@pytest.mark.slow
 def test_ordered_grades_are_recommended_as_grades(run, folder):
     assert run("complete", "ratings.csv", "--method", "mmmf", "--model", "m")[0] in (0, 3)
     rows = told(run, "recommend", "alice", "--model", "m", "-n", 3)["rows"]
@@ -304,13 +316,13 @@ def test_decimal_commas_bars_and_row_names(run, folder):
 # --- what it prints --------------------------------------------------------------------
 
 
-def examples() -> list[tuple[str, str]]:
+def examples() -> list:
     found = []
     for name in COMMANDS:
         command = gm_command(name)
         lines = re.findall(r"^\s+gramian (.*)$", command.help or "", flags=re.M)
         assert lines, f"{name} has no example"
-        found += [(name, line) for line in lines]
+        found += [slow(name, line) if "--watch" in line else (name, line) for line in lines]
     return found
 
 
@@ -331,7 +343,7 @@ def test_examples_work_as_printed(name, line, run, folder):
             run("metric", "flowers.csv", "--label", "species", "--model", "flowers.gramian")[0] == 0
         )
     if name in ("recommend", "evaluate"):
-        assert run("complete", "ratings.csv", "--model", "ratings.gramian")[0] == 0
+        assert run("complete", "ratings.csv", "--lam", 5, "--model", "ratings.gramian")[0] == 0
     status, out, err = run(*line.split())
     assert status == 0, err
     assert out or "--out" in line
@@ -353,6 +365,7 @@ def test_plain_text_when_piped(folder):
     assert "species" in done.stdout
 
 
+@pytest.mark.slow
 def test_silent_unless_asked(run, folder):
     _, _, err = run("metric", "flowers.csv", "--label", "species")
     assert err == ""
@@ -411,7 +424,7 @@ def test_refusals_are_sentences(line, message, run, folder):
     pd.concat([ratings(), ratings()]).to_csv("twice.csv", index=False)
     gaps()
     if "ratings.gramian" in line:
-        assert run("complete", "ratings.csv", "--model", "ratings.gramian")[0] == 0
+        assert run("complete", "ratings.csv", "--lam", 5, "--model", "ratings.gramian")[0] == 0
     status, out, err = run(*line.split())
     assert status == 2 and out == ""
     assert message in " ".join(err.split())

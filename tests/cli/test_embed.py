@@ -8,6 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import kneighbors_graph
 
 from tests.cli.test_cli import told
+from tests.slow import slow
 
 QUICK = ("--tol", 0.1, "--no-verdict")
 
@@ -50,7 +51,7 @@ def test_a_graph_is_a_sparse_file(run, folder):
     assert facts["samples"] == 120
 
 
-@pytest.mark.parametrize(("name", "start"), [("moving.gif", b"GIF8"), ("last.png", b"\x89PNG")])
+@pytest.mark.parametrize(("name", "start"), [slow("moving.gif", b"GIF8"), ("last.png", b"\x89PNG")])
 def test_watched_fits_are_drawn(run, folder, monkeypatch, name, start):
     monkeypatch.setattr("gramian.plotting.FRAMES", 4)
     line = ("embed", "points.csv", "--method", "reg-mvu", "--watch", name, *QUICK)

@@ -24,7 +24,7 @@ def test_control_characters_are_written_as_escapes():
 
 
 def test_no_control_characters_are_printed(hostile, run):
-    complete = ("complete", "ratings.csv", "--model", "m.gramian")
+    complete = ("complete", "ratings.csv", "--lam", 5, "--model", "m.gramian")
     commands = [
         (0, *complete),
         (0, "predict", "ratings.csv", "--model", "m.gramian"),
@@ -56,7 +56,7 @@ def test_hostile_columns_and_classes(folder, run):
 
 @pytest.mark.parametrize(("more", "first"), [((), "'=1+bob"), (("--no-escape",), "=1+bob")])
 def test_formulas_in_tables_are_escaped(hostile, run, more, first):
-    run("complete", "ratings.csv", "--model", "m.gramian")
+    run("complete", "ratings.csv", "--lam", 5, "--no-verdict", "--model", "m.gramian")
     status, out, _ = run("recommend", "--model", "m.gramian", "=1+bob", "--out", "r.csv", *more)
     assert status == 0
     assert pd.read_csv("r.csv").user.unique().tolist() == [first]

@@ -31,6 +31,7 @@ from gramian.verdict import (
     voted,
 )
 from tests.cli.data import FLOWERS, ratings
+from tests.slow import slow_except
 
 
 def told(run, *arguments):
@@ -302,12 +303,14 @@ def test_the_verdict_comes_first(run, folder):
     assert off["held_out"] is None
 
 
+@pytest.mark.slow
 def test_the_verdict_on_ratings_is_beside_means(run, folder):
     facts = told(run, "complete", "ratings.csv")
     assert facts["held_out"]["after"] < facts["held_out"]["before"]
     assert facts["verdict"].startswith("It helped: RMSE")
 
 
+@pytest.mark.slow
 def test_the_verdict_on_clusters_is_beside_the_graph_alone(run, folder):
     X, y = make_moons(200, noise=0.1, random_state=0)
     some = np.where(np.arange(200) < 30, y.astype(str), "")
@@ -437,7 +440,7 @@ def _without(run, messy):
     return refused(run, "predict", "messy.csv", "--model", "e", "--proba")
 
 
-@pytest.mark.parametrize("ending", ["xlsx", "jsonl", "feather", "tsv"])
+@pytest.mark.parametrize("ending", slow_except(["xlsx", "jsonl", "feather", "tsv"], "jsonl"))
 def test_other_files_say_the_same(ending, run, messy):
     line = ("--label", "class", "--drop", "name,colour,when")
     expected = told(run, "metric", "messy.csv", *line)["certificate"]
@@ -586,7 +589,7 @@ def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
 
 
 def test_a_user_in_other_letters_is_suggested(run, folder):
-    told(run, "complete", "ratings.csv", "--model", "m", "--no-verdict")
+    told(run, "complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")
     known = str(gm.load("m").row_ids_[0])
     assert f"did you mean {known!r}" in refused(run, "recommend", known.upper(), "--model", "m")
 
@@ -700,6 +703,7 @@ def test_a_program_is_told_by_info(run, folder):
     assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4
 
 
+@pytest.mark.slow
 def test_lists_are_judged_by_a_weight_that_leaves_something():
     rng = np.random.default_rng(0)
     likes = rng.random((40, 30)) < np.kron([[0.5, 0.02], [0.02, 0.5]], np.ones((20, 15)))

@@ -15,6 +15,7 @@ from gramian.checks import check_gradient
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.completion._fold_in import ridge_rows
 from tests.conic import Term, conic_minimum
+from tests.slow import slow, slow_among
 
 RNG = np.random.default_rng(0)
 M, N, RANK = 40, 30, 3
@@ -41,11 +42,16 @@ NOT_OURS = {
 }
 
 
-@parametrize_with_checks(
-    [Folding(lam=1.0), Folding(lam=1.0, biases=False)],
-    expected_failed_checks=lambda _: NOT_OURS,
-)
+@parametrize_with_checks([Folding(lam=1.0)], expected_failed_checks=lambda _: NOT_OURS)
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(
+    [Folding(lam=1.0, biases=False)], expected_failed_checks=lambda _: NOT_OURS
+)
+def test_variant(estimator, check):
     check(estimator)
 
 
@@ -118,10 +124,16 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-def test_every_form_of_ratings_is_the_same(form):
+@pytest.fixture(scope="module")
+def exact_fit():
+    return NuclearCompletion(lam=2.0, tol=1e-8).fit(GAPPED)
+
+
+@pytest.mark.parametrize("name", slow_among(FORMS, "coo", "wide frame", "frame with times"))
+def test_every_form_of_ratings_is_the_same(name, exact_fit):
+    form = FORMS[name]
     model = NuclearCompletion(lam=2.0, tol=1e-8).fit(form)
-    expected = NuclearCompletion(lam=2.0, tol=1e-8).fit(GAPPED)
+    expected = exact_fit
     np.testing.assert_allclose(
         model.row_factors_ @ model.col_factors_.T,
         expected.row_factors_ @ expected.col_factors_.T,
@@ -158,8 +170,9 @@ def test_ids_may_be_anything_and_unknown_ones_fall_back_to_offsets():
     np.testing.assert_allclose(plain.predict(frame), plain.predict([[5, 3], [7, 4]]))
 
 
-@pytest.mark.parametrize("model", [NuclearCompletion(lam=2.0), MMMF(lam=2.0)], ids=["nuc", "mmmf"])
-def test_frames_are_read_by_the_names_of_the_fit(model, tmp_path):
+@pytest.mark.parametrize("learner", [NuclearCompletion, slow(MMMF)])
+def test_frames_are_read_by_the_names_of_the_fit(learner, tmp_path):
+    model = learner(lam=2.0)
     frame = pd.DataFrame({"who": ROWS, "what": COLS, "stars": VALUES.round()})
     model.fit(frame)
     expected = model.predict((ROWS, COLS))
@@ -241,6 +254,7 @@ def test_ridge_rows_with_nothing_known_are_zero():
     np.testing.assert_allclose(P[1], expected)
 
 
+@pytest.mark.slow
 def test_predictions_stay_within_bounds():
     stars = np.clip(np.round(VALUES) + 3, 1, 5)
     pairs = np.argwhere(np.ones((M, N), dtype=bool))
@@ -384,6 +398,7 @@ def test_reads_the_path_of_an_older_model_file(tmp_path):
     assert path.value == model.lam_
 
 
+@pytest.mark.slow
 def test_a_path_can_be_drawn():
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -402,6 +417,7 @@ def signs_of(m, n, seed=0):
     return rows, cols, Y[rows, cols], Y
 
 
+@pytest.mark.slow
 def test_both_forms_of_mmmf_have_one_optimum():
     """γ tr M + Σ ξ and the max–min of Theorem 8, whose optimum is its reciprocal."""
     rows, cols, y, _ = signs_of(8, 7)
@@ -433,6 +449,7 @@ def test_signs_are_predicted_with_a_margin():
     assert 0 <= sharp.hinge_gap_ < model.hinge_gap_
 
 
+@pytest.mark.slow
 def test_levels_are_predicted_by_thresholds():
     levels = np.digitize(TRUE, [-2, -0.7, 0.7, 2]) + 1.0
     model = MMMF(random_state=0).fit((ROWS, COLS, levels[KNOWN]))

@@ -86,6 +86,7 @@ def test_sweeps_know_what_they_minimise():
     assert best * (1 - 1e-6) <= value <= best * 1.002
 
 
+@pytest.mark.slow
 def test_cold_rows_are_predicted_by_their_features():
     X, rows, cols, values = _planted()
     cold = rows >= 320
@@ -103,6 +104,7 @@ def test_cold_rows_are_predicted_by_their_features():
     assert len(model.recommend(399, 5)[0]) == 5
 
 
+@pytest.mark.slow
 def test_cold_columns_are_predicted_by_their_features():
     X, rows, cols, values = _planted()
     cold = rows >= 320
@@ -144,6 +146,7 @@ def test_new_entries_of_a_row_with_features():
     assert _rmse(model, rows[rest], cols[rest], values[rest]) < before
 
 
+@pytest.mark.slow
 def test_a_fit_without_features_forgets_those_of_another():
     X, rows, cols, values = _planted(m=60)
     model = NuclearCompletion(random_state=0).fit((rows, cols, values), row_features=X)

@@ -59,6 +59,7 @@ def test_rows_of_the_fit_are_folded_in_to_where_they_are(model):
     np.testing.assert_allclose(whole, model.row_factors_ @ model.col_factors_.T, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_many_entries_end_when_the_lists_are_still(tmp_path):
     rng = np.random.default_rng(1)
     m, n = 700, 300

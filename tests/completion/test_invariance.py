@@ -13,8 +13,10 @@ from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT, powers
 from gramian.completion._canonical import canonical
 from gramian.completion._reading import gather
+from tests.slow import slow, slow_among, slow_except
 
 LEARNERS = [NuclearCompletion, ImplicitCompletion, MMMF]
+MMMF_SLOW = slow_among(LEARNERS, MMMF)
 SHAPES = {"small": (70, 55), "swept": (420, 330)}
 FEWER = 2, 3
 """Equal rows and equal columns at the end of the ratings."""
@@ -64,9 +66,9 @@ def scores(model, pairs):
     return model.decision_function(pairs) if isinstance(model, MMMF) else model.predict(pairs)
 
 
-@pytest.mark.parametrize("how", ["reversed", "permuted"])
-@pytest.mark.parametrize("size", SHAPES)
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("how", [slow("reversed"), "permuted"])
+@pytest.mark.parametrize("size", slow_except(SHAPES, "swept"))
+@pytest.mark.parametrize("learner", MMMF_SLOW)
 def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
     rows, cols, values = stars(size, learner)
     row_names, col_names, order = renamed(how, size, rows.size)
@@ -84,7 +86,7 @@ def test_names_and_the_order_of_ratings_change_nothing(learner, size, how):
     assert other.result_.value == pytest.approx(known.result_.value, rel=1e-9)
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", MMMF_SLOW)
 def test_the_order_of_names_is_that_of_the_factors(learner):
     """Public arrays are in the order of the ids, whatever the order of the fit was."""
     rows, cols, _ = stars("small", learner)
@@ -130,6 +132,7 @@ def test_features_follow_their_rows():
     )
 
 
+@pytest.mark.slow
 def test_weights_follow_their_ratings():
     rows, cols, values = stars("small", NuclearCompletion)
     weights = np.random.default_rng(2).uniform(0.5, 2.0, rows.size)
@@ -146,7 +149,7 @@ def test_weights_follow_their_ratings():
     )
 
 
-@pytest.mark.parametrize("size", SHAPES)
+@pytest.mark.parametrize("size", slow_except(SHAPES, "swept"))
 @pytest.mark.parametrize("power", [-10, 10])
 def test_a_power_of_two_scales_lambda_and_predictions(size, power):
     rows, cols, values = stars(size, NuclearCompletion)
@@ -158,6 +161,7 @@ def test_a_power_of_two_scales_lambda_and_predictions(size, power):
     np.testing.assert_allclose(other.predict(pairs) / scale, before, atol=2e-2 * before.std())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_the_last_digits_of_the_values_do_not_change_the_split(learner):
     rows, cols, values = stars("small", learner)
@@ -172,6 +176,7 @@ def test_the_last_digits_of_the_values_do_not_change_the_split(learner):
         np.testing.assert_allclose(other.predict(pairs), before, atol=2e-2 * before.std())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_lambda_is_within_two_steps_for_any_seed(seed):
     """Of 1,500 ratings a tenth is too few to choose λ by."""
@@ -180,7 +185,7 @@ def test_lambda_is_within_two_steps_for_any_seed(seed):
     assert 0.8**2.5 < other.lam_ / known.lam_ < 0.8**-2.5
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", MMMF_SLOW)
 def test_one_row_alone_is_as_in_a_batch(learner):
     model = plain("swept", learner)
     i, j = asked("swept")

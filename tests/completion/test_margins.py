@@ -13,6 +13,7 @@ from gramian.completion._margins import Margins
 from gramian.completion._reading import gather
 from gramian.maps import BlockEntries, RepeatedEntries
 from gramian.storage import StoredFileError
+from tests.slow import slow
 
 RNG = np.random.default_rng(0)
 
@@ -71,6 +72,7 @@ def test_thresholds_move_downhill():
         before = now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learned", ["learned", "fixed"])
 def test_sweeps_lower_the_objective_of_the_problem(learned):
     rows, cols, values, _ = levels_of()
@@ -109,7 +111,7 @@ def test_entries_held_out_say_nothing():
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("levels", [2, 4])
+@pytest.mark.parametrize("levels", [2, slow(4)])
 def test_an_end_by_levels_held_out(monkeypatch, levels):
     monkeypatch.setattr(_base, "LEAST_SWEPT", 100)
     rows, cols, values, true = levels_of(80, 60)

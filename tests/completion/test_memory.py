@@ -55,6 +55,7 @@ def _most_bytes(model, given):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.exact("it counts bytes, and perturbed ratings are copies")
 @pytest.mark.usefixtures("small_blocks")
 def test_a_fit_holds_forty_bytes_a_rating():

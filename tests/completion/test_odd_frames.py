@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.reductions.block_embedding import balanced
+from tests.slow import slow_except
 
 PORTIONS, EACH = 10, 30
 DEEP = (
@@ -116,7 +117,7 @@ def model(rng):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("portion", range(PORTIONS))
+@pytest.mark.parametrize("portion", slow_except(range(PORTIONS), 1, 2))
 def test_odd_ratings_get_a_sentence_or_a_model(portion):
     told = [outcome(seed) for seed in range(portion * EACH, (portion + 1) * EACH)]
     wrong = [one for one in told if one not in ("fitted", "refused")]

@@ -8,6 +8,7 @@ import pytest
 
 import gramian as gm
 from gramian.completion import ImplicitCompletion, NuclearCompletion
+from tests.slow import slow
 
 
 def low_rank(m, n, share, *, noise=0.0, size=1.0, seed=0):
@@ -31,7 +32,7 @@ def mask(rows, cols, shape):
     return seen
 
 
-@pytest.mark.parametrize("size", [1e-6, 4.0, 1e6])
+@pytest.mark.parametrize("size", [slow(1e-6), slow(4.0), 1e6])
 def test_continuous_scales_are_all_the_same(size):
     rows, cols, values, true = low_rank(500, 150, 0.3, noise=0.3, size=size)
     model = NuclearCompletion(random_state=0).fit((rows, cols, values))
@@ -65,7 +66,7 @@ def test_a_tiny_matrix_is_solved_to_its_optimum():
     assert beside_the_mean(model, values, true, mask(rows, cols, true.shape)) < 1.0
 
 
-@pytest.mark.parametrize("count", [2_000, 30_000])
+@pytest.mark.parametrize("count", [slow(2_000), 30_000])
 def test_one_rating_a_row_leaves_the_offsets_of_columns(count):
     rng = np.random.default_rng(0)
     good = rng.normal(size=100)
@@ -98,7 +99,8 @@ def test_ratings_that_differ_by_rounding_are_all_the_same(shape):
     np.testing.assert_allclose(model.predict((rows, cols)), 4.0, rtol=1e-14)
 
 
-@pytest.mark.parametrize("learner", [NuclearCompletion, ImplicitCompletion])
+@pytest.mark.slow
+@pytest.mark.parametrize("learner", [slow(NuclearCompletion), ImplicitCompletion])
 def test_many_more_rows_and_columns_than_ratings_of_each(learner):
     """As 10⁵ users, 10⁶ items and 10⁶ ratings, in small: no time for the optimum."""
     rng = np.random.default_rng(0)

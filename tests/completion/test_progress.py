@@ -10,6 +10,7 @@ from gramian.backends.cpu import RowFits
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT
 from gramian.solvers.quick import AHEAD
+from tests.slow import slow
 
 
 class KilledError(Exception):
@@ -40,7 +41,7 @@ def counted(monkeypatch):
     return seen
 
 
-@pytest.mark.parametrize("share", [0.3, 0.75, 0.97])
+@pytest.mark.parametrize("share", [slow(0.3), 0.75, slow(0.97)])
 def test_a_killed_fit_goes_on(ratings, counted, tmp_path, share):
     alone = NuclearCompletion(random_state=0).fit(ratings)
     whole, counted["count"] = counted["count"], 0

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 import gramian as gm
 from gramian.completion import NuclearCompletion
 from gramian.completion._reading import gather
+from tests.slow import slow
 
 
 def ratings(m=400, n=250, share=0.25, noise=0.5, seed=0):
@@ -70,12 +71,13 @@ def test_the_same_seed_gives_the_same_answer(settled):
     np.testing.assert_array_equal(again.col_factors_, settled.col_factors_)
 
 
-@pytest.mark.parametrize("options", [{"tol": 1e-2}, {"solver": "alternating", "rank": 8}])
+@pytest.mark.parametrize("options", [{"tol": 1e-2}, slow({"solver": "alternating", "rank": 8})])
 def test_a_tolerance_or_a_solver_of_ones_own_is_the_other_end(options):
     model = NuclearCompletion(lam=8.0, random_state=0, **options).fit((ROWS, COLS, VALUES))
     assert model.result_.status is not gm.Status.SETTLED
 
 
+@pytest.mark.slow
 def test_few_ratings_end_at_the_optimum():
     few = ROWS < 60
     model = NuclearCompletion(random_state=0).fit((ROWS[few], COLS[few], VALUES[few]))

@@ -11,6 +11,7 @@ from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from gramian.losses.thresholds import WithThresholds
 from gramian.solvers import quick
+from tests.slow import slow_except
 
 LEARNERS = [NuclearCompletion, ImplicitCompletion, MMMF]
 
@@ -88,7 +89,7 @@ def test_a_limit_ends_the_fit_by_a_clock_of_its_own(learner, ratings, monkeypatc
     assert now[0] <= 1.2 * limit
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", slow_except(LEARNERS, NuclearCompletion))
 def test_a_limit_that_is_not_reached_changes_nothing(learner, ratings):
     free, limited = learner().fit(ratings), learner(time_limit=1e4).fit(ratings)
     assert limited.lam_ == free.lam_ and limited.result_.status is free.result_.status

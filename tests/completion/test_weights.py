@@ -9,6 +9,7 @@ from gramian.checks import check_curvature, check_gradient
 from gramian.completion import MMMF, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from tests.conic import Term, conic_minimum
+from tests.slow import slow
 
 RNG = np.random.default_rng(0)
 M, N = 12, 9
@@ -18,7 +19,7 @@ WEIGHTS = RNG.uniform(0.3, 3.0, ROWS.size)
 SCALES = RNG.uniform(0.5, 2.0, M), RNG.uniform(0.5, 2.0, N)
 
 
-@pytest.mark.parametrize("ridge", [None, 1.5], ids=["plain", "offsets"])
+@pytest.mark.parametrize("ridge", [slow(None), 1.5], ids=["plain", "offsets"])
 @pytest.mark.parametrize("solver", ["staircase", "alternating"])
 def test_the_optimum_with_weights_is_that_of_whole_repetitions(ridge, solver):
     """An entry of weight 3 is three entries of weight 1."""

@@ -24,6 +24,7 @@ from gramian.dask._scene import Model
 from gramian.dask._store import chance, store
 from gramian.graph import neighbor_graph
 from gramian.objectives.halves import halves_of
+from tests.slow import slow
 
 pytestmark = [
     pytest.mark.usefixtures("client"),
@@ -112,6 +113,7 @@ def test_triplets_are_sought_block_against_block(wine):
     assert found.certificate_.relative_gap <= 0.05
 
 
+@pytest.mark.slow
 def test_impostors_are_found_again_and_each_counts_once(wine):
     X, y = wine[0][::3], wine[1][::3]
     found = gd.LMNN(n_neighbors=2, tol=1e-2).fit(chunked(X, 25), y)
@@ -212,7 +214,7 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("duplicates", ["mean", "last"])
+@pytest.mark.parametrize("duplicates", [slow("mean"), "last"])
 def test_many_blocks_are_reached_in_two_steps(ratings, tmp_path, monkeypatch, duplicates):
     again = ratings.assign(rating=6 - ratings["rating"])[::3]
     for k, part in enumerate(np.array_split(np.arange(len(ratings)), 5)):

@@ -16,6 +16,7 @@ from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
 import gramian.dask as gd
+from tests.slow import slow_except
 
 pytestmark = [
     pytest.mark.usefixtures("client"),
@@ -30,6 +31,7 @@ RATINGS = pd.DataFrame({
     "user": RATED // 20, "item": RATED % 20, "rating": np.where(RATED % 7 < 3, 1.0, -1.0)
 })  # fmt: skip
 ESTIMATORS = [name for name in gd.__all__ if inspect.isclass(getattr(gd, name))]
+QUICK = "KTA", "LinearSeparation"
 
 
 def answers(name):
@@ -45,7 +47,9 @@ def answers(name):
     return model.transform(samples).compute(scheduler="synchronous")
 
 
-@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "ClusterError"])
+@pytest.mark.parametrize(
+    "name", slow_except([name for name in ESTIMATORS if name != "ClusterError"], *QUICK)
+)
 def test_the_error_state_of_the_caller_changes_no_answer(name):
     expected = answers(name)
     with np.errstate(all="raise"):

@@ -48,6 +48,7 @@ def kill_one(client, after):
     return timer
 
 
+@pytest.mark.slow
 def test_a_cluster_of_processes_repeats_bit_for_bit_whoever_dies(ratings):
     with started() as cluster, Client(cluster) as client:
         model = gd.NuclearCompletion(lam=8.0, tol=0.5).fit(ratings)
@@ -58,6 +59,7 @@ def test_a_cluster_of_processes_repeats_bit_for_bit_whoever_dies(ratings):
     assert model.certificate_ == again.certificate_
 
 
+@pytest.mark.slow
 def test_factors_on_workers_repeat_bit_for_bit_whoever_dies(ratings, tmp_path):
     settings = {"lam": 8.0, "tol": 0.1, "rank": 8, "random_state": 0}
     with (

@@ -82,6 +82,7 @@ def test_empty_partitions_add_nothing_to_moments(wine, name):
     same_metric(found, getattr(gm.metric, name)(lam=0.01).fit(X[mask], y[mask]))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_empty_partitions_have_no_neighbours(wine):
     X, y = wine
@@ -122,6 +123,7 @@ def test_impostors_stay_where_none_are_violated():
     assert task.problem(1).value(np.ones((1, 1))) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_empty_blocks_of_pairs(wine):
     X, y = wine

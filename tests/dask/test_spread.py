@@ -64,6 +64,7 @@ def received(monkeypatch):
     return seen
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monkeypatch):
     monkeypatch.setattr("gramian.dask._recommend.KNOWN", 0)
@@ -88,6 +89,7 @@ def test_no_factor_comes_to_the_driver(ratings, frame, tmp_path, received, monke
     np.testing.assert_allclose(found.predict(frame), known.predict(frame), atol=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
     arrays = gd.NuclearCompletion(**LIMITS).fit(ratings)
@@ -113,6 +115,7 @@ def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
     assert not states
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
     once, asked = _nuclear._rmse, []

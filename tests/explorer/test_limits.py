@@ -16,6 +16,7 @@ from gramian.explorer.serve import known_classes
 from gramian.graph import smoothest
 from gramian.metric import KTA, LMNN
 from tests.explorer.pages import ask
+from tests.slow import slow
 
 RNG = np.random.default_rng(0)
 X = np.vstack([RNG.normal(size=(30, 4)), RNG.normal(size=(30, 4)) + 4])
@@ -80,7 +81,7 @@ def ended(connection, pieces):
     return False
 
 
-@pytest.mark.parametrize("part", ["line", "headers", "body"])
+@pytest.mark.parametrize("part", [slow("line"), slow("headers"), "body"])
 def test_a_request_that_drips_is_ended(page, part):
     start = {
         "line": b"GET /",
@@ -94,6 +95,7 @@ def test_a_request_that_drips_is_ended(page, part):
     assert ask(page, "GET", "version")[0] == 200
 
 
+@pytest.mark.slow
 def test_connections_are_counted(page, monkeypatch):
     monkeypatch.setattr(server, "REQUEST_SECONDS", 30.0)
     before = threading.active_count()

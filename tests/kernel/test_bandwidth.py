@@ -10,6 +10,7 @@ from gramian.kernel import InductiveKernel, KernelKMeans
 from gramian.kernels import with_bandwidth
 from gramian.metric import KTA, DMLEig
 from gramian.spectral import LowRankKernel
+from tests.slow import slow
 
 X, CLASSES = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -57,7 +58,7 @@ def test_clusters_are_the_same(how):
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize(
     "make",
-    [InductiveKernel, lambda: KTA(kernel="rbf"), lambda: DMLEig(kernel="rbf")],
+    [InductiveKernel, slow(lambda: KTA(kernel="rbf")), slow(lambda: DMLEig(kernel="rbf"))],
     ids=["InductiveKernel", "KTA", "DMLEig"],
 )
 def test_learned_kernels_are_the_same(make, how):

@@ -80,6 +80,7 @@ def test_held_out_links_choose_and_the_clusters_say_what_they_keep(learner):
     assert fitted.certificate_.relative_gap <= 1e-4
 
 
+@pytest.mark.slow
 def test_held_out_links_choose_lambda():
     links = links_of(SPECIES, 40)
     fitted = NPKL(lam="auto", n_clusters=3, random_state=0).fit(IRIS, **links)
@@ -98,6 +99,7 @@ def test_held_out_links_choose_lambda():
         NPKL(lam=0.0).fit(IRIS, cannot_link=[[0, 60]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", [NPKL(lam="auto"), NPKL(), RegPCP()])
 def test_judging_takes_at_most_half_of_a_limit_of_time(model, monkeypatch):
     given, learn = [], type(model)._learn_roughly
@@ -114,6 +116,7 @@ def test_judging_takes_at_most_half_of_a_limit_of_time(model, monkeypatch):
     assert given and sum(given) == pytest.approx(20.0)
 
 
+@pytest.mark.slow
 def test_links_that_the_waves_do_not_hold_take_a_larger_lambda():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
@@ -125,6 +128,7 @@ def test_links_that_the_waves_do_not_hold_take_a_larger_lambda():
     assert fitted.setting_path_.errors[0] <= fitted.setting_path_.errors[1]
 
 
+@pytest.mark.slow
 def test_held_out_links_choose_the_number_of_waves():
     rng = np.random.default_rng(0)
     angle = np.sort(rng.uniform(0, 2 * np.pi, 500))

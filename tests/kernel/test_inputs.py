@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
+from tests.slow import slow
 
 LEARNERS = {
     "NPKL": NPKL(),
@@ -47,8 +48,8 @@ def test_masked_samples_are_refused(learner):
     "labels",
     [
         np.ma.masked_array(Y, PARTIAL < 0),
-        np.array([None if y < 0 else y for y in PARTIAL], dtype=object),
-        np.array([pd.NA if y < 0 else y for y in PARTIAL], dtype=object),
+        slow(np.array([None if y < 0 else y for y in PARTIAL], dtype=object)),
+        slow(np.array([pd.NA if y < 0 else y for y in PARTIAL], dtype=object)),
         np.array([None if y < 0 else "abc"[y] for y in PARTIAL], dtype=object),
     ],
     ids=["masked", "None", "NA", "None among words"],

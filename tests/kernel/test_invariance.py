@@ -11,6 +11,7 @@ from gramian import kernel
 from gramian.kernel import NPKL, InductiveKernel, KernelKMeans, RegPCP
 from gramian.kernel._links import gather
 from gramian.persistence import Kept
+from tests.slow import slow_among, slow_except
 
 RNG = np.random.default_rng(0)
 N = 150
@@ -64,8 +65,8 @@ def gram(estimator, rows):
     return factor @ factor.T
 
 
-@pytest.mark.parametrize("how", CHANGES)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("how", slow_except(CHANGES, "permuted rows"))
+@pytest.mark.parametrize("name", slow_among(MAKERS, "NPKL with lam='auto'"))
 def test_the_answer_is_the_same(name, how, fits):
     data, known, order = CHANGES[how]
     expected, found = fits(name), MAKERS[name]().fit(data, known)
@@ -80,7 +81,7 @@ def test_the_answer_is_the_same(name, how, fits):
         np.testing.assert_allclose(gram(found, EVERY), gram(expected, order), atol=limit)
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", slow_among(MAKERS, "NPKL with lam='auto'"))
 def test_one_row_alone_is_what_it_is_in_a_batch(name, fits):
     fitted = fits(name)
     new = X[:20] + 0.01
@@ -91,6 +92,7 @@ def test_one_row_alone_is_what_it_is_in_a_batch(name, fits):
             np.testing.assert_allclose(alone, batch, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_waves_that_links_choose_are_the_same():
     """RegPCP takes more waves where links held out ask for them."""
     expected, found = RegPCP().fit(X, KNOWN), RegPCP().fit(X[ORDER], KNOWN[ORDER])

@@ -19,6 +19,7 @@ from gramian import problems
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
 from gramian.kernel import inductive_kernel as inductive
 from tests.conic import _Model
+from tests.slow import slow
 
 LINKED = pytest.mark.parametrize("learner", [NPKL, RegPCP, PCP])
 
@@ -29,15 +30,18 @@ KNOWN = np.where(np.isin(np.arange(160), RNG.choice(160, 12, replace=False)), Y,
 
 @parametrize_with_checks(
     [
-        NPKL(tol=1e-2),
-        RegPCP(tol=1e-2),
-        PCP(tol=1e-2, shrinkage=0.0),
+        *(learner(tol=1e-2, shrinkage=0.0) for learner in (NPKL, RegPCP, PCP)),
         InductiveKernel(),
         KernelKMeans(),
-        KernelKMeans(kernel="rbf"),
     ]
 )
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([NPKL(tol=1e-2), RegPCP(tol=1e-2), KernelKMeans(kernel="rbf")])
+def test_variant(estimator, check):
     check(estimator)
 
 
@@ -109,7 +113,7 @@ def test_links_pull_together_and_apart(merge):
         fitted.predict(X)
 
 
-@LINKED
+@pytest.mark.parametrize("learner", [NPKL, RegPCP, slow(PCP)])
 def test_more_links_go_on_from_the_fit(learner):
     fitted = learner(n_clusters=2, random_state=0, tol=1e-6).fit(X, KNOWN)
     more = {"must_link": [[0, 1]] if Y[0] == Y[1] else None,
@@ -136,6 +140,7 @@ def test_new_samples_find_their_clusters(learner):
     assert fitted.get_feature_names_out().size == fitted.kernel_factor_.shape[1]
 
 
+@pytest.mark.slow
 def test_affinities_laplacians_frames_and_sparse_samples_do_as_well():
     fitted = NPKL(random_state=0, tol=1e-6).fit(X, KNOWN)
     given = NPKL(random_state=0, tol=1e-6, affinity="precomputed_laplacian")
@@ -175,6 +180,7 @@ def test_parameters_that_make_no_sense_are_refused(parameters, message):
         NPKL(**parameters).fit(X, KNOWN)
 
 
+@pytest.mark.slow
 def test_soft_targets_are_for_penalties():
     links = {"links": [[0, 1], [2, 3]], "targets": [0.5, 1.0]}
     fitted = NPKL(lam=1000.0).fit(X, **links)

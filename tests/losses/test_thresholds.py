@@ -60,6 +60,7 @@ def test_the_optimum_is_that_of_a_search_over_thresholds():
         assert of(best + step) > found.value
 
 
+@pytest.mark.slow
 def test_levels_that_are_far_apart_move_their_thresholds():
     true = RNG.normal(size=(40, 2)) @ RNG.normal(size=(2, 30))
     levels = np.digitize(true, [-0.2, 0.2]) + 1.0  # few in the middle

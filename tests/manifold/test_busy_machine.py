@@ -7,9 +7,10 @@ import pytest
 from sklearn.datasets import make_swiss_roll
 
 from gramian.manifold import MVU
+from tests.slow import slow
 
 
-@pytest.mark.parametrize("pace", [20.0, 0.02])
+@pytest.mark.parametrize("pace", [slow(20.0), 0.02])
 def test_a_clock_of_another_pace_changes_no_bit(monkeypatch, pace):
     X = make_swiss_roll(400, random_state=0)[0]
     known = MVU(tol=1e-3).fit(X)

@@ -9,6 +9,7 @@ from sklearn.datasets import make_swiss_roll
 
 from gramian import manifold
 from gramian.persistence import Kept
+from tests.slow import slow_among, slow_except
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -49,8 +50,8 @@ def fits():
     return fitted
 
 
-@pytest.mark.parametrize("how", CHANGES)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("how", slow_except(CHANGES, "rotated"))
+@pytest.mark.parametrize("name", slow_among(ESTIMATORS, "NeighborLayout"))
 def test_the_answer_is_the_same(name, how, fits):
     """Samples that are changed, their rows permuted and their labels renamed."""
     expected, change = fits(name), CHANGES[how]

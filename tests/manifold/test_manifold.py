@@ -21,13 +21,19 @@ ROLL, ALONG = make_swiss_roll(500, random_state=0)
 
 @parametrize_with_checks(
     [
-        MVU(tol=1e-2),
-        ColoredMVU(tol=1e-2),
+        MVU(tol=1e-2, nu=1.0),
+        ColoredMVU(tol=1e-2, nu=1.0),
         RegMVU(tol=1e-2),
         NeighborLayout(rounds=1, tol=0.1, solver="lbfgs"),
     ]
 )
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([MVU(tol=1e-2), ColoredMVU(tol=1e-2)])
+def test_variant(estimator, check):
     check(estimator)
 
 
@@ -109,6 +115,7 @@ def test_parts_share_the_time_and_the_worst_of_their_edges_is_told():
     assert fitted.certificate_.violation == worst > 0
 
 
+@pytest.mark.slow
 def test_neither_scale_nor_place_nor_order_matters():
     X, _, _ = sheet(80)
     plain = MVU(n_neighbors=6, tol=1e-5).fit(X)
@@ -127,6 +134,7 @@ def test_neither_scale_nor_place_nor_order_matters():
     )
 
 
+@pytest.mark.slow
 def test_labels_pull_their_directions_apart():
     X, along, across = sheet()
     colored = ColoredMVU(n_neighbors=8).fit(X, across)
@@ -281,6 +289,7 @@ def test_the_picture_shows_points_graph_and_spectrum(components, monkeypatch):
         fitted.plot()
 
 
+@pytest.mark.slow
 def test_very_many_points_start_from_few_waves(monkeypatch):
     X, along, _ = sheet(200)
     plain = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
@@ -291,6 +300,7 @@ def test_very_many_points_start_from_few_waves(monkeypatch):
     assert correlation(lifted.embedding_[:, 0], along) > 0.97
 
 
+@pytest.mark.slow
 def test_as_many_components_as_the_variance_asks_for():
     X, _, _ = sheet(150)
     fitted = MVU(n_neighbors=8, n_components="auto").fit(X)

@@ -33,6 +33,7 @@ def share_of_own(places, labels):
     return np.mean(labels[gaps.argmin(axis=1)] == labels)
 
 
+@pytest.mark.slow
 def test_neighbourhoods_are_kept_better_than_by_distances(fitted):
     picture, distances = fitted.embedding_, Isomap(n_neighbors=8).fit_transform(X)
     for first, second in ((X, picture), (picture, X)):
@@ -129,6 +130,7 @@ def test_the_result_tells_of_the_rounds_and_of_the_optimum_of_any_rank(fitted):
     assert pulled == pytest.approx(fitted.weights_ @ squares)
 
 
+@pytest.mark.slow
 def test_a_proof_that_would_fill_in_is_computed_as_a_dense_factor(monkeypatch):
     """A sparse factor of random pairs fills in: of 2,000 points it took half of the fit."""
     orders = []

@@ -17,9 +17,11 @@ from gramian.constraints import as_pairs, local_pairs, local_triplets, same_clas
 from gramian.metric import KTA, DMLEig, LMNNEig, _base, kta
 from gramian.problems.local_metric import pair_scatter, whitening
 from tests.conic import _Model, add
+from tests.slow import slow
 
 LEARNERS = (DMLEig, LMNNEig)
 EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS)
+DML_FIRST = pytest.mark.parametrize("learner", [DMLEig, slow(LMNNEig)])
 PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0, "shrinkage": 0.0}
 
 
@@ -136,9 +138,9 @@ def test_lmnn_eig_is_equivalent_to_the_plain_hinge(gamma, k):
 
 
 @EVERY_LEARNER
-@pytest.mark.parametrize("floor", [0.0, 0.3, 0.7])
-@pytest.mark.parametrize("mu", ["auto", 1e-3])
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("floor", [slow(0.0), 0.3, slow(0.7)])
+@pytest.mark.parametrize("mu", ["auto", slow(1e-3)])
+@pytest.mark.parametrize("tol", [slow(1e-3), 1e-6])
 def test_the_gap_is_within_tol_and_the_value_within_its_bound(learner, floor, mu, tol):
     fitted = learner(floor=floor, mu=mu, tol=tol).fit(X, Y)
     assert fitted.certificate_.relative_gap <= tol
@@ -215,8 +217,8 @@ def test_the_bound_holds_for_other_metrics_of_the_model(learner):
         assert least <= fitted.max_min_.bound
 
 
-@EVERY_LEARNER
-@pytest.mark.parametrize("neighbor_metric", ["euclidean", "kta"])
+@DML_FIRST
+@pytest.mark.parametrize("neighbor_metric", ["euclidean", slow("kta")])
 def test_the_automatic_smoothing_is_free_of_scale(learner, neighbor_metric):
     first = learner(neighbor_metric=neighbor_metric, tol=1e-7).fit(X, Y)
     expected = all_distances(first, X)
@@ -260,15 +262,16 @@ def test_pairs_are_nearest_after_alignment_unless_told(learner):
 # --- as scikit-learn has it ----------------------------------------------------------
 
 
-@EVERY_LEARNER
-@pytest.mark.parametrize("form", [sp.csr_array, pd.DataFrame, np.ndarray.tolist])
+@DML_FIRST
+@pytest.mark.parametrize("form", [sp.csr_array, slow(pd.DataFrame), slow(np.ndarray.tolist)])
 def test_every_form_of_input_gives_the_same_metric(learner, form):
     M = learner(tol=1e-7).fit(X, Y).get_mahalanobis_matrix()
     fitted = learner(tol=1e-7).fit(form(X), Y)
     np.testing.assert_allclose(fitted.get_mahalanobis_matrix(), M, atol=1e-6 * np.linalg.norm(M))
 
 
-@EVERY_LEARNER
+@pytest.mark.slow
+@DML_FIRST
 def test_single_precision_is_kept_and_close(learner):
     single = X.astype(np.float32)
     fitted = learner(tol=1e-7).fit(single, Y)
@@ -289,6 +292,7 @@ def test_components_fall_in_variance_and_frames_keep_names(learner):
     np.testing.assert_allclose(mapped, full.transform(X)[:, :2], atol=1e-5)
 
 
+@pytest.mark.slow
 @EVERY_LEARNER
 def test_pipelines_grid_search_and_clone(learner):
     name = learner.__name__.lower()
@@ -302,7 +306,8 @@ def test_pipelines_grid_search_and_clone(learner):
     assert clone(learner(floor=0.1)).get_params() == learner(floor=0.1).get_params()
 
 
-@EVERY_LEARNER
+@pytest.mark.slow
+@DML_FIRST
 def test_fit_changes_no_parameter_and_repeats(learner):
     fitted = learner()
     before = fitted.get_params()
@@ -311,6 +316,7 @@ def test_fit_changes_no_parameter_and_repeats(learner):
     np.testing.assert_array_equal(first, learner().fit(X, Y).components_)
 
 
+@pytest.mark.slow
 @EVERY_LEARNER
 def test_it_helps_neighbours_on_wine_as_it_comes(learner):
     """Without scaling, two large features hide the others."""
@@ -321,6 +327,7 @@ def test_it_helps_neighbours_on_wine_as_it_comes(learner):
     assert learned > plain + 0.15
 
 
+@pytest.mark.slow
 @EVERY_LEARNER
 def test_the_floor_rises_where_samples_are_few_for_their_features(learner):
     n, d = X.shape
@@ -329,6 +336,7 @@ def test_the_floor_rises_where_samples_are_few_for_their_features(learner):
     assert learner().fit(wide, Y).floor_ == pytest.approx(1 - 0.3 * 4 / 10, rel=0.05)
 
 
+@pytest.mark.slow
 @EVERY_LEARNER
 def test_a_start_from_a_fitted_learner_needs_no_more_iterations(learner):
     cold = learner(tol=1e-6, floor=0.0).fit(X, Y)
@@ -339,7 +347,7 @@ def test_a_start_from_a_fitted_learner_needs_no_more_iterations(learner):
     assert from_other.result_.value == pytest.approx(cold.result_.value, rel=2e-6)
 
 
-@EVERY_LEARNER
+@DML_FIRST
 def test_a_rank_limit_is_kept_and_its_cost_certified(learner):
     free = learner(floor=0.0, tol=1e-6).fit(X, Y)
     limited = learner(floor=0.0, rank=2).fit(X, Y)
@@ -348,7 +356,7 @@ def test_a_rank_limit_is_kept_and_its_cost_certified(learner):
     assert -1e-5 * abs(free.result_.value) <= cost <= limited.certificate_.gap + 1e-12
 
 
-@EVERY_LEARNER
+@DML_FIRST
 def test_orders_too_large_to_decompose_are_fitted_too(learner, monkeypatch):
     monkeypatch.setattr(_base, "DENSE_ORDER", 3)
     monkeypatch.setattr(_base, "LARGE_RANK", 2)
@@ -356,7 +364,7 @@ def test_orders_too_large_to_decompose_are_fitted_too(learner, monkeypatch):
     assert 0 < fitted.max_min_.value <= fitted.max_min_.bound
 
 
-@EVERY_LEARNER
+@DML_FIRST
 def test_a_limit_of_time_or_iterations_warns_and_leaves_a_metric(learner):
     for limit in ({"time_limit": 1e-4}, {"solver": "frank-wolfe", "max_iter": 1}):
         with pytest.warns(ConvergenceWarning, match="limit was reached first"):
@@ -368,8 +376,8 @@ def test_a_limit_of_time_or_iterations_warns_and_leaves_a_metric(learner):
 # --- data that is not as usual -------------------------------------------------------
 
 
-@EVERY_LEARNER
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@DML_FIRST
+@pytest.mark.parametrize("form", [slow(np.asarray), sp.csr_array])
 def test_fewer_samples_than_features(learner, form):
     rng = np.random.default_rng(4)
     data, y = rng.standard_normal((20, 50)), np.arange(20) % 2
@@ -379,7 +387,7 @@ def test_fewer_samples_than_features(learner, form):
     assert np.all(np.isfinite(fitted.components_))
 
 
-@EVERY_LEARNER
+@DML_FIRST
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_few_samples_in_single_precision_are_summed_in_double(learner, form):
     rng = np.random.default_rng(5)
@@ -393,6 +401,7 @@ def test_few_samples_in_single_precision_are_summed_in_double(learner, form):
     assert values[0] == pytest.approx(values[1], rel=1e-5)
 
 
+@pytest.mark.slow
 @EVERY_LEARNER
 def test_constant_features_do_no_harm(learner):
     wide = np.column_stack([X, np.ones((45, 2))])
@@ -409,6 +418,7 @@ def test_constant_features_do_no_harm(learner):
         learner(ridge=0.0).fit(np.column_stack([X, Y == 1]), Y)
 
 
+@pytest.mark.slow
 def test_identical_samples_of_different_classes_are_named_by_dml_eig():
     data, y = X.copy(), Y.copy()
     data[7], y[7], y[3] = data[3], 0, 1
@@ -483,7 +493,7 @@ def test_bad_data_is_refused_by_name(learner):
 @EVERY_LEARNER
 def test_a_start_that_does_not_fit_is_refused(learner):
     with pytest.raises(ValueError, match="init was fitted to 3 features"):
-        learner(init=KTA().fit(X[:, :3], Y)).fit(X, Y)
+        learner(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
 
 
 @pytest.mark.parametrize(("n", "choices"), [(300, 10), (2100, 1)])

@@ -10,6 +10,7 @@ import gramian as gm
 from gramian._samples import with_short_indices
 from gramian.constraints import local_pairs, local_triplets, random_pairs
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from tests.slow import slow_among, slow_except
 
 LEARNERS = {
     "KTA": KTA(),
@@ -69,8 +70,9 @@ def test_pairs_and_triplets_of_such_samples_are_refused(name):
         WEAKLY[name](1e200 * X[given], None)
 
 
-@EVERY_LEARNER
-def test_masks_are_refused(learner):
+@pytest.mark.parametrize("name", slow_among(LEARNERS, "DMLEig", "DMLEig, rbf", "LMNNEig"))
+def test_masks_are_refused(name):
+    learner = LEARNERS[name]
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
         clone(learner).fit(MASKED, Y)
     with pytest.raises(ValueError, match="y has 20 masked entries"):
@@ -130,6 +132,7 @@ def test_seeds_that_are_none_are_refused(seed):
             call()
 
 
+@pytest.mark.slow
 def test_indices_of_64_bits_are_shortened_where_they_fit():
     plain = sp.csr_array(X)
     long = sp.csr_array(X)
@@ -152,7 +155,10 @@ def test_samples_that_are_all_the_same_keep_euclid_or_are_refused_in_a_sentence(
             learner().fit(alike, y)
 
 
-@pytest.mark.parametrize("learner", [KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric])
+@pytest.mark.parametrize(
+    "learner",
+    slow_except([KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric], KTA, LMNN),
+)
 def test_samples_of_a_huge_unit_are_learned_from(learner):
     fitted = learner(tol=1e-2).fit(1e60 * X, Y)
     mapped = fitted.transform(1e60 * X)

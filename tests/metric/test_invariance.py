@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from gramian.constraints import local_pairs, local_triplets
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from tests.slow import slow, slow_among, slow_except
 
 LEARNERS = {
     "KTA": KTA(),
@@ -27,9 +28,13 @@ LEARNERS = {
     "LMNNEig": LMNNEig(tol=1e-7),
     "TripletMetric": TripletMetric(tol=1e-7),
 }
-EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
-FORMS = pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-SHAPES = pytest.mark.parametrize(("n", "d"), [(90, 20), (40, 60)], ids=["tall", "wide"])
+LONG_FITS = (
+    *("KTA, linear", "LMNN", "LMNN, euclidean", "LMNNEig"),
+    *("DMLEig, euclidean", "DMLEig, rbf", "TripletMetric"),
+)
+EVERY_LEARNER = pytest.mark.parametrize("name", slow_among(LEARNERS, *LONG_FITS))
+FORMS = pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_array)])
+SHAPES = pytest.mark.parametrize(("n", "d"), [slow(90, 20), (40, 60)], ids=["tall", "wide"])
 
 
 def samples(n, d):
@@ -53,7 +58,8 @@ def assert_same_products(one, other, rtol):
 @FORMS
 @SHAPES
 @EVERY_LEARNER
-def test_a_shift_of_the_samples_changes_nothing(learner, n, d, form):
+def test_a_shift_of_the_samples_changes_nothing(name, n, d, form):
+    learner = LEARNERS[name]
     far, near, y = samples(n, d)
     expected = products(clone(learner).fit(form(near), y), form(near))
     found = products(clone(learner).fit(form(far), y), form(far))
@@ -71,7 +77,7 @@ def test_a_shift_of_the_samples_changes_nothing(learner, n, d, form):
         DMLEig(tol=1e-7),
         LMNN(tol=1e-7),
         LMNNEig(tol=1e-7),
-        TripletMetric(tol=1e-7),
+        slow(TripletMetric(tol=1e-7)),
     ],
     ids=lambda learner: type(learner).__name__,
 )
@@ -91,16 +97,16 @@ def test_a_shift_changes_nothing_of_pairs_and_triplets(learner, n, d, form):
     assert_same_products(*found, 1e-8 if isinstance(learner, LinearSeparation) else 1e-4)
 
 
-@pytest.mark.parametrize("scale", [1e6, 1e-6])
+@pytest.mark.parametrize("scale", [slow(1e6), 1e-6])
 @pytest.mark.parametrize(
     "learner",
     [
         KTA(kernel="rbf"),
         KTA(regularizer="frobenius"),
         LinearSeparation(),
-        DMLEig(),
-        LMNN(),
-        LMNNEig(tol=1e-8),
+        slow(DMLEig()),
+        slow(LMNN()),
+        slow(LMNNEig(tol=1e-8)),
         TripletMetric(tol=1e-7),
     ],
     ids=lambda learner: type(learner).__name__,
@@ -116,7 +122,11 @@ def test_the_unit_of_the_samples_changes_nothing(learner, scale):
 # --- at sizes where parameters are chosen ----------------------------------------------
 
 DEFAULTS = [KTA, LinearSeparation, LMNN, DMLEig, LMNNEig, TripletMetric]
-EVERY_DEFAULT = pytest.mark.parametrize("learner", DEFAULTS, ids=lambda learner: learner.__name__)
+CLOSED_FORMS_FIRST = pytest.mark.parametrize(
+    "learner",
+    slow_except(DEFAULTS, KTA, LinearSeparation),
+    ids=lambda learner: learner.__name__,
+)
 WINE, KIND = load_wine(return_X_y=True)
 IRIS, SPECIES = load_iris(return_X_y=True)
 SETS = {
@@ -169,18 +179,20 @@ def as_it_is(learner, name):
     return choice(fitted), sorted_distances(fitted, X)
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-@pytest.mark.parametrize("name", SETS)
-@EVERY_DEFAULT
+@pytest.mark.parametrize("change", slow_except(CHANGES, "rows and names"))
+@pytest.mark.parametrize("name", slow_except(SETS, "iris"))
+@pytest.mark.parametrize(
+    "learner", slow_among(DEFAULTS, DMLEig, LMNNEig), ids=lambda learner: learner.__name__
+)
 def test_what_is_no_property_of_the_data_changes_neither_choice_nor_metric(learner, name, change):
     expected, distances = as_it_is(learner, name)
-    X, y = change(*SETS[name])
+    X, y = CHANGES[change](*SETS[name])
     fitted = learner().fit(X, y)
     assert choice(fitted) == expected
     np.testing.assert_allclose(sorted_distances(fitted, X), distances, atol=1e-4)
 
 
-@EVERY_DEFAULT
+@CLOSED_FORMS_FIRST
 def test_order_names_and_constant_columns_change_nothing_at_all(learner):
     X, y = SETS["wine"]
     fitted = learner().fit(X, y)
@@ -191,8 +203,8 @@ def test_order_names_and_constant_columns_change_nothing_at_all(learner):
         np.testing.assert_allclose(pdist(mapped), pdist(fitted.transform(X)), rtol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [2.0**10, 2.0**-10, 2.0**-30])
-@EVERY_DEFAULT
+@pytest.mark.parametrize("scale", [slow(2.0**10), 2.0**-10, slow(2.0**-30)])
+@CLOSED_FORMS_FIRST
 def test_a_power_of_two_changes_no_choice(learner, scale):
     """The metric of KTA is another one, for I has a size of its own; what is gained is not."""
     X, y = SETS["wine"]
@@ -205,7 +217,7 @@ def test_a_power_of_two_changes_no_choice(learner, scale):
         np.testing.assert_allclose(sorted_distances(scaled, scale * X), distances, atol=1e-4)
 
 
-@EVERY_DEFAULT
+@CLOSED_FORMS_FIRST
 def test_a_repeated_column_is_a_longer_one(learner):
     X, y = SETS["wine"]
     longer = X * np.where(np.arange(X.shape[1]) == 4, np.sqrt(2.0), 1.0)
@@ -216,7 +228,7 @@ def test_a_repeated_column_is_a_longer_one(learner):
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@EVERY_DEFAULT
+@CLOSED_FORMS_FIRST
 def test_a_sample_is_mapped_alone_as_among_others(learner):
     X, y = SETS["wine"]
     fitted = learner(tol=1e-2).fit(X, y)

@@ -12,9 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gramian.metric import KTA, DMLEig
+from tests.slow import slow
 
 LEARNERS = (DMLEig, KTA)
 EVERY_LEARNER = pytest.mark.parametrize("learner", LEARNERS)
+KTA_FIRST = pytest.mark.parametrize("learner", [slow(DMLEig), KTA])
 
 X, Y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -43,8 +45,8 @@ def accuracy(model, train, test, y_train, y_test):
     return nearest.score(model.transform(test), y_test)
 
 
-@EVERY_LEARNER
-@pytest.mark.parametrize("data", ["wine", "wide", "breast cancer"])
+@KTA_FIRST
+@pytest.mark.parametrize("data", ["wine", "wide", slow("breast cancer")])
 def test_a_linear_kernel_gives_the_linear_model(learner, data):
     samples, y = X, Y
     if data == "wide":
@@ -63,15 +65,16 @@ def test_a_linear_kernel_gives_the_linear_model(learner, data):
     )
 
 
-@EVERY_LEARNER
-@pytest.mark.parametrize("data", [rings, squares])
+@KTA_FIRST
+@pytest.mark.parametrize("data", [slow(rings), squares])
 def test_a_kernel_separates_what_no_linear_metric_can(learner, data):
     split = data()
     assert accuracy(learner(), *split) < 0.7
     assert accuracy(learner(kernel="rbf"), *split) > 0.85
 
 
-@EVERY_LEARNER
+@pytest.mark.slow
+@KTA_FIRST
 def test_a_gaussian_kernel_beats_euclid_on_rings(learner):
     train, test, y, y_test = rings()
     model = learner(kernel="rbf").fit(train, y)
@@ -80,7 +83,7 @@ def test_a_gaussian_kernel_beats_euclid_on_rings(learner):
     assert mapped.score(model.transform(test), y_test) > euclid
 
 
-@EVERY_LEARNER
+@KTA_FIRST
 def test_names_functions_and_sparse_samples_are_one_kernel(learner):
     gamma = 0.05
     named = learner(kernel="rbf", kernel_params={"gamma": gamma}).fit(X[HALF], Y[HALF])
@@ -93,7 +96,7 @@ def test_names_functions_and_sparse_samples_are_one_kernel(learner):
     )
 
 
-@EVERY_LEARNER
+@KTA_FIRST
 def test_a_kernel_metric_offers_what_others_do(learner):
     model = learner(kernel="rbf").fit(X, Y)
     assert model.certificate_.relative_gap <= 1e-4
@@ -121,6 +124,7 @@ def test_a_kernel_metric_is_learned_from_pairs():
     assert np.mean(model.predict(unique, X=X) == same[first]) > 0.9
 
 
+@pytest.mark.slow
 def test_more_samples_go_on_from_a_fitted_kernel_metric():
     options = {"kernel": "rbf", "floor": 0.0, "kernel_params": {"gamma": 0.05}, "ridge": 1.0}
     first = DMLEig(**options).fit(X[:-4], Y[:-4])
@@ -140,7 +144,8 @@ def test_the_same_samples_go_on_from_where_the_last_fit_ended(kernel):
     assert again.result_.history["value"][0] <= first.result_.value + 1e-3 * size
 
 
-@EVERY_LEARNER
+@pytest.mark.slow
+@KTA_FIRST
 def test_kernels_are_searched_over_in_a_pipeline(learner):
     name = learner.__name__.lower()
     search = GridSearchCV(
@@ -151,13 +156,15 @@ def test_kernels_are_searched_over_in_a_pipeline(learner):
     assert search.fit(X, Y).best_score_ > 0.9
 
 
-@EVERY_LEARNER
+@pytest.mark.slow
+@KTA_FIRST
 def test_the_bandwidth_has_no_scale(learner):
     one = learner(kernel="rbf").fit(X, Y)
     other = learner(kernel="rbf").fit(100 * X, Y)
     np.testing.assert_allclose(other.transform(100 * X[:9]), one.transform(X[:9]), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_more_directions_than_features_may_be_asked_for():
     assert KTA(kernel="rbf", n_components=20).fit(X, Y).transform(X).shape == (178, 20)
     with pytest.raises(ValueError, match="number of samples, 178"):

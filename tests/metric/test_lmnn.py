@@ -22,6 +22,7 @@ from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.outer import active_set
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
+from tests.slow import slow
 
 PLAIN = {"neighbor_metric": "euclidean", "ridge": 0.0, "shrinkage": 0.0}
 
@@ -201,7 +202,7 @@ def test_a_shift_and_a_rotation_change_no_distance(sharp):
     assert learner.certificate_.value == pytest.approx(sharp.certificate_.value, rel=1e-8)
 
 
-@pytest.mark.parametrize("neighbor_metric", ["euclidean", "kta"])
+@pytest.mark.parametrize("neighbor_metric", ["euclidean", slow("kta")])
 def test_the_order_of_samples_does_not_matter(neighbor_metric):
     order = np.random.default_rng(2).permutation(60)
     first, second = (
@@ -214,7 +215,7 @@ def test_the_order_of_samples_does_not_matter(neighbor_metric):
 
 
 @pytest.mark.parametrize("scale", [0.01, 1e6])
-@pytest.mark.parametrize("neighbor_metric", ["euclidean", "kta"])
+@pytest.mark.parametrize("neighbor_metric", ["euclidean", slow("kta")])
 def test_scaling_the_samples_scales_the_metric_back(scale, neighbor_metric):
     options = {"neighbor_metric": neighbor_metric, "tol": 1e-9}
     sharp = LMNN(**options).fit(X, Y)
@@ -317,6 +318,7 @@ def test_frames_keep_their_names():
     assert list(learner.feature_names_in_) == list("abcde")
 
 
+@pytest.mark.slow
 def test_pipelines_grid_search_and_clone():
     search = GridSearchCV(
         make_pipeline(StandardScaler(), LMNN(tol=1e-2), KNeighborsClassifier(3)),
@@ -329,6 +331,7 @@ def test_pipelines_grid_search_and_clone():
     assert clone(learner).get_params() == learner.get_params()
 
 
+@pytest.mark.slow
 def test_it_helps_neighbours_on_wine_as_it_comes():
     """Without scaling, two large features hide the others."""
     wine = load_wine(return_X_y=True)
@@ -475,7 +478,7 @@ def test_bad_data_is_refused_by_name():
 
 def test_a_start_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="init was fitted to 3 features"):
-        LMNN(init=KTA().fit(X[:, :3], Y)).fit(X, Y)
+        LMNN(init=KTA(lam=1.0).fit(X[:, :3], Y)).fit(X, Y)
     with pytest.raises(Exception, match="init must be a fitted metric learner"):
         LMNN(init=KTA()).fit(X, Y)
 
@@ -507,6 +510,7 @@ def a_task(seed=0, n=120, d=4):
     return LMNNTask(X, y, near.astype(np.int64), 1.0, np.eye(d))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10**6), st.floats(-3, 0.5), st.sampled_from([1.0, 1.2]))
 def test_searches_after_one_another_find_what_each_finds_alone(seed, power, margin):

@@ -320,6 +320,7 @@ def test_all_features_constant():
     assert np.all(np.isfinite(kta.components_))
 
 
+@pytest.mark.slow
 @pytest.mark.data
 def test_faces_are_learned_without_a_square_matrix():
     folder = os.environ.get("GRAMIAN_DATA")

@@ -34,6 +34,7 @@ def test_a_mixture_of_full_rank_is_refused_beside_a_rank(learner, mixture):
         learner(rank=2, **{mixture: 0.5}).fit(X, Y)
 
 
+@pytest.mark.slow
 def test_lmnn_of_low_rank_takes_few_searches_for_violated_triplets(monkeypatch):
     """At a low rank nearly all triplets matter, and rounds over some of them ended far apart."""
     digits, y = load_digits(return_X_y=True)

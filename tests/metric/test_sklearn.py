@@ -1,5 +1,6 @@
 """scikit-learn's own checks over every estimator."""
 
+import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
@@ -7,9 +8,12 @@ from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, Triplet
 # One of the checks has a class of three samples, each of which has two neighbours.
 ESTIMATORS = [
     KTA(),
-    KTA(kernel="rbf"),
     LinearSeparation(),
-    *(learner(n_neighbors=2, shrinkage=0.0) for learner in (LMNN, LMNNEig)),
+    *(learner(n_neighbors=2, shrinkage=0.0) for learner in (LMNN, LMNNEig, DMLEig)),
+    TripletMetric(n_neighbors=2, shrinkage=0.5),
+]
+VARIANTS = [
+    KTA(kernel="rbf"),
     *(learner(n_neighbors=2) for learner in (DMLEig, TripletMetric)),
     DMLEig(n_neighbors=2, kernel="rbf", shrinkage=0.0),
 ]
@@ -36,4 +40,10 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(VARIANTS, expected_failed_checks=expected_failures)
+def test_variant(estimator, check):
     check(estimator)

@@ -18,6 +18,7 @@ from gramian.metric._verification import threshold
 from gramian.metric._weak_input import distinct_rows
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 from gramian.run import minimize
+from tests.slow import slow
 
 FROM_PAIRS = pytest.mark.parametrize("learner", [DMLEig, LinearSeparation])
 FROM_TRIPLETS = pytest.mark.parametrize("learner", [LMNN, LMNNEig, TripletMetric])
@@ -174,8 +175,8 @@ def fitted_to(name, samples, rows):
     return clone(learner).fit_triplets(rows[TRIPLETS], X=samples)
 
 
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("features", [4, 90, 200])
+@pytest.mark.parametrize("form", [np.asarray, slow(sp.csr_array)])
+@pytest.mark.parametrize("features", [4, slow(90), 200])
 @pytest.mark.parametrize("name", FROM_TUPLES)
 def test_samples_that_nothing_touches_change_nothing(name, features, form):
     """Neither a ridge, a floor, a mean, a scale nor a principal direction depends on them."""
@@ -228,6 +229,7 @@ def test_every_learner_is_calibrated_and_only_then_predicts():
     assert not hasattr(fitted.fit(X, Y), "threshold_")
 
 
+@pytest.mark.slow
 def test_fitting_from_pairs_forgets_the_labels_of_an_earlier_fit():
     fitted = DMLEig().fit(pd.DataFrame(X, columns=list("abcd")), Y)
     fitted.fit_pairs(X[PAIRS], SAME)

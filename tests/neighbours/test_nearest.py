@@ -44,13 +44,13 @@ def whole(seed, n=150, d=4, most=3):
 
 
 def brute(X, k, *, queries=None, apart=None):
-    """The first k by (distance, index), one distance at a time."""
+    """The first k by (distance, index), one query at a time."""
     Q = X if queries is None else queries
     left_out = np.eye(len(X), dtype=bool) if queries is None else np.zeros((len(Q), len(X)), bool)
     if apart is not None:
         sides = apart if isinstance(apart, tuple) else (apart, apart)
         left_out = sides[1][:, None] == sides[0]
-    D = np.array([[np.sum((x - q) ** 2) for x in X] for q in Q])
+    D = np.array([np.sum((X - q) ** 2, axis=1) for q in Q])
     D[left_out] = np.inf
     order = np.argsort(D, axis=1, kind="stable")[:, :k]
     return order, np.take_along_axis(D, order, 1)

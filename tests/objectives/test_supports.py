@@ -9,6 +9,7 @@ from gramian.losses import Logistic, Squared, SquaredHinge
 from gramian.maps import BlockEntries, Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic, LowRankPlusIdentity, Sum
 from gramian.proofs import lowest
+from tests.slow import slow
 
 N = 7
 RNG = np.random.default_rng(5)
@@ -88,7 +89,7 @@ def shards(n, links, rng, parts):
     return gm.Problem(whole), gm.Problem(Sum(cut))
 
 
-@pytest.mark.parametrize("n", [40, 1600])
+@pytest.mark.parametrize("n", [40, slow(1600)])
 def test_a_sum_of_shards_is_certified_as_well_as_the_whole(n):
     whole, cut = shards(n, 2 * n, np.random.default_rng(n), 3)
     assert cut.objective.facts.rank_bound(n) == whole.objective.facts.rank_bound(n) < n

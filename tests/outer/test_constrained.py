@@ -129,6 +129,7 @@ def test_blocks_and_variables_that_only_have_to_be_positive():
     assert found.value == pytest.approx(1.5, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_vanishing_square_is_kept_exactly():
     """⟨J, M⟩ = 0 beside a diagonal of 1, as in graph partitioning: no M is definite."""
     n = 30

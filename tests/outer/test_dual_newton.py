@@ -12,6 +12,7 @@ from gramian.objectives import Linear
 from gramian.outer import polish
 from gramian.outer.dual_newton import Centre, Scaled
 from gramian.outer.model import Model
+from tests.slow import slow
 
 
 def random_graph(n, density, seed=0):
@@ -62,7 +63,7 @@ def test_the_derivative_is_that_of_the_gradient(rows, above):
     np.testing.assert_allclose(product(d), bent, atol=1e-6 * np.linalg.norm(bent))
 
 
-@pytest.mark.parametrize(("n", "density"), [(24, 0.3), (24, 0.6)])
+@pytest.mark.parametrize(("n", "density"), [(24, 0.3), slow(24, 0.6)])
 def test_theta_against_clarabel(n, density):
     pytest.importorskip("clarabel")
     graph = random_graph(n, density)

@@ -153,6 +153,7 @@ def test_no_dual_point_means_no_convergence():
     assert found.status is not gm.Status.CONVERGED or found.certificate.relative_gap <= 1e-6
 
 
+@pytest.mark.slow
 def test_programs_too_large_are_refused_by_name():
     order = 400
     A = [np.eye(order)[:, [k]] @ np.eye(order)[[k]] for k in range(300)]

@@ -270,6 +270,7 @@ def test_a_graph_of_random_links_is_proved_densely_and_a_roll_is_not(monkeypatch
         assert bottom.value <= np.linalg.eigvalsh(S.toarray())[0] <= bottom.value + 1e-6
 
 
+@pytest.mark.slow
 def test_trial_factorisations_stop_before_they_take_long():
     """A graph that fills in is told to take long by its small parts."""
     rng, n = np.random.default_rng(0), 20_000

@@ -11,6 +11,7 @@ from gramian import proofs
 from gramian.objectives.base import SymmetricOperator
 from gramian.proofs import Split, estimated
 from gramian.proofs.dense import DenseForm
+from tests.slow import slow
 
 
 def operator(G):
@@ -41,6 +42,7 @@ def gradient_of_low_rank(order, rank, rng, least=0.01):
     return (Q * values) @ Q.T, Q[:, :rank], float(values.min())
 
 
+@pytest.mark.slow
 def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
     """Without them its residual has to tell twelve eigenvalues of 0 apart."""
     rng = np.random.default_rng(0)
@@ -54,6 +56,7 @@ def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
     assert known.miss < 1e-3 < alone.miss
 
 
+@pytest.mark.slow
 def test_a_direction_of_descent_beside_the_columns_is_seen():
     rng = np.random.default_rng(1)
     G, Q, _ = gradient_of_low_rank(1600, 5, rng)
@@ -66,6 +69,7 @@ def test_a_direction_of_descent_beside_the_columns_is_seen():
     assert lowest - 0.01 < found.value <= lowest
 
 
+@pytest.mark.slow
 def test_short_columns_that_are_no_eigenvectors_do_not_spoil_the_bound():
     """A factor with columns to spare: noise, on which ∇F is far from 0."""
     rng = np.random.default_rng(2)
@@ -85,7 +89,7 @@ def test_a_start_that_is_given_does_not_stand_for_the_random_ones():
     assert found.miss < 1e-3
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [3, slow(4)])
 def test_a_proof_that_knows_the_columns_needs_one_factor(seed, monkeypatch):
     """However far the Lanczos run beside the columns has come after its few products."""
     rng = np.random.default_rng(seed)

@@ -58,6 +58,7 @@ def test_every_solver_goes_on_from_its_checkpoint(solver, tmp_path):
     assert second.value <= first.value * (1 + 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that fork")
 def test_killed_at_twenty_moments_it_still_ends_at_the_optimum(tmp_path):
     paths, command = [], [sys.executable, "-c", RUNS, str(tmp_path / "first")]
@@ -160,6 +161,7 @@ def test_every_has_to_be_seconds(tmp_path):
         gm.minimize(PROBLEM, checkpoint=tmp_path / "run", every=-1)
 
 
+@pytest.mark.slow
 def test_all_solves_of_an_estimator_are_kept(tmp_path):
     with gm.checkpoints(tmp_path / "fit", every=0):
         first = LMNN().fit(X, y)

@@ -10,6 +10,7 @@ from gramian.objectives import Composite
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.solvers import biconvex
 from tests.cases import BY_NAME, CASES, EDGES, N
+from tests.slow import slow
 
 CONE = [case for case in CASES if case.problem.domain.trace is None]
 
@@ -42,7 +43,7 @@ def test_a_step_of_the_local_lipschitz_constant_descends(case):
 
 
 @pytest.mark.parametrize("rule", [1, 2])
-@pytest.mark.parametrize("extrapolate", [True, False])
+@pytest.mark.parametrize("extrapolate", [True, slow(False)])
 def test_bis_draws_its_two_factors_together(rule, extrapolate):
     case = BY_NAME["squared-distances"]
     result = gm.minimize(case.problem, "bis", tol=1e-9, rule=rule, extrapolate=extrapolate)

@@ -12,6 +12,7 @@ from gramian.objectives.dense import value_dense
 from gramian.reductions.graph_whitening import graph_whitening
 from gramian.reductions.squared_forms import squared_forms
 from gramian.solvers.barrier import Barrier
+from tests.slow import slow
 from tests.solvers.test_whitened import colored, roll
 
 
@@ -59,7 +60,7 @@ def test_every_point_of_the_path_bounds_the_optimum(seed):
 
 
 @pytest.mark.parametrize("target", [None, colored], ids=["plain", "colored"])
-@pytest.mark.parametrize("nu", [0.02, 1.0])
+@pytest.mark.parametrize("nu", [slow(0.02), 1.0])
 def test_it_reaches_the_optimum_of_another_method(nu, target):
     problem = unfolding(60, nu, target, k=4)
     result = gm.minimize(problem, "interior", tol=1e-8)
@@ -71,6 +72,7 @@ def test_it_reaches_the_optimum_of_another_method(nu, target):
     assert told.lower_bound <= other.value
 
 
+@pytest.mark.slow
 def test_equal_rows_and_short_edges_are_no_trouble():
     model = MVU(tol=1e-5).fit(load_iris().data)
     assert model.result_.route == ("interior",)

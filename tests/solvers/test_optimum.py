@@ -22,13 +22,23 @@ def accepts(name, problem):
     return SOLVERS[name].refusal(problem, settings) is None
 
 
+LONG_RUNS = {
+    *("admm-kta-frobenius", "admm-squared-entries", "admm-sum"),
+    *("bis-kta-frobenius", "bis-smoothed-hinge-triplets", "bis-squared-hinge-triplets"),
+    "gd-squared-hinge-triplets",
+}
+"""Baselines that take more than a second."""
 TABLE = [
     pytest.param(name, case, id=f"{name}-{case}")
     for case in CASES
     for name in gm.solvers.available()
     if accepts(name, case.problem)
 ]
-CONVERGING = [row for row in TABLE if row.values[0] not in REFERENCE]
+CONVERGING = [
+    row._replace(marks=[pytest.mark.slow]) if row.id in LONG_RUNS else row
+    for row in TABLE
+    if row.values[0] not in REFERENCE
+]
 DESCENDING = [row for row in TABLE if row.values[0] in (*REFERENCE, "bilgo", "lro")]
 
 
@@ -174,6 +184,7 @@ def test_a_rank_limit_over_a_slice_is_respected_or_refused():
         assert result.rank <= 2
 
 
+@pytest.mark.slow
 def test_digits_kta_of_rank_20_comes_within_1e_4_of_the_best_known():
     result = gm.minimize(digits_kta(), rank=20)
     assert result.rank <= 20

@@ -27,6 +27,7 @@ from gramian.solvers.newton import newton_direction
 from gramian.solvers.staircase import _Climb
 from gramian.solvers.staircase_bounds import CRAWLS
 from tests.cases import BY_NAME, psd, symmetric
+from tests.slow import slow
 
 
 def noisy_entries(n, rank, count, seed=0, C=2.0):
@@ -50,6 +51,7 @@ def large_result(large):
     return gm.minimize(large, tol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_order_is_certified_and_its_rank_found(large, large_result):
     assert large_result.status is gm.Status.CONVERGED
     assert large_result.certificate.relative_gap <= 1e-6
@@ -66,7 +68,7 @@ def test_a_warm_start_takes_a_fraction_of_the_rounds(large, large_result):
     assert len(again.history) <= 2 < len(large_result.history)
 
 
-@pytest.mark.parametrize("where", ["far", "near"])
+@pytest.mark.parametrize("where", [slow("far"), "near"])
 def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where):
     """Beside the range of L, then joined to it: never above the smallest eigenvalue of ∇F."""
     rng = np.random.default_rng(1)
@@ -82,6 +84,7 @@ def test_the_estimated_ground_lies_below_the_true_one(large, large_result, where
         assert ground.bound <= ground.hope
 
 
+@pytest.mark.slow
 def test_a_start_that_passed_the_lowest_eigenvector_by_does_not_end_the_run(large, large_result):
     """From an eigenvector in the middle a few Lanczos steps see nothing below it."""
     below = _Climb(large, Settings(rank=None, tol=0.5, rng=np.random.default_rng(2))).below
@@ -172,6 +175,7 @@ def test_a_smaller_rank_than_the_optimum_has_is_refused():
         gm.minimize(BY_NAME["sum"].problem, "staircase", rank=2)
 
 
+@pytest.mark.slow
 def test_stiff_links_are_solved_by_rows(monkeypatch):
     """λ = 30 makes plain conjugate gradient crawl; the preconditioner takes over and is enough."""
     rng = np.random.default_rng(0)
@@ -244,6 +248,7 @@ def test_gaps_that_stay_near_are_closed_by_a_repaired_dual_vector(monkeypatch):
     assert proved.lower_bound <= best.value
 
 
+@pytest.mark.slow
 def test_steps_that_crawl_come_to_the_optimum(monkeypatch):
     problem = blobs_with_links(600, 30)
     monkeypatch.setattr(staircase_bounds, "EXACT_ORDER", 100)

@@ -97,6 +97,7 @@ def test_problems_without_such_coordinates_are_refused():
             gm.minimize(problem, "whitened")
 
 
+@pytest.mark.slow
 def test_a_part_of_the_edges_whitens_where_all_would_fill_in(monkeypatch):
     edges, D, _ = roll(300)
     plain = problems.mvu(edges, D, 300, 0.1)
