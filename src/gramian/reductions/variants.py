@@ -43,7 +43,7 @@ def written_out(objective: Objective) -> Objective:
 
 def smoothed(objective: Objective, mu: float) -> Composite | None:
     """F with its loss smoothed by μ, None where no μ is part of it."""
-    loss = objective.loss.smoothed(mu) if isinstance(objective, Composite) else None
-    if loss is None or not isinstance(objective, Composite):
+    if not isinstance(objective, Composite):
         return None
-    return Composite(objective.map, loss, objective.C, constant=objective.constant)
+    loss, C = objective.loss.smoothed(mu), objective.C
+    return None if loss is None else Composite(objective.map, loss, C, constant=objective.constant)
