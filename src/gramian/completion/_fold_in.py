@@ -13,6 +13,7 @@ from gramian.backends import cpu
 from gramian.backends.errstate import OwnErrstate
 from gramian.completion._frames import is_frame
 from gramian.completion._ratings import gather
+from gramian.eigen.conjugate_gradient import conjugate_gradient
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
@@ -177,21 +178,4 @@ def ridge_rows(
         return bent if gram is None else bent + P @ gram
 
     right = np.asarray(R @ Q)
-    P, left = np.zeros_like(right), right.copy()
-    direction, square = left.copy(), np.sum(left * left, axis=1)
-    enough = np.maximum(ACCURACY**2 * square, np.finfo(float).tiny)
-    for _ in range(STEPS):
-        live = square > enough
-        if not live.any():
-            break
-        bent = product(direction)
-        curvature = np.sum(direction * bent, axis=1)
-        step = np.where(live, square / np.where(live, curvature, 1.0), 0.0)[:, None]
-        P += step * direction
-        left -= step * bent
-        new = np.sum(left * left, axis=1)
-        direction = left + np.where(live, new / np.where(live, square, 1.0), 0.0)[:, None] * (
-            direction
-        )
-        square = new
-    return P
+    return conjugate_gradient(product, right, steps=STEPS, tol=ACCURACY, axis=1).x

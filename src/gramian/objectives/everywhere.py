@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, side_by_side
-from gramian.backends.cpu import RowFits
 from gramian.maps import BlockEntries
 from gramian.maps.svec import triangle, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves
 from gramian.objectives.restriction import QuadraticRestriction
+from gramian.objectives.row_fits import RowFits
 from gramian.objectives.supports import Support
 from gramian.objectives.total import Sum
 from gramian.proofs import rounded_sum

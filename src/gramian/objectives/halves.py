@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import RowFits
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares
 from gramian.maps import BlockEntries
 from gramian.objectives.mixing import mixture, products
+from gramian.objectives.row_fits import RowFits
 
 Array = NDArray[np.floating]
 Mask = NDArray[np.bool_]
