@@ -24,8 +24,8 @@ class UnboundedError(Exception):
     """F falls for ever along a line of factors."""
 
 
-REFRESH = 50
-"""Images are updated along the line; every so many steps they are made anew against drift."""
+REFRESH_STEPS = 50
+"""Steps after which an image, which is updated along each line, is computed afresh."""
 
 
 def conjugate_gradient(
@@ -62,7 +62,7 @@ def conjugate_gradient(
             continue
         t += 1
         image = line.take(mu)
-        if t % REFRESH == 0:
+        if t % REFRESH_STEPS == 0:
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
         before = inner(previous, steep)
