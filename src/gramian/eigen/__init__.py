@@ -1,8 +1,8 @@
 """Leading eigenpairs of a symmetric operator, matrix-free.
 
 `leading_eigenpair` finds the largest (algebraic) eigenvalue of anything with ``shape`` and
-``@``; `leading_eigenpairs` finds several, and `block_lanczos` all copies of multiple ones. For the
-smallest, negate the operator.
+``@``; `block_lanczos` finds several, with all copies of multiple ones. For the smallest, negate
+the operator.
 """
 
 from typing import Literal
@@ -16,12 +16,11 @@ from gramian.eigen._base import (
     starting_vector,
 )
 from gramian.eigen.block_lanczos import block_lanczos
-from gramian.eigen.krylov import krylov, krylov_several
+from gramian.eigen.krylov import krylov
 from gramian.eigen.lobpcg import lobpcg
 from gramian.eigen.newton_cg import newton_cg
 from gramian.eigen.newton_lanczos import newton_lanczos
 from gramian.eigen.polynomial import minimise_quartic
-from gramian.eigen.restarted import restarted_lanczos
 from gramian.eigen.ritz import ritz_pairs
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "Operator",
     "block_lanczos",
     "leading_eigenpair",
-    "leading_eigenpairs",
     "minimise_quartic",
     "ritz_pairs",
 ]
@@ -61,7 +59,7 @@ def leading_eigenpair(
     ----------
     operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
     method : "krylov" (ARPACK), "newton-lanczos", "newton-cg" (BILGO, Algorithm 2) or "lobpcg". An
-        operator on a device goes by restarted Lanczos there, whatever is asked for.
+        operator on a device is always solved by "newton-lanczos", which runs there.
     v0 : a guess of the eigenvector. A small random part is mixed into it.
     tol : the residual asked for, relative to max(|λ|, an estimate of ‖A‖). It is raised to what
         products in the operator's precision can show, 4 √n ε.
@@ -79,29 +77,5 @@ def leading_eigenpair(
     tol = max(tol, counted.precision)
     start = starting_vector(counted.size, v0, tol, random_state, counted.place)
     if not counted.place.is_host:
-        return restarted_lanczos(counted, start, tol)
+        method = "newton-lanczos"
     return METHODS[method](counted, start, tol, max_iter)
-
-
-def leading_eigenpairs(
-    operator: Operator,
-    k: int,
-    *,
-    v0: Array | None = None,
-    tol: float = 1e-6,
-    max_iter: int | None = None,
-    random_state: RandomState = None,
-    complete: bool = False,
-) -> tuple[Array, Array, Array]:
-    """Return the k largest eigenvalues (descending), eigenvectors (n, k) and residual norms.
-
-    ARPACK, or a dense eigenvalue decomposition where n is small or k is a third of n or more.
-    Arguments are those of `leading_eigenpair`. ARPACK may miss copies of a multiple eigenvalue;
-    with ``complete=True`` it searches again beside what it found, for about twice the products.
-    """
-    counted = CountedOperator(operator)
-    if not 1 <= k <= counted.size:
-        raise ValueError(f"k must lie between 1 and {counted.size}, got {k}")
-    tol = max(tol, counted.precision)
-    start = starting_vector(counted.size, v0, tol, random_state)
-    return krylov_several(counted, k, start, tol, max_iter, complete)

@@ -14,7 +14,8 @@ from gramian.backends.arrays import Place, host, place
 from gramian.backends.dense import row_signs
 from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
-from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
+from gramian.eigen.block_lanczos import block_lanczos
+from gramian.eigen.krylov import largest_pairs
 from gramian.spectral._inputs import Given, There, given, there_matrix
 from gramian.spectral._lro import lro_subspace
 
