@@ -23,7 +23,7 @@ from gramian._samples import checked_samples
 from gramian.backends import cpu
 from gramian.backends.arrays import norm
 from gramian.backends.errstate import under_own_errstate
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
 from gramian.parameters import whole_number

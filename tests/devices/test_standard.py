@@ -4,11 +4,10 @@ import array_api_strict as xp
 import numpy as np
 import pytest
 
-from gramian.eigen._base import CountedOperator
-from gramian.eigen.conjugate_gradient import conjugate_gradient
-from gramian.eigen.newton_lanczos import newton_lanczos
+from gramian.linalg import Point, conjugate_gradient, quasi_newton
+from gramian.linalg._base import CountedOperator
+from gramian.linalg.newton_lanczos import newton_lanczos
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
-from gramian.search import Point, quasi_newton
 
 Z = np.random.default_rng(0).standard_normal(30)
 CENTRE = np.random.default_rng(1).standard_normal(30)

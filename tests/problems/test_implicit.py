@@ -6,7 +6,7 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_gradient, check_hessian
-from gramian.maps.svec import svec
+from gramian.linalg.svec import svec
 from gramian.objectives import BlockSquares
 from gramian.problems.completion import trace_weighted
 

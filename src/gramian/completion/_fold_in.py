@@ -13,7 +13,7 @@ from gramian.backends import cpu
 from gramian.backends.errstate import OwnErrstate
 from gramian.completion._frames import is_frame
 from gramian.completion._ratings import gather
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]

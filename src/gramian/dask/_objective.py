@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
 from gramian.dask._terms import Bent, Facts, Terms, soft, soft_bent, total, total_bent
+from gramian.linalg.restriction import Restriction
 from gramian.objectives.base import (
     Blend,
     Growth,
     Line,
     LowerBound,
     Objective,
-    Restriction,
     SymmetricOperator,
 )
 from gramian.objectives.parts import Parts

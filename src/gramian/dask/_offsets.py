@@ -20,7 +20,7 @@ from gramian.backends.arrays import norm
 from gramian.dask._ratings import Block
 from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 
 Array = NDArray[np.floating]
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.dask._terms import Bent, Facts, Terms
+from gramian.linalg.restriction import Restriction
 from gramian.objectives.base import (
     Objective,
-    Restriction,
     SymmetricOperator,
 )
 from gramian.objectives.parts import Parts

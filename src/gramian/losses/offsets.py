@@ -24,7 +24,7 @@ from gramian.backends.arrays import (
     norm,
 )
 from gramian.backends.blocks import Blocks
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 from gramian.losses.base import LeastSquares
 
 Array = NDArray[np.floating]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, least_weight, projected, unit

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import HOST, Place, Placed, inner
+from gramian.linalg.restriction import Restriction
 
 Array = NDArray[np.floating]
 
@@ -87,22 +88,6 @@ class SquaredForms:
     C: Array
     unit: Array
     """Weights with Σ_e unit_e u_eu_eᵀ ≻ 0."""
-
-
-class Restriction(Protocol):
-    """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
-
-    @property
-    def quadratic(self) -> bool: ...
-
-    def value(self, theta: Array) -> float: ...
-
-    def gradient(self, theta: Array) -> Array: ...
-
-    def hessian(self, theta: Array) -> Array: ...
-
-    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
-        """t ↦ F at θ + t·move, for many t."""
 
 
 @dataclass(frozen=True)

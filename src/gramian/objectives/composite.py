@@ -29,6 +29,7 @@ from gramian.backends.arrays import (
     stored,
 )
 from gramian.backends.blocks import Blocks
+from gramian.linalg.svec import svec, triangle_size
 from gramian.losses import Loss
 from gramian.losses.base import Separable, error_of, least_squares_of, on_simplex, recession_of
 from gramian.maps import (
@@ -41,7 +42,6 @@ from gramian.maps import (
     Stack,
     WhitenedDistances,
 )
-from gramian.maps.svec import svec, triangle_size
 from gramian.maps.whitened import DenseRoot
 from gramian.maps.written import Written, is_small
 from gramian.objectives.base import (

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, side_by_side
+from gramian.linalg.svec import triangle, triangle_size
 from gramian.maps import BlockEntries
-from gramian.maps.svec import triangle, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves

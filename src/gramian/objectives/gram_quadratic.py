@@ -26,7 +26,7 @@ from gramian.backends.arrays import (
     side_by_side,
 )
 from gramian.backends.dense import eigh
-from gramian.maps.svec import svec, symmetric_kron, triangle_size
+from gramian.linalg.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Blend, Growth, Line, LowerBound, Objective, SymmetricOperator
 from gramian.objectives.matrices import (
     DENSE_ORDER,

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from gramian.backends.cpu import Floats, Indices, gather_products, refit_rows, worth_compiling
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 
 
 @dataclass(frozen=True, eq=False)

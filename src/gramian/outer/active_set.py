@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.certificate import Certificate, LowerBounds
+from gramian.linalg.quasi_newton import Point, quasi_newton
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
-from gramian.search.quasi_newton import Point, quasi_newton
 from gramian.solvers.base import compress, is_optimal
 
 Array = NDArray[np.floating]

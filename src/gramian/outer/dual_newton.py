@@ -33,7 +33,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg import conjugate_gradient
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings

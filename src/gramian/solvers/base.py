@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import beside, contiguous, host, inner, norm, place_of
 from gramian.backends.dense import eigh
 from gramian.certificate import ZERO, Certificate
+from gramian.linalg import bilateral
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import bilateral
 
 Array = NDArray[np.floating]
 

@@ -16,10 +16,10 @@ from gramian import clock
 from gramian.backends.arrays import at_home, contiguous, host, inner
 from gramian.callbacks import CallbackError, State, says_stop
 from gramian.certificate import Certificate
+from gramian.linalg import bilateral
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.result import History, Status
-from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, Run, Settings, Step, is_optimal
 from gramian.solvers.prover import Prover
 from gramian.solvers.rays import find_ray

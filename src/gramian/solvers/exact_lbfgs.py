@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import namespace, norm
+from gramian.linalg import Point, quartic, quasi_newton
 from gramian.objectives import Objective
-from gramian.search import Point, quartic, quasi_newton
 from gramian.solvers.lro import REFRESH_STEPS
 
 Array = NDArray[np.floating]

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate, certify_image
-from gramian.eigen import EigenPair, Method, leading_eigenpair
+from gramian.linalg import EigenPair, Method, bilateral, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
-from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, compress, slack_norm
 
 Array = NDArray[np.floating]

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, inner, namespace, norm, place_of
 from gramian.certificate import Certificate, certify_image, known_bound
-from gramian.eigen import leading_eigenpair, ritz_pairs
+from gramian.linalg import bilateral, leading_eigenpair, ritz_pairs
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, lowest
-from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, columns_by_size, compress, starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.repair import repaired

@@ -23,11 +23,11 @@ from gramian.backends.arrays import (
 )
 from gramian.certificate import certify_image
 from gramian.domains import Domain, PSDCone
+from gramian.linalg import Point, quasi_newton
+from gramian.linalg.quasi_newton import Pairs
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import Point, quasi_newton
-from gramian.search.quasi_newton import Pairs
 from gramian.solvers.base import (
     Run,
     Settings,

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, norm
 from gramian.certificate import certify_image
+from gramian.linalg import quartic
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import quartic
 from gramian.solvers.base import Run, Settings, Step, at_rest, starting_factor
 
 Array = NDArray[np.floating]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import beside, host, inner, namespace, recorded
 from gramian.backends.dense import eigh
 from gramian.domains import Domain
-from gramian.eigen.conjugate_gradient import Product, conjugate_gradient
+from gramian.linalg import quartic
+from gramian.linalg.conjugate_gradient import Product, conjugate_gradient
 from gramian.objectives import Objective
-from gramian.search import quartic
 
 Array = NDArray[np.floating]
 

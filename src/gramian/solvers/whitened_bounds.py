@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import contiguous, largest, size
 from gramian.certificate import Certificate, certify_image, known_bound, relative
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.objectives import LowerBound, Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom, SparseForm, lowest

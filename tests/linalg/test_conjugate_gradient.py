@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.eigen.conjugate_gradient import conjugate_gradient
+from gramian.linalg.conjugate_gradient import conjugate_gradient
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from scipy.linalg import qr
 from scipy.linalg.blas import dgemv
 
 from gramian.backends.arrays import beside, host, namespace, place_of, side_by_side, zeros
-from gramian.eigen._base import Array, CountedOperator, Operator
-from gramian.eigen.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
+from gramian.linalg._base import Array, CountedOperator, Operator
+from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
 _DENSE_SHARE = 4
 _BASIS_NUMBERS = 2**27

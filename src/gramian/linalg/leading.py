@@ -1,13 +1,8 @@
-"""Leading eigenpairs of a symmetric operator, matrix-free.
-
-`leading_eigenpair` finds the largest (algebraic) eigenvalue of anything with ``shape`` and
-``@``; `block_lanczos` finds several, with all copies of multiple ones. For the smallest, negate
-the operator.
-"""
+"""The leading eigenpair of a symmetric operator by one of several methods, without its matrix."""
 
 from typing import Literal
 
-from gramian.eigen._base import (
+from gramian.linalg._base import (
     Array,
     CountedOperator,
     EigenPair,
@@ -15,24 +10,10 @@ from gramian.eigen._base import (
     RandomState,
     starting_vector,
 )
-from gramian.eigen.block_lanczos import block_lanczos
-from gramian.eigen.krylov import krylov
-from gramian.eigen.lobpcg import lobpcg
-from gramian.eigen.newton_cg import newton_cg
-from gramian.eigen.newton_lanczos import newton_lanczos
-from gramian.eigen.polynomial import minimise_quartic
-from gramian.eigen.ritz import ritz_pairs
-
-__all__ = [
-    "METHODS",
-    "EigenPair",
-    "Method",
-    "Operator",
-    "block_lanczos",
-    "leading_eigenpair",
-    "minimise_quartic",
-    "ritz_pairs",
-]
+from gramian.linalg.krylov import krylov
+from gramian.linalg.lobpcg import lobpcg
+from gramian.linalg.newton_cg import newton_cg
+from gramian.linalg.newton_lanczos import newton_lanczos
 
 Method = Literal["krylov", "newton-lanczos", "newton-cg", "lobpcg"]
 

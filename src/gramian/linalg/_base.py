@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import HOST, Place, norm, recorded
-from gramian.eigen._lanczos import LanczosBasis
+from gramian.linalg._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None

@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from gramian.backends.arrays import beside, column_squares, eye, host, namespace
-from gramian.eigen._base import Array, CountedOperator, EigenPair, Probe, probe
+from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
 
 DENSE_ORDER = 64
 """Order up to which all eigenvalues are computed at once."""

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair
-from gramian.eigen._newton import Centred, Iterate, minimise
-from gramian.eigen.conjugate_gradient import conjugate_gradient
-from gramian.eigen.polynomial import minimise_quartic
+from gramian.linalg._base import Array, CountedOperator, EigenPair
+from gramian.linalg._newton import Centred, Iterate, minimise
+from gramian.linalg.conjugate_gradient import conjugate_gradient
+from gramian.linalg.polynomial import minimise_quartic
 
 _MAX_INNER = 200
 

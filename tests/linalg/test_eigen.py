@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
-from gramian.eigen import METHODS, block_lanczos, leading_eigenpair
+from gramian.linalg import METHODS, block_lanczos, leading_eigenpair
 
 NEWTON = ["newton-lanczos", "newton-cg"]
 every_method = pytest.mark.parametrize("method", METHODS)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import lobpcg as scipy_lobpcg
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair, probe
+from gramian.linalg._base import Array, CountedOperator, EigenPair, probe
 
 _MAX_ITER = 500
 _SMALLEST = 6

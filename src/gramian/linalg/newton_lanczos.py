@@ -3,9 +3,9 @@
 import numpy as np
 
 from gramian.backends.arrays import host, norm
-from gramian.eigen._base import Array, CountedOperator, EigenPair
-from gramian.eigen._lanczos import LanczosBasis
-from gramian.eigen._newton import Centred, Iterate, minimise
+from gramian.linalg._base import Array, CountedOperator, EigenPair
+from gramian.linalg._lanczos import LanczosBasis
+from gramian.linalg._newton import Centred, Iterate, minimise
 
 _BASIS_SIZE = 20
 _LEAST_NEW_PART = 1e-3

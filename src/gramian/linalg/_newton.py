@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from gramian.backends.arrays import norm
-from gramian.eigen._base import Array, CountedOperator, EigenPair, Probe, probe
+from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
 
 _MAX_OUTER = 500
 _MAX_REFRESH = 5
