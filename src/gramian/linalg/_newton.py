@@ -7,11 +7,12 @@ from functools import cached_property
 import numpy as np
 
 from gramian.backends.arrays import norm
-from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
+from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, Probe, probe
 
-_MAX_OUTER = 500
 _MAX_REFRESH = 5
+"""Restarts from a fresh product where the updated images have drifted."""
 _LOOSEST_FORCING = 0.1
+"""Relative residual of an inner solve, at most."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def minimise(
         return operator.pair(found.vector, tol, reach)
     centred = Centred.around(operator, found)
     iterate = Iterate(found.vector, centred.shift(found.vector, found.image))
-    left = _MAX_OUTER if max_iter is None else max_iter
+    left = OUTER_ITERATIONS if max_iter is None else max_iter
     for _ in range(_MAX_REFRESH):
         while left > 0 and iterate.residual > _target(centred, iterate, tol, reach):
             goal = _target(centred, iterate, tol, reach) / iterate.residual

@@ -7,7 +7,8 @@ from gramian.linalg._newton import Centred, Iterate, minimise
 from gramian.linalg.conjugate_gradient import conjugate_gradient
 from gramian.linalg.polynomial import minimise_quartic
 
-_MAX_INNER = 200
+_CG_STEPS = 200
+"""Products of one inner solve, at most."""
 
 
 def newton_cg(
@@ -45,7 +46,7 @@ def _direction(centred: Centred, v: Array, image: Array, forcing: float) -> tupl
     def hessian(d: Array) -> Array:
         return 2.0 * v * (v @ d) + square * d - centred(d)
 
-    found = conjugate_gradient(hessian, right, steps=min(_MAX_INNER, v.size), tol=forcing)
+    found = conjugate_gradient(hessian, right, steps=min(_CG_STEPS, v.size), tol=forcing)
     d, hessian_d = found.x, right - found.residual
     return d, 2.0 * v * (v @ d) + square * d - hessian_d
 

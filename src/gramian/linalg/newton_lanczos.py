@@ -8,7 +8,9 @@ from gramian.linalg._lanczos import LanczosBasis
 from gramian.linalg._newton import Centred, Iterate, minimise
 
 _BASIS_SIZE = 20
+"""Vectors of one basis, at most."""
 _LEAST_NEW_PART = 1e-3
+"""Part of the previous direction outside of the basis below which it is left out."""
 
 
 def newton_lanczos(

@@ -25,7 +25,7 @@ class UnboundedError(Exception):
 
 
 REFRESH_STEPS = 50
-"""Steps after which an image, which is updated along each line, is computed afresh."""
+"""Steps after which an image that is updated from step to step is computed afresh."""
 
 
 def conjugate_gradient(
