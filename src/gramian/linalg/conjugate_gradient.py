@@ -49,15 +49,15 @@ def conjugate_gradient(
     x, r = 0.0 * right, right
     z = r if precondition is None else precondition(r)
     p, energy = z, _inner(r, z, axis)
-    enough = np.maximum(tol * tol * energy, np.finfo(float).tiny)
+    enough, some = tol * tol * energy, bool if axis is None else np.any
     for taken in range(steps):
         live = energy > enough
-        if not np.any(live) or (residual > 0 and inner(r, r) <= residual * residual):
+        if not some(live) or (residual > 0 and _inner(r, r, None) <= residual * residual):
             return Solution(x, r, taken)
         image = product(p)
         bend = _inner(p, image, axis)
         live = live & (bend > 0)
-        if not np.any(live):
+        if not some(live):
             x, r = (p, r - image) if taken == 0 else (x, r)
             return Solution(x, r, taken + 1, p)
         length = _quotient(energy, bend, live)
@@ -70,7 +70,9 @@ def conjugate_gradient(
 
 def _inner(U: Array, V: Array, axis: int | None) -> Any:
     """⟨U, V⟩, or one for each system."""
-    return inner(U, V) if axis is None else np.sum(U * V, axis=axis, keepdims=True)
+    if axis is not None:
+        return np.sum(U * V, axis=axis, keepdims=True)
+    return float(U @ V) if U.ndim == 1 else inner(U, V)
 
 
 def _quotient(above: Any, below: Any, live: Any) -> Any:
