@@ -14,7 +14,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table, Versus
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 
 TITLE = "Leading eigenvector: Newton–CG and Newton–Lanczos against ARPACK"
 PAPER = "BILGO (Hao, Yuan, Ghanem 2013), Table 4"

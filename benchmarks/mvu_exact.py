@@ -18,8 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 from gramian.graph import Graph, neighbor_graph
+from gramian.linalg.svec import smat, svec
 from gramian.manifold import MVU
-from gramian.objectives.quadratic_form import smat, svec
 from gramian.solvers.conic_backends import Block, Model, load_backend
 
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"

@@ -23,10 +23,11 @@ import gramian as gm
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 from benchmarks.random_problems import SEEDS, SEEDS_QUICK, RandomProblem, random_problem
+from gramian.linalg.svec import smat, svec
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, SquaredHinge
 from gramian.objectives import Composite, GramQuadratic, Objective, Sum
 from gramian.objectives.dense import gradient_dense
-from gramian.objectives.quadratic_form import QuadraticForm, quadratic_form, smat, svec
+from gramian.objectives.quadratic_form import QuadraticForm, quadratic_form
 
 TITLE = "Robustness: the default solver on random problems of every kind"
 PAPER = "No table of a paper"

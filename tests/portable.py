@@ -25,8 +25,7 @@ RUNS = 3
 """Runs, each with another kernel and seed of the perturbation."""
 
 TESTS = (
-    "tests/eigen",
-    "tests/search",
+    "tests/linalg",
     "tests/objectives",
     "tests/proofs",
     "tests/reductions",

@@ -15,13 +15,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, cg, eigsh, lobpcg
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg
 
 from gramian import clock
 from gramian._random import generator
 from gramian._samples import checked_samples
 from gramian.backends import cpu
+from gramian.backends.arrays import norm
 from gramian.backends.errstate import under_own_errstate
+from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
 from gramian.parameters import whole_number
@@ -312,7 +314,13 @@ def _sums_to_zero(L: sp.csc_array) -> bool:
 def solve_laplacian(laplacian: Any, B: Array) -> Array:
     """P⁺B for columns of mean 0, P the Laplacian of a connected graph, by conjugate gradients."""
     root, _ = _partial_root(laplacian)
-    return np.column_stack([cg(laplacian, b, M=root, rtol=1e-6, maxiter=1000)[0] for b in B.T])
+    return np.column_stack([_solved(laplacian, root, b) for b in B.T])
+
+
+def _solved(laplacian: Any, root: LinearOperator, b: Array) -> Array:
+    return conjugate_gradient(
+        laplacian.__matmul__, b, steps=1000, precondition=root.matvec, residual=1e-6 * norm(b)
+    ).x
 
 
 def _inverted(

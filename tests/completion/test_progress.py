@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.backends.cpu import RowFits
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT
+from gramian.objectives.row_fits import RowFits
 from gramian.solvers.quick import AHEAD
 from tests.slow import slow
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.backends.cpu import RowFits
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from gramian.losses.thresholds import WithThresholds
+from gramian.objectives.row_fits import RowFits
 from gramian.solvers import quick
 from tests.slow import slow_except
 

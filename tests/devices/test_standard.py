@@ -4,8 +4,10 @@ import array_api_strict as xp
 import numpy as np
 import pytest
 
+from gramian.linalg import Point, conjugate_gradient, quasi_newton
+from gramian.linalg._base import CountedOperator
+from gramian.linalg.newton_lanczos import newton_lanczos
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
-from gramian.search import Point, quasi_newton
 
 Z = np.random.default_rng(0).standard_normal(30)
 CENTRE = np.random.default_rng(1).standard_normal(30)
@@ -50,6 +52,35 @@ def test_l_bfgs():
         return Point(x, float(0.5 * (x @ (A @ x)) - b @ x), slope)
 
     found = quasi_newton(evaluate, xp.zeros(12), iterations=200, memory=8, tol=1e-10)
+    np.testing.assert_allclose(
+        np.asarray(found.x), np.linalg.solve(np.asarray(A), np.asarray(b)), rtol=1e-6, atol=1e-8
+    )
+
+
+class Elsewhere(CountedOperator):
+    """Products on arrays of the standard."""
+
+    def __call__(self, v):
+        self.products += 1
+        return xp.asarray(self._operator) @ v
+
+
+def test_leading_eigenpair():
+    rng = np.random.default_rng(3)
+    A, start = rng.standard_normal((150, 150)), rng.standard_normal(150)
+    A = A + A.T
+    found = newton_lanczos(Elsewhere(A), xp.asarray(start), 1e-8, None)
+    host = newton_lanczos(CountedOperator(A), start, 1e-8, None)
+    assert found.converged and found.products == host.products
+    assert found.value == pytest.approx(np.linalg.eigvalsh(A)[-1], rel=1e-10)
+    assert not isinstance(found.vector, np.ndarray)
+
+
+def test_conjugate_gradient():
+    rng = np.random.default_rng(4)
+    A = rng.standard_normal((12, 12))
+    A, b = xp.asarray(A @ A.T + np.eye(12)), xp.asarray(rng.standard_normal(12))
+    found = conjugate_gradient(A.__matmul__, b, steps=100, tol=1e-10)
     np.testing.assert_allclose(
         np.asarray(found.x), np.linalg.solve(np.asarray(A), np.asarray(b)), rtol=1e-6, atol=1e-8
     )

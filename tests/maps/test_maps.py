@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from gramian.backends import cpu
+from gramian.linalg.svec import svec
 from gramian.maps import (
     BlockEntries,
     Congruence,
@@ -24,7 +25,6 @@ from gramian.maps import (
     rows_of,
     triplet_margins,
 )
-from gramian.maps.svec import svec
 
 
 def pairs_of(rng, n, p):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 from gramian.checks import check_gradient, check_hessian
+from gramian.linalg.svec import svec
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 from gramian.maps import Congruence, Entries, Mix, PairDistances, triplet_margins
-from gramian.maps.svec import svec
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, Sum
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.objectives.matrices import MatrixSum, Scaled

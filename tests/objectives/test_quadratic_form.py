@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.losses import Logistic, Squared
 from gramian.maps import Congruence, Entries, Mix, PairDistances
 from gramian.objectives import Composite, GramOperator, GramQuadratic, LowRankPlusIdentity, Sum
@@ -13,9 +14,6 @@ from gramian.objectives.quadratic_form import (
     map_rows,
     quadratic_form,
     row_bound,
-    smat,
-    svec,
-    triangle_size,
 )
 from tests.cases import psd, symmetric
 

@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from benchmarks._ends import sdp as planted
-from gramian.maps.svec import svec
+from gramian.linalg.svec import svec
 from gramian.outer.interior_point import Point, Step
 from gramian.outer.model import Model
 from gramian.outer.standard_form import StandardForm

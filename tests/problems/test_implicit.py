@@ -6,7 +6,7 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_gradient, check_hessian
-from gramian.maps.svec import svec
+from gramian.linalg.svec import svec
 from gramian.objectives import BlockSquares
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.objectives.halves import halves_of

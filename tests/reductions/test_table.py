@@ -17,11 +17,12 @@ from scipy.special import logsumexp
 
 import gramian as gm
 from gramian import problems
+from gramian.linalg.svec import smat
 from gramian.losses import Squared
 from gramian.maps import Entries, PairDistances, Stack
 from gramian.maps.matrices import inner_products
 from gramian.objectives import Composite
-from gramian.objectives.quadratic_form import quadratic_form, smat
+from gramian.objectives.quadratic_form import quadratic_form
 from gramian.problem import Problem
 from gramian.problems.kernel import npkl_to
 from gramian.problems.local_metric import (

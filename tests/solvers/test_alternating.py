@@ -10,6 +10,7 @@ from gramian import problems
 from gramian.backends import cpu, threads
 from gramian.losses import Squared
 from gramian.objectives.halves import halves_of
+from gramian.objectives.row_fits import RowFits
 from gramian.solvers.alternating import Sweeps
 from gramian.solvers.base import Settings
 from gramian.solvers.rough import rough
@@ -39,7 +40,7 @@ def row_fits(m, n, free, seed=0):
     rng = np.random.default_rng(seed)
     rows, cols = entries(m, n, 0.5, seed)
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=m))])
-    fits = cpu.RowFits(
+    fits = RowFits(
         cpu.index_array(starts),
         cpu.index_array(cols),
         rng.uniform(0.5, 2.0, rows.size),
@@ -78,7 +79,7 @@ def test_long_rows_are_taken_in_parts():
     count, rng = 2 * _kernels.ROOM + 7, np.random.default_rng(0)
     cols = cpu.index_array(rng.integers(0, 50, count))
     starts = cpu.index_array([0, count - 3, count])
-    fits = cpu.RowFits(starts, cols, np.ones(count), rng.normal(size=count), True)
+    fits = RowFits(starts, cols, np.ones(count), rng.normal(size=count), True)
     start, Q = rng.normal(size=(2, 4)), rng.normal(size=(50, 4))
     plain, parts = start.copy(), start.copy()
     lost = fits.refit(plain, Q, np.ones(4), 3, compiled=False)
@@ -206,7 +207,7 @@ def test_roots_stiffness_and_a_gram_matrix_are_part_of_every_row(compiled, dtype
     rows, cols, plain = row_fits(m, n, True)
     rng = np.random.default_rng(2)
     roots, stiffness = rng.uniform(0.5, 2, rows.size), rng.uniform(0.5, 2, m)
-    fits = cpu.RowFits(
+    fits = RowFits(
         plain.indptr, plain.neighbour, plain.scale.astype(dtype), plain.targets.astype(dtype), True,
         roots.astype(dtype), stiffness.astype(dtype),
     )  # fmt: skip

@@ -21,7 +21,7 @@ def looks(monkeypatch):
 
     def counted(self, image):
         result = on(self, image)
-        found.append(first_descent.STEPS - self.left)
+        found.append(first_descent.DESCENT_STEPS - self.left)
         return result
 
     monkeypatch.setattr(FirstDescent, "on", counted)
@@ -49,4 +49,4 @@ def test_it_goes_on_where_a_look_was_too_early(looks, monkeypatch):
     assert result.certificate.relative_gap <= 1e-8
     assert len(looks) > 2
     assert looks == sorted(looks)
-    assert looks[-1] <= first_descent.STEPS
+    assert looks[-1] <= first_descent.DESCENT_STEPS

@@ -5,11 +5,11 @@ import pytest
 
 import gramian as gm
 from gramian.domains import PSDCone, Spectrahedron
+from gramian.linalg.cone_quadratic import cone_path
+from gramian.linalg.svec import svec, symmetric_kron, triangle_size, with_square
 from gramian.losses import Squared
 from gramian.maps import Congruence, Entries, PairDistances
-from gramian.maps.svec import svec, symmetric_kron, triangle_size, with_square
 from gramian.objectives import Composite
-from gramian.search.cone_quadratic import cone_path
 from tests.conic import Term, conic_minimum
 
 POINTS = 40

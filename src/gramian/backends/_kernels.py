@@ -410,7 +410,7 @@ def refit_rows(
     P: Any,
     lost: Any,
 ) -> None:
-    """Conjugate gradients on each row of P, from where it is; see `cpu.RowFits`.
+    """Conjugate gradients on each row of P, from where it is; see `objectives.row_fits`.
 
     The rows of Q that a row of P meets are collected once, and all steps run on that copy; where
     they are more than `ROOM`, a part at a time and for every step again.

@@ -336,106 +336,15 @@ def triangular_solve(
     return found
 
 
-@dataclass(frozen=True, eq=False)
-class RowFits:
-    """Least squares of every row of P beside the rows of Q, each held while the other moves.
-
-    ½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + ½ Σ_k penalty_k p_ik² + ½ p_iᵀ G p_i, the offsets
-    b and c in the last columns of P and Q, where there are any (`free`); the penalty of a row but
-    for that of its offset counts `stiffness` times. All in one precision, float32 or float64.
-    """
-
-    indptr: Indices  # (m + 1,) the entries of row i
-    neighbour: Indices  # (p,) their j
-    scale: Floats | None  # (p,) s; 1 where None
-    targets: Floats  # (p,) t
-    free: bool
-    roots: Floats | None = None  # (p,) r; 1 unless told
-    stiffness: Floats | None = None  # (m,); 1 unless told
-
-    def refit(
-        self,
-        P: Floats,
-        Q: Floats,
-        penalty: Floats,
-        steps: int,
-        *,
-        gram: Floats | None = None,
-        compiled: bool | None = None,
-    ) -> float:
-        """A few steps of conjugate gradients on each row of P, in place.
-
-        They go from where the row is, scaled by the diagonal of its system. Gives the sum that they
-        begin with, the penalties of P included.
-        """
-        entries, dtype = int(self.indptr[-1]), P.dtype
-        penalty, m = np.asarray(penalty, dtype=dtype), P.shape[0]
-        gram = np.zeros((0, 0), dtype) if gram is None else np.asarray(gram, dtype=dtype, order="C")
-        stiffness = np.ones(m, dtype) if self.stiffness is None else self.stiffness
-        if not worth_compiling(compiled, entries * P.shape[1]):
-            return self._refit_plain(P, Q, penalty, stiffness, gram, steps)
-        lost = np.empty(m)
-        bounds = np.linspace(0, entries, _n_blocks(entries) + 1)
-        blocks = index_array(np.searchsorted(self.indptr, bounds))
-        blocks[0], blocks[-1] = 0, m
-        roots = np.zeros(0, dtype) if self.roots is None else self.roots
-        scale = np.zeros(0, dtype) if self.scale is None else self.scale
-        data = (self.indptr, self.neighbour, scale, self.targets, roots)
-        system = (penalty, stiffness, gram, self.free)
-        units, work = blocks.size - 1, entries * P.shape[1] * (steps + 1)
-        _launch("refit_rows", units, work, blocks, *data, *system, steps, Q, P, lost)
-        return float(np.sum(lost))
-
-    def _refit_plain(
-        self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
-    ) -> float:
-        """The same with all rows of P at once: two sparse products a step."""
-        m, one = P.shape[0], P.dtype.type(self.free)
-        counts, k = np.diff(self.indptr), gram.shape[0]
-        rows, others = np.repeat(np.arange(m, dtype=np.int32), counts), Q[:, :-1]
-        scale = np.ones(rows.size, P.dtype) if self.scale is None else self.scale
-        roots = np.full(rows.size, one) if self.roots is None else self.roots
-        ridge = np.tile(penalty, (m, 1))
-        ridge[:, :-1] *= stiffness[:, None]
-
-        def forward(V: Floats) -> Floats:
-            z = scale * gather_products(V[:, :-1], others, rows, self.neighbour)
-            return z + roots * V[rows, -1]
-
-        def adjoint(weights: Floats, Z: Floats) -> Floats:
-            shape = (m, Q.shape[0])
-            return sparse.csr_array((weights, self.neighbour, self.indptr), shape=shape) @ Z
-
-        def backward(y: Floats) -> Floats:
-            sums = np.bincount(rows, roots * y, minlength=m)
-            return np.column_stack([adjoint(scale * y, others), sums])
-
-        def penalised(V: Floats) -> Floats:
-            bent = ridge * V
-            bent[:, :k] += V[:, :k] @ gram
-            return bent
-
-        left = self.targets - roots * Q[self.neighbour, -1] - forward(P)
-        masses = np.bincount(rows, roots**2, minlength=m)
-        mass = ridge + np.column_stack([adjoint(scale**2, others**2), masses])
-        mass[:, :k] += np.diagonal(gram)
-        bent = penalised(P)
-        before = 0.5 * float(np.vdot(left, left) + np.vdot(P, bent))
-        residual = backward(left) - bent
-        step = residual / mass
-        rho = np.sum(residual * step, axis=1)
-        for _ in range(steps):
-            bent = backward(forward(step)) + penalised(step)
-            curvature = np.sum(step * bent, axis=1)
-            live = (rho > 0) & (curvature > 0)
-            length = np.where(live, rho / np.where(live, curvature, 1.0), 0.0)[:, None]
-            P += (length * step).astype(P.dtype)
-            residual -= length * bent
-            slope = residual / mass
-            after = np.sum(residual * slope, axis=1)
-            step = slope + np.where(live, after / np.where(live, rho, 1.0), 0.0)[:, None] * step
-            rho = after
-        return before
+def refit_rows(P: Floats, Q: Floats, steps: int, indptr: Indices, *arguments: Any) -> float:
+    """Compiled conjugate gradients on each row of P, in place: see `objectives.row_fits`."""
+    m, entries, lost = P.shape[0], int(indptr[-1]), np.empty(P.shape[0])
+    bounds = np.linspace(0, entries, _n_blocks(entries) + 1)
+    blocks = index_array(np.searchsorted(indptr, bounds))
+    blocks[0], blocks[-1] = 0, m
+    work = entries * P.shape[1] * (steps + 1)
+    _launch("refit_rows", blocks.size - 1, work, blocks, indptr, *arguments, steps, Q, P, lost)
+    return float(np.sum(lost))
 
 
 def _n_blocks(work: int) -> int:

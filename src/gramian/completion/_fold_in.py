@@ -14,6 +14,7 @@ from gramian.backends.errstate import OwnErrstate
 from gramian.completion._ratings import Ratings, joined
 from gramian.completion._reading import gather, has_own_ids, read
 from gramian.completion._recommender import Factorization, Offsets
+from gramian.linalg import conjugate_gradient
 from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
@@ -258,24 +259,8 @@ def ridge_rows(
         return bent if gram is None else bent + P @ gram
 
     right = np.asarray(R @ Q)
-    P, left = np.zeros_like(right), right.copy()
-    direction, square = left.copy(), np.sum(left * left, axis=1)
-    enough = np.maximum(RESIDUAL**2 * square, np.finfo(float).tiny)
-    for _ in range(10 * Q.shape[1]):
-        live = square > enough
-        if not live.any():
-            break
-        bent = product(direction)
-        curvature = np.sum(direction * bent, axis=1)
-        step = np.where(live, square / np.where(live, curvature, 1.0), 0.0)[:, None]
-        P += step * direction
-        left -= step * bent
-        new = np.sum(left * left, axis=1)
-        direction = left + np.where(live, new / np.where(live, square, 1.0), 0.0)[:, None] * (
-            direction
-        )
-        square = new
-    return P
+    steps = 10 * Q.shape[1]
+    return conjugate_gradient(product, right, steps=steps, tol=RESIDUAL, axis=1).x
 
 
 def _spread(part: Array, places: Indices, size: int) -> Array:

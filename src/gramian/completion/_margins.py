@@ -12,10 +12,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import RowFits, gather_products
+from gramian.backends.cpu import gather_products
 from gramian.completion._ratings import Ratings
 from gramian.maps import BlockEntries
 from gramian.objectives.halves import Halves
+from gramian.objectives.row_fits import RowFits
 from gramian.problem import Problem
 from gramian.problems.completion import mmmf
 from gramian.reductions.block_embedding import BlockEmbedding

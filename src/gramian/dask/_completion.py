@@ -25,7 +25,7 @@ from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model
 from gramian.dask._spread import Spread
 from gramian.dask._sweeps import ShardedHalves
-from gramian.maps.svec import triangle
+from gramian.linalg.svec import triangle
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.halves import halves_of

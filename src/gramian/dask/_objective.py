@@ -19,14 +19,8 @@ from numpy.typing import NDArray
 from gramian.dask import _parts as tasks
 from gramian.dask._cluster import Cluster
 from gramian.dask._terms import Bent, ShardFacts, Terms, soft, soft_bent, total, total_bent
-from gramian.objectives.base import (
-    Combinations,
-    Join,
-    Objective,
-    Pairs,
-    Restriction,
-    SymmetricOperator,
-)
+from gramian.linalg.restriction import Restriction
+from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.parts import Parts
 from gramian.objectives.restriction import QuadraticRestriction

@@ -15,11 +15,12 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 
+from gramian.backends.arrays import norm
 from gramian.dask._ratings import Block
 from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of
+from gramian.linalg import conjugate_gradient
 
 Array = NDArray[np.floating]
 
@@ -64,17 +65,19 @@ class Offsets:
             return found
         if right.ndim == 2:
             return np.column_stack([self.solve(column) for column in right.T])
-        mass = self._mass
-        system = LinearOperator((right.size,) * 2, matvec=self._product, dtype=float)
-        jacobi = LinearOperator((right.size,) * 2, matvec=lambda c: c / mass, dtype=float)
-        found, _ = cg(system, right, rtol=ACCURACY, maxiter=MOST_STEPS, M=jacobi)
-        return found
+        return conjugate_gradient(
+            self._product,
+            right,
+            steps=MOST_STEPS,
+            precondition=lambda c: c / self._mass,
+            residual=ACCURACY * norm(right),
+        ).x
 
     def _product(self, c: Array) -> Array:
         self._steps += 1
-        there = self.rounds.cluster.shared("vectors", np.ravel(c))
+        there = self.rounds.cluster.shared("vectors", c)
         lost = self.rounds.sum_plain("offsets", _schur_times, there)
-        return np.asarray(self._mass * np.ravel(c) - lost)
+        return np.asarray(self._mass * c - lost)
 
     @cached_property
     def _mass(self) -> Array:

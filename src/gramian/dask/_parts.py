@@ -9,12 +9,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.dask._terms import Bent, ShardFacts, Terms
-from gramian.objectives.base import (
-    Objective,
-    Pairs,
-    Restriction,
-    SymmetricOperator,
-)
+from gramian.linalg.restriction import Restriction
+from gramian.objectives.base import Objective, Pairs, SymmetricOperator
 from gramian.objectives.parts import Parts
 from gramian.proofs import Bipartite, SparseForm
 

@@ -19,6 +19,7 @@ from gramian.dask._ratings import Block, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
 from gramian.objectives import mixing
+from gramian.objectives.row_fits import RowFits
 from gramian.solvers.quick import SPARE
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ def _refit(
     if block.weights is not None:
         roots = np.sqrt(block.weights).astype(dtype)
         targets = targets * roots
-    fits = cpu.RowFits(
+    fits = RowFits(
         cpu.index_array(block.starts), cpu.index_array(block.neighbour), roots, targets,
         free, roots if free else None, stiffness.astype(dtype),
     )  # fmt: skip

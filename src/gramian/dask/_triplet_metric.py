@@ -14,7 +14,7 @@ from gramian.dask._moments import Spread
 from gramian.dask._neighbours import local
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import hinged
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.metric.triplet_metric import WEIGHT
 from gramian.objectives import Linear, Sum
 from gramian.problem import Problem

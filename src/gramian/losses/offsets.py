@@ -21,8 +21,10 @@ from gramian.backends.arrays import (
     at_home,
     backend,
     namespace,
+    norm,
 )
 from gramian.backends.blocks import Blocks
+from gramian.linalg import conjugate_gradient
 from gramian.losses.base import LeastSquares, PerImage
 
 Array = NDArray[np.floating]
@@ -474,21 +476,15 @@ class _Offsets(Placed):
     def _by_steps(self, right: Array) -> Array:
         """By conjugate gradients, scaled by the diagonal, from 0."""
         links, turned, mass = self.links, self._turned_links, self.row_mass
-        c, left = 0.0 * right, right
-        scaled = left / self.col_mass
-        step, rho = scaled, float(left @ scaled)
-        enough = ACCURACY**2 * float(right @ right)
-        for _ in range(MOST_STEPS):
-            if not float(left @ left) > enough:
-                break
-            self.spent += 2 * PRODUCT * links.nnz
-            bent = self.col_mass * step - turned @ ((links @ step) / mass)
-            length = rho / float(step @ bent)
-            c, left = c + length * step, left - length * bent
-            scaled = left / self.col_mass
-            rho, last = float(left @ scaled), rho
-            step = scaled + (rho / last) * step
-        return c
+        found = conjugate_gradient(
+            lambda c: self.col_mass * c - turned @ ((links @ c) / mass),
+            right,
+            steps=MOST_STEPS,
+            precondition=lambda r: r / self.col_mass,
+            residual=ACCURACY * norm(right),
+        )
+        self.spent += 2 * PRODUCT * links.nnz * found.products
+        return found.x
 
 
 def _square(u: Array) -> float:

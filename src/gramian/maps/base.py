@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian.backends import cpu
 from gramian.backends.arrays import Placed, backend, eye, namespace, precision
-from gramian.maps.svec import triangle
+from gramian.linalg.svec import triangle
 
 Floats = NDArray[np.floating[Any]]
 

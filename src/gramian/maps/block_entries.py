@@ -22,6 +22,7 @@ from gramian.backends.arrays import (
     precision,
 )
 from gramian.backends.blocks import Blocks
+from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     ROUNDINGS,
     Floats,
@@ -30,7 +31,6 @@ from gramian.maps.base import (
     check_matrix,
     check_weights,
 )
-from gramian.maps.svec import triangle
 
 
 class BlockEntries(LinearMap):

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from gramian.backends import cpu
 from gramian.backends.arrays import as_double, backend, beside, columns_at, namespace, place_of
+from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -23,7 +24,6 @@ from gramian.maps.base import (
     refuse_rows,
     sizes_of_ends,
 )
-from gramian.maps.svec import triangle
 
 OFTEN = 50_000
 """Numbers in the rows of one product from which compiled ones pay where hundreds follow: for 3,568

@@ -12,6 +12,7 @@ from scipy import sparse
 from gramian.backends import cpu
 from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at, namespace
 from gramian.backends.row_systems import dense_row_systems, row_systems
+from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     Floats,
     LinearMap,
@@ -23,7 +24,6 @@ from gramian.maps.base import (
     row_norms,
     sizes_of_ends,
 )
-from gramian.maps.svec import triangle
 
 
 class Entries(LinearMap):

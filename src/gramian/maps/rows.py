@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gramian.linalg.svec import triangle
 from gramian.maps.base import LinearMap
 from gramian.maps.distances import PairDistances
 from gramian.maps.entries import Entries
 from gramian.maps.mix import Mix
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
-from gramian.maps.svec import triangle
 
 LARGEST = 30_000_000
 """Numbers at most: 0.4 GB with their places."""

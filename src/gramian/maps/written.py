@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.linalg.svec import triangle
 from gramian.maps.base import Floats, LinearMap
-from gramian.maps.svec import triangle
 
 NUMBERS = 100_000
 """Those of the matrix, at most: so many are multiplied with in the time that a few calls of numpy

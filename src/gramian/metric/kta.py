@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
+from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, least_weight, projected, unit
@@ -229,17 +230,6 @@ def regression(data: Moments, lam: float) -> Array:
     √((1 + λs²)/(1 + λg²)) along it, and this is s√λ/(1 + g√λ). Few steps of conjugate gradient do.
     """
     shift = lam**-0.5
-    L = np.zeros_like(data.sums)
-    left = data.sums.copy()
-    way, norms = left.copy(), np.sum(left * left, axis=0)
-    first = norms.copy()
-    for _ in range(START_STEPS):
-        moved = data.gram @ way + shift * way
-        lengths = norms / np.maximum(np.sum(way * moved, axis=0), np.finfo(float).tiny)
-        L += lengths * way
-        left -= lengths * moved
-        last, norms = norms, np.sum(left * left, axis=0)
-        if np.all(norms <= START_FALL**2 * first):
-            break
-        way = left + norms / np.maximum(last, np.finfo(float).tiny) * way
-    return L
+    return conjugate_gradient(
+        lambda L: data.gram @ L + shift * L, data.sums, steps=START_STEPS, tol=START_FALL, axis=0
+    ).x

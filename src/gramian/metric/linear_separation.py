@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian import clock
 from gramian.backends.dense import eigh
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._class_weight import CLASS_WEIGHT

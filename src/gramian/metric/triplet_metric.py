@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gramian._samples import column_sums
 from gramian.constraints import check_class_sizes, local_triplets
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
 from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._view import along_axes, varying_view

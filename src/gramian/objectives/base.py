@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import HOST, Place, Placed, inner, side_by_side
+from gramian.linalg.restriction import Restriction
 from gramian.objectives.facts import Facts
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible
 
@@ -65,22 +66,6 @@ class SymmetricOperator:
         return SymmetricOperator(
             self.order, lambda V: -self.product(V), lambda: -self.dense(), place=self.place
         )
-
-
-class Restriction(Protocol):
-    """θ ↦ F(Σ θᵢ Mᵢ) over a few fixed matrices, with its first two derivatives."""
-
-    @property
-    def quadratic(self) -> bool: ...
-
-    def value(self, theta: Array) -> float: ...
-
-    def gradient(self, theta: Array) -> Array: ...
-
-    def hessian(self, theta: Array) -> Array: ...
-
-    def along(self, theta: Array, move: Array) -> Callable[[float], float]:
-        """t ↦ F at θ + t·move, for many t."""
 
 
 Pairs = Sequence[tuple[int, int]]

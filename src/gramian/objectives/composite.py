@@ -22,6 +22,7 @@ from gramian.backends.arrays import (
     stored,
 )
 from gramian.backends.blocks import Blocks
+from gramian.linalg.svec import svec, triangle_size
 from gramian.losses import Loss
 from gramian.losses.base import error_of, recession_of
 from gramian.maps import (
@@ -31,7 +32,6 @@ from gramian.maps import (
     PairDistances,
     WhitenedDistances,
 )
-from gramian.maps.svec import svec, triangle_size
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import Gram, Rooted

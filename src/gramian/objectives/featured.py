@@ -11,10 +11,11 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.cpu import RowFits, gather_products
+from gramian.backends.cpu import gather_products
 from gramian.maps import BlockEntries, Congruence
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves, halves_of
+from gramian.objectives.row_fits import RowFits
 
 Array = NDArray[np.floating]
 

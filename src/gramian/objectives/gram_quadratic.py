@@ -21,7 +21,7 @@ from gramian.backends.arrays import (
     row_squares,
     side_by_side,
 )
-from gramian.maps.svec import svec, symmetric_kron, triangle_size
+from gramian.linalg.svec import svec, symmetric_kron, triangle_size
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.eigenbasis import Eigenbasis, common_eigenbasis, is_multiple_of_identity
 from gramian.objectives.facts import Facts

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import RowFits
 from gramian.losses import Loss, SquaredWithOffsets
 from gramian.losses.base import LeastSquares, least_squares_of
 from gramian.maps import BlockEntries
@@ -18,6 +17,7 @@ from gramian.objectives.base import Objective, once
 from gramian.objectives.composite import Composite
 from gramian.objectives.matrices import LowRankPlusIdentity
 from gramian.objectives.mixing import mixture, products
+from gramian.objectives.row_fits import RowFits
 
 Array = NDArray[np.floating]
 Mask = NDArray[np.bool_]

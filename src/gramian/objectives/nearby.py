@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, host, stored
-from gramian.maps.svec import svec
+from gramian.linalg.svec import svec
 from gramian.objectives.base import Image, Objective
 from gramian.objectives.composite import Composite, CompositeImage
 

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.dense import eigh
+from gramian.linalg.svec import svec, triangle, triangle_size
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances
-from gramian.maps.svec import smat as smat
-from gramian.maps.svec import svec, triangle, triangle_size
 from gramian.objectives.base import Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, host
+from gramian.linalg.restriction import Restriction
 from gramian.losses import Loss
 from gramian.losses.base import bends_of, softened_of
-from gramian.objectives.base import Restriction
 
 Array = NDArray[np.floating]
 

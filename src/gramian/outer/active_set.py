@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian.bounds import LowerBounds, certificate_of
 from gramian.certificate import Certificate
+from gramian.linalg.quasi_newton import Point, quasi_newton
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
 from gramian.result import Result, Status
-from gramian.search.quasi_newton import Point, quasi_newton
 from gramian.solvers.columns import compress
 
 Array = NDArray[np.floating]

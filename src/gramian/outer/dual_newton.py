@@ -33,6 +33,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian import clock
+from gramian.linalg import conjugate_gradient
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
 from gramian.solvers.base import Settings
@@ -271,7 +272,15 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
     product, diagonal = point.derivative()
     ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
     goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
-    newton = _conjugate_gradients(product, diagonal, ridge, -point.gradient, goal)
+    scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
+
+    def ridged(d: Array) -> Array:
+        clock.check()
+        return product(d) + ridge * d
+
+    newton = conjugate_gradient(
+        ridged, -point.gradient, steps=PRODUCTS, precondition=lambda r: r / scale, residual=goal
+    ).x
     # Where W has few eigenvalues above 0 the derivative may be 0, and the gradient has to do.
     for direction in (newton, -point.gradient / point.centre.sigma):
         after = _along(point, direction)
@@ -289,27 +298,3 @@ def _along(point: Point, direction: Array) -> Point | None:
             return after
         length /= 2
     return None
-
-
-def _conjugate_gradients(
-    product: Callable[[Array], Array], diagonal: Array, ridge: float, g: Array, goal: float
-) -> Array:
-    """(derivative + ridge)⁻¹g, scaled by its diagonal, to a residual of `goal`."""
-    x, r = np.zeros_like(g), g.copy()
-    scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
-    z = r / scale
-    d, along = z, float(r @ z)
-    for _ in range(PRODUCTS):
-        clock.check()
-        image = product(d) + ridge * d
-        bend = float(d @ image)
-        if not bend > 0:
-            break
-        x = x + along / bend * d
-        r = r - along / bend * image
-        if np.linalg.norm(r) <= goal:
-            break
-        z = r / scale
-        last, along = along, float(r @ z)
-        d = z + along / last * d
-    return x

@@ -31,7 +31,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from gramian import clock
-from gramian.maps.svec import smat, svec, triangle_size
+from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.outer import conic
 from gramian.outer.model import DENSE_SHARE, Model
 from gramian.outer.points import Candidate, Guide

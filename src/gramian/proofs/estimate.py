@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import host, norm
-from gramian.eigen import ritz_pairs
+from gramian.linalg import ritz_pairs
 from gramian.proofs.base import Bottom, place_of_matrix
 from gramian.proofs.split import Split
 

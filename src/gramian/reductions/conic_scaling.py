@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gramian.backends.dense import eigh
 from gramian.certificate import Certificate
-from gramian.objectives.quadratic_form import QuadraticForm, smat, triangle
+from gramian.linalg.svec import smat, triangle
+from gramian.objectives.quadratic_form import QuadraticForm
 from gramian.reductions.base import carried
 
 Array = NDArray[np.floating]

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import namespace, norm
 from gramian.bounds import certify_image
+from gramian.linalg import Point, quasi_newton
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.search import Point, quasi_newton
 from gramian.solvers import biconvex
 from gramian.solvers.base import Run, Settings, Step, at_rest
 from gramian.solvers.columns import starting_factor

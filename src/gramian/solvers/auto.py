@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
+from gramian.linalg.svec import triangle_size
 from gramian.objectives.halves import halves_of
-from gramian.objectives.quadratic_form import triangle_size
 from gramian.problem import Problem
 from gramian.result import Status
 from gramian.solvers import central_path as central

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner
 from gramian.certificate import Certificate
+from gramian.linalg import bilateral
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.variants import written_out
 from gramian.result import Status
-from gramian.search import bilateral
 
 Array = NDArray[np.floating]
 

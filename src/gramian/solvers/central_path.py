@@ -24,9 +24,9 @@ from scipy.optimize import minimize_scalar
 from gramian import clock
 from gramian.backends.arrays import contiguous
 from gramian.bounds import certify_image, known_bound
+from gramian.linalg.svec import smat, svec, triangle_size
 from gramian.objectives import Composite
 from gramian.objectives.coordinates import coordinates_of
-from gramian.objectives.quadratic_form import smat, svec, triangle_size
 from gramian.problem import Problem
 from gramian.proofs import lowest
 from gramian.result import Status

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import beside, contiguous, host, namespace, norm, place_of
 from gramian.backends.dense import eigh
-from gramian.eigen import ritz_pairs
+from gramian.linalg import bilateral, ritz_pairs
 from gramian.objectives import Objective
 from gramian.problem import Problem
-from gramian.search import bilateral
 from gramian.solvers.base import Settings
 
 Array = NDArray[np.floating]

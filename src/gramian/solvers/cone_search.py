@@ -20,9 +20,9 @@ from gramian.backends.arrays import (
 )
 from gramian.backends.dense import eigh
 from gramian.domains import Domain
+from gramian.linalg import Slice, cone_quadratic
+from gramian.linalg.svec import smat, svec, triangle
 from gramian.objectives import Objective
-from gramian.objectives.quadratic_form import smat, svec, triangle
-from gramian.search import Slice, cone_quadratic
 from gramian.solvers.lowest_eigenpairs import Ground
 from gramian.solvers.newton import Direction
 

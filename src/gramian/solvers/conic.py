@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.bounds import certify_image
+from gramian.linalg.svec import svec, triangle_size
 from gramian.objectives.quadratic_form import (
     FLOPS,
     QuadraticForm,
     quadratic_form,
     row_bound,
-    svec,
-    triangle_size,
 )
 from gramian.objectives.quadratic_form import compress as compress_rows
 from gramian.problem import Problem

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.objectives.quadratic_form import svec, triangle
+from gramian.linalg.svec import svec, triangle
 from gramian.solvers.conic_call import Answer, call
 
 Array = NDArray[np.floating]

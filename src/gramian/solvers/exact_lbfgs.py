@@ -9,20 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.backends.arrays import namespace, norm
+from gramian.linalg import Point, quartic, quasi_newton
 from gramian.objectives import Objective
-from gramian.search import Point, quartic
-from gramian.search.quasi_newton import Pairs
+from gramian.solvers.lro import REFRESH_STEPS
 
 Array = NDArray[np.floating]
 
 MEMORY = 5
 """Pairs kept: more of them cost as much as a product with a sparse problem."""
-
-REFRESH = 50
-"""Steps after which the image is computed afresh, against drift."""
-
-SLOPE = 1e-10
-"""The cosine below which a direction does not descend."""
 
 
 class Descent(NamedTuple):
@@ -53,39 +47,40 @@ def descend_exactly(
     row, the steps and the gradient are those of K in L = DK.
     """
 
-    def slope_at(image: Any) -> Array:
-        slope = objective.gradient_factor(image)
-        slope = slope if units is None else units * slope
-        return slope if null is None else slope - null @ (null.T @ slope)
+    xp, steps, endless = namespace(factor), 0, False
 
     def point_at(image: Any) -> Point:
-        xp, slope = namespace(image.factor), slope_at(image)
-        place = image.factor if units is None else image.factor / units
+        slope, place = objective.gradient_factor(image), image.factor
+        if units is not None:
+            slope, place = units * slope, place / units
+        slope = slope if null is None else slope - null @ (null.T @ slope)
         return Point(xp.reshape(place, (-1,)), np.nan, xp.reshape(slope, (-1,)), image)
 
-    point = point_at(objective.image(factor))
-    pairs = Pairs(point.gradient, memory)
-    for step in range(iterations):
-        image, size = point.image, norm(point.gradient)
-        if size <= tol or not np.isfinite(size) or expired():
-            return Descent(image, size, step, False)
-        direction = -pairs.times(point.gradient)
-        if not direction @ point.gradient < -SLOPE * norm(direction) * size:
-            direction = -point.gradient
-            pairs.clear()
-        along = namespace(factor).reshape(direction, factor.shape)
-        line = objective.line(image, along if units is None else units * along)
+    def search(point: Point, direction: Array) -> Point | None:
+        nonlocal steps, endless
+        if endless:
+            return None
+        along = xp.reshape(direction, factor.shape)
+        line = objective.line(point.image, along if units is None else units * along)
         mu, value = quartic(line.restriction)
-        if value == -np.inf:
-            return Descent(image, size, step, True)
-        if not mu > 0:
-            if not pairs.taken:
-                return Descent(image, size, step, False)
-            pairs.clear()
-            continue
-        after = line.take(mu)
-        if step % REFRESH == REFRESH - 1:
-            after = objective.image(after.factor)
-        last, point = point, point_at(after)
-        pairs.add(last, point)
-    return Descent(point.image, norm(point.gradient), iterations, False)
+        endless = value == -np.inf
+        if endless or not mu > 0:
+            return None
+        after, steps = line.take(mu), steps + 1
+        return point_at(after if steps % REFRESH_STEPS else objective.image(after.factor))
+
+    def enough(point: Point) -> bool:
+        size = norm(point.gradient)
+        return size <= tol or not np.isfinite(size) or expired()
+
+    start = found = point_at(objective.image(factor))
+    if not enough(start):
+        found = quasi_newton(
+            lambda _: start,
+            start.x,
+            iterations=iterations,
+            memory=memory,
+            after=enough,
+            search=search,
+        )
+    return Descent(found.image, norm(found.gradient), steps, endless)

@@ -21,19 +21,19 @@ from gramian.solvers.lbfgs import Going, descend
 
 Array = NDArray[np.floating]
 
-STEPS = 100
-"""Steps in all."""
+DESCENT_STEPS = 100
+"""Largest number of L-BFGS steps of the whole descent."""
 
 GOAL, SOON, FARTHER = 0.3, 0.2, 0.3
 """The fall of the gradient to end at, as a part of the tolerance; the first to look at where F is
 strongly convex, of its root; and from there to the next. Quadratics, and sums with hinges, of order
 6 and 20 end after 20 to 51 steps, at the last goal after 30 to 97."""
 
-IDLE = 0.1
-"""Of the tolerance: what columns may be worth that are left out."""
+IDLE_SHARE = 0.1
+"""Increase of F by dropping small columns, as a part of the tolerance."""
 
-FAR = 1e6
-"""A fall of F, in units of its size, that is not to be trusted."""
+LARGEST_FALL = 1e6
+"""Decrease of F, in units of its size, above which the result is rejected."""
 
 
 class FirstDescent:
@@ -43,7 +43,7 @@ class FirstDescent:
         self.problem, self.settings, self.zero, self.size = problem, settings, zero, size
         self.goal = GOAL * settings.tol
         """The fall of the gradient that is still asked for."""
-        self.left = STEPS
+        self.left = DESCENT_STEPS
         self.going = Going()
         self.factor: Array | None = None
 
@@ -76,7 +76,7 @@ class FirstDescent:
             value = objective.value(found)
         self.goal = self.goal / fall if fall > self.goal else 1.0
         # Far out F may be flat to rounding, which only looks like a minimum.
-        return self._live(found, value) if self.zero - value < FAR * self.size else image
+        return self._live(found, value) if self.zero - value < LARGEST_FALL * self.size else image
 
     def _live(self, found: Any, value: float) -> Any:
         """Without the columns that hardly count, where F does not miss them: a certificate less."""
@@ -86,7 +86,7 @@ class FirstDescent:
             return found
         kept = found.factor @ beside(found.factor, turn[:, :rank])
         fewer = self.problem.objective.image(contiguous(self.problem.domain.rescale(kept)))
-        room = IDLE * self.settings.tol * abs(value)
+        room = IDLE_SHARE * self.settings.tol * abs(value)
         return fewer if self.problem.objective.value(fewer) <= value + room else found
 
     def _first_fall(self) -> float:

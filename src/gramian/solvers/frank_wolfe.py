@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import column_squares, host, namespace, norm, side_by_side
 from gramian.bounds import certify_image
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
+from gramian.linalg.restriction import Restriction
 from gramian.objectives import Objective
-from gramian.objectives.base import Restriction
 from gramian.problem import Problem
 from gramian.reductions.variants import smoothed
 from gramian.solvers import lbfgs

@@ -10,22 +10,19 @@ from numpy.typing import NDArray
 
 from gramian.bounds import certify_image
 from gramian.certificate import Certificate
-from gramian.eigen import EigenPair, Method, leading_eigenpair
+from gramian.linalg import EigenPair, Method, bilateral, leading_eigenpair
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER, Bottom
 from gramian.result import Status
-from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, slack_norm
 from gramian.solvers.columns import compress
+from gramian.solvers.lro import REFRESH_STEPS
 
 Array = NDArray[np.floating]
 
 CHEAP_ORDER = 100
 """Up to this order a certificate costs less than the step, and is taken at every iterate."""
-
-REFRESH = 50
-"""Images are blended; every so many atoms they are made anew against drift."""
 
 SHARPEN_BELOW = 1e-2
 """Relative gap below which certificates take an eigenvalue more exact than the step needs."""
@@ -93,7 +90,7 @@ def greedy(
             refined = refine(image.factor, k)
             image = image if refined is image.factor else objective.image(refined)
         k += 1
-        if k % REFRESH == 0:
+        if k % REFRESH_STEPS == 0:
             image = objective.image(image.factor)
         stalls = stalls + 1 if before - objective.value(image) <= quiet_change * abs(before) else 0
         if stalls >= 2 * certify_every:

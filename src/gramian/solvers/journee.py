@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.eigen import Method
+from gramian.linalg import Method
 from gramian.problem import Problem
 from gramian.solvers.base import Run, Settings
 from gramian.solvers.greedy import greedy

@@ -23,12 +23,12 @@ from gramian.backends.arrays import (
 )
 from gramian.bounds import certify_image
 from gramian.domains import Domain, PSDCone
+from gramian.linalg import Point, quasi_newton
+from gramian.linalg.quasi_newton import Pairs
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision
 from gramian.result import Status
-from gramian.search import Point, quasi_newton
-from gramian.search.quasi_newton import Pairs
 from gramian.solvers.base import Run, Settings, Step, at_rest, falls_for_ever
 from gramian.solvers.columns import starting_factor
 from gramian.solvers.loop import Progress, rounds

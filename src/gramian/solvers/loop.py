@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import inner
 from gramian.bounds import Bounds, known_bound
 from gramian.certificate import Certificate
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER, Bottom, lowest
 from gramian.solvers.base import Run, Settings, Solver, Step, accepts_all, at_rest

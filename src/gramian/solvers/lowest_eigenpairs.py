@@ -13,7 +13,7 @@ from scipy.sparse.linalg import LinearOperator
 from gramian.backends.arrays import host, namespace, norm
 from gramian.backends.dense import eigh
 from gramian.backends.threads import blas_threads_for
-from gramian.eigen import ritz_pairs
+from gramian.linalg import ritz_pairs
 from gramian.proofs import LowRank, SparseForm, Split, lost_by
 from gramian.solvers.newton import Below
 

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import inner, norm
 from gramian.bounds import certify_image
+from gramian.linalg import quartic
 from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import quartic
 from gramian.solvers.base import Run, Settings, Step, at_rest
 from gramian.solvers.columns import starting_factor
 
@@ -25,8 +25,8 @@ class UnboundedError(Exception):
     """F falls for ever along a line of factors."""
 
 
-REFRESH = 50
-"""Images are updated along the line; every so many steps they are made anew against drift."""
+REFRESH_STEPS = 50
+"""Steps after which an image that is updated from step to step is computed afresh."""
 
 
 def conjugate_gradient(
@@ -63,7 +63,7 @@ def conjugate_gradient(
             continue
         t += 1
         image = line.take(mu)
-        if t % REFRESH == 0:
+        if t % REFRESH_STEPS == 0:
             image = objective.image(image.factor)
         previous, gradient = gradient, objective.gradient_factor(image)
         before = inner(previous, steep)

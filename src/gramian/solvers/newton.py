@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,12 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import beside, host, inner, namespace, recorded
 from gramian.backends.dense import eigh
 from gramian.domains import Domain
+from gramian.linalg import quartic
+from gramian.linalg.conjugate_gradient import Product, conjugate_gradient
 from gramian.objectives import Objective
 from gramian.objectives.preconditioning import hessian_metric, row_preconditioner
-from gramian.search import quartic
 
 Array = NDArray[np.floating]
-Product = Callable[[Array], Array]
 
 FLAT = 1e-6
 """Eigenvalues of LᵀPL below this part of the largest are raised to it in the preconditioner."""
@@ -87,7 +86,9 @@ def newton_direction(
             return domain.tangent(plain(D) - multiplier * D, L)
 
         gradient, precondition = domain.tangent(gradient, L), None
-    return _conjugate_gradient(hessian, gradient, precondition, tol, limit)
+    found = conjugate_gradient(hessian, -gradient, steps=limit, precondition=precondition, tol=tol)
+    curved = [] if found.curved is None else [found.curved]
+    return Direction([found.x, *curved], found.products)
 
 
 def _preconditioner(P: Array | None, L: Array) -> Product | None:
@@ -99,28 +100,6 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
     ends = beside(L, 1.0 / np.maximum(small, FLAT * small[-1]))
     weights, turn = ends / values[:, None], beside(L, turn)
     return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T
-
-
-def _conjugate_gradient(
-    hessian: Product, gradient: Array, precondition: Product | None, tol: float, limit: int
-) -> Direction:
-    x, r = 0.0 * gradient, -gradient
-    z = r if precondition is None else precondition(r)
-    p, energy = z, inner(r, z)
-    enough = tol * tol * energy
-    for k in range(limit):
-        image = hessian(p)
-        bend = inner(p, image)
-        if not bend > 0:
-            return Direction([x, p] if k else [p, p], k + 1)
-        step = energy / bend
-        x, r = x + step * p, r - step * image
-        z = r if precondition is None else precondition(r)
-        energy, previous = inner(r, z), energy
-        if energy <= enough:
-            break
-        p = z + (energy / previous) * p
-    return Direction([x], k + 1)
 
 
 def best_along(

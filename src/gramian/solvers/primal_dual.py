@@ -17,16 +17,15 @@ from gramian import clock
 from gramian.backends.arrays import contiguous
 from gramian.backends.dense import eigh
 from gramian.bounds import certify_image
+from gramian.linalg.cone_quadratic import Slice, cone_path
+from gramian.linalg.svec import svec, triangle
 from gramian.objectives.quadratic_form import (
     FLOPS,
     quadratic_form,
     row_bound,
-    svec,
-    triangle,
 )
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search.cone_quadratic import Slice, cone_path
 from gramian.solvers.base import Run, Settings, Step, no_rank_limit
 
 Array = NDArray[np.floating]

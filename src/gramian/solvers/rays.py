@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gramian.backends.dense import eigh
 from gramian.domains import Spectrahedron
-from gramian.eigen import ritz_pairs
+from gramian.linalg import ritz_pairs
 from gramian.objectives import Objective
 from gramian.objectives.flat import flat_directions, flattened
 from gramian.problem import Problem

@@ -16,11 +16,11 @@ from gramian import clock
 from gramian.backends.arrays import at_home, contiguous, host, inner
 from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, proved_certificate
 from gramian.certificate import Certificate
+from gramian.linalg import bilateral
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
 from gramian.reductions.variants import written_out
 from gramian.result import Status
-from gramian.search import bilateral
 from gramian.solvers.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step
 from gramian.solvers.rays import find_ray
 

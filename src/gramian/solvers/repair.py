@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from gramian.backends.arrays import contiguous, host, size
 from gramian.backends.dense import eigh
-from gramian.eigen import ritz_pairs
+from gramian.linalg import ritz_pairs
+from gramian.linalg.cone_quadratic import cone_quadratic
+from gramian.linalg.svec import svec
 from gramian.objectives import Objective
 from gramian.objectives.nearby import near
-from gramian.objectives.quadratic_form import svec
-from gramian.search.cone_quadratic import cone_quadratic
 
 Array = NDArray[np.floating]
 

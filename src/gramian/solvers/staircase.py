@@ -17,9 +17,9 @@ import scipy
 
 from gramian.backends.arrays import beside, contiguous, inner
 from gramian.certificate import Certificate
+from gramian.linalg import bilateral
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.search import bilateral
 from gramian.solvers.base import Run, Settings, Step, falls_for_ever
 from gramian.solvers.columns import columns_by_size
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch

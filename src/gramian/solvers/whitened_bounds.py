@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from gramian.backends.arrays import contiguous, largest, size
 from gramian.bounds import UNKNOWN, Bounds, known_bound
 from gramian.certificate import Certificate, relative
-from gramian.eigen import leading_eigenpair
+from gramian.linalg import leading_eigenpair
 from gramian.objectives import Objective
 from gramian.objectives.nearby import toward
 from gramian.problem import Problem

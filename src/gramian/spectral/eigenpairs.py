@@ -14,7 +14,8 @@ from gramian.backends.arrays import Place, host, place
 from gramian.backends.dense import row_signs
 from gramian.backends.errstate import under_own_errstate
 from gramian.backends.threads import blas_threads_for
-from gramian.eigen.block_lanczos import block_lanczos, largest_pairs
+from gramian.linalg.block_lanczos import block_lanczos
+from gramian.linalg.krylov import largest_pairs
 from gramian.spectral._inputs import Given, There, given, there_matrix
 from gramian.spectral._lro import lro_subspace
 
@@ -85,7 +86,7 @@ def top_eigen(
         The entry of each vector that is largest in size is positive. The residuals prove that
         there is an eigenvalue within each of them. That none larger was missed is proved for
         "lapack" only, and otherwise true with probability one, up to eigenvalues that coincide to
-        the tolerance (`gramian.eigen.block_lanczos` says how).
+        the tolerance (`gramian.linalg.block_lanczos` says how).
     """
     there = place(getattr(K, "device", None) if device is None else device)
     if not there.is_host:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.maps.svec import smat, svec, symmetric_kron, triangle_size
-from gramian.search import Slice, cone_quadratic
+from gramian.linalg import Slice, cone_quadratic
+from gramian.linalg.svec import smat, svec, symmetric_kron, triangle_size
 from tests.cases import psd, symmetric
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.eigen import minimise_quartic
+from gramian.linalg import minimise_quartic
 
 number = st.floats(-10, 10, allow_nan=False)
 positive = st.floats(1e-2, 10)

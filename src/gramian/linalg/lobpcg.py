@@ -6,18 +6,18 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 from scipy.sparse.linalg import lobpcg as scipy_lobpcg
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair, probe
+from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, probe
 
-_MAX_ITER = 500
-_SMALLEST = 6
+_LEAST_ORDER = 6
+"""Order below which SciPy refuses to run LOBPCG."""
 
 
 def lobpcg(operator: CountedOperator, start: Array, tol: float, max_iter: int | None) -> EigenPair:
     """Find the leading eigenpair by LOBPCG with one vector and no preconditioner."""
     found = probe(operator, start)
     vector = found.vector
-    if found.residual > tol * found.norm and operator.size >= _SMALLEST:
-        vector = _iterate(operator, vector, tol * found.norm, max_iter or _MAX_ITER)
+    if found.residual > tol * found.norm and operator.size >= _LEAST_ORDER:
+        vector = _iterate(operator, vector, tol * found.norm, max_iter or OUTER_ITERATIONS)
     return operator.pair(vector, tol, found.norm)
 
 

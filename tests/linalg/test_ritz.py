@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gramian.eigen import ritz_pairs
-from gramian.eigen._lanczos import LanczosBasis
+from gramian.linalg import ritz_pairs
+from gramian.linalg._lanczos import LanczosBasis
 from tests.cases import symmetric
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from gramian.backends.threads import blas_threads_for
-from gramian.maps.svec import smat, svec, triangle, with_square
+from gramian.linalg.svec import smat, svec, triangle, with_square
 
 Array = NDArray[np.floating]
 

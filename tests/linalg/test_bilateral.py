@@ -6,13 +6,13 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gramian.linalg import bilateral, box_quadratic
 from gramian.losses import Logistic, SmoothedHinge, SoftMin, Squared, SquaredHinge
 from gramian.objectives.restriction import (
     CompositeRestriction,
     QuadraticRestriction,
     TotalRestriction,
 )
-from gramian.search import bilateral, box_quadratic
 
 NONNEGATIVE = (np.zeros(2), np.full(2, np.inf))
 BOXES = {

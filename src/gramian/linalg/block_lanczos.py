@@ -4,14 +4,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import qr
 from scipy.linalg.blas import dgemv
 
-from gramian.backends.arrays import beside, eye, host, namespace, place_of, side_by_side, zeros
-from gramian.eigen._base import Array, CountedOperator, Operator
-from gramian.eigen.krylov import _rayleigh_ritz
+from gramian.backends.arrays import beside, host, namespace, place_of, side_by_side, zeros
+from gramian.linalg._base import Array, CountedOperator, Operator
+from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 
-_DENSE_LIMIT = 64
 _DENSE_SHARE = 4
 _BASIS_NUMBERS = 2**27
 """Numbers a basis may hold (1 GiB), unless k pairs need more."""
@@ -65,10 +64,8 @@ def block_lanczos(
     n = counted.size
     if not 1 <= k <= n:
         raise ValueError(f"k must lie between 1 and {n}, got {k}")
-    if n <= _DENSE_LIMIT or _DENSE_SHARE * k >= n:
-        matrix = host(counted(eye(n, counted.place)))
-        _, vectors = largest_pairs((matrix + matrix.T) / 2, k)
-        return _rayleigh_ritz(vectors, matrix @ vectors)
+    if n <= DENSE_ORDER or _DENSE_SHARE * k >= n:
+        return dense_pairs(counted, k)
     if k > 1:
         tol = min(tol, _TELLS_COPIES)
     longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
@@ -81,13 +78,13 @@ def block_lanczos(
     )
     block = min(block, n // 16)
     vectors = search.run(k, block)
-    values, vectors, residuals = _rayleigh_ritz(vectors, counted(vectors))
+    values, vectors, residuals = rayleigh_ritz(vectors, counted(vectors))
     rising = _may_miss_copies(values, residuals, block, counted.precision)
     while rising and not search.spent:
         more_vectors = search.beside(values, vectors).run(min(k, block), block)
         together = side_by_side((vectors, more_vectors))
         more, vectors, residuals = (
-            part[..., :k] for part in _rayleigh_ritz(together, counted(together))
+            part[..., :k] for part in rayleigh_ritz(together, counted(together))
         )
         rising = float(np.max(more - values)) > search.tol * search.norm
         values, block = more, min(2 * block, n // 16)
@@ -104,18 +101,6 @@ def _may_miss_copies(values: Array, residuals: Array, block: int, precision: flo
     apart = np.flatnonzero(values[:-1] - values[1:] > same)
     groups = np.diff(np.concatenate(([-1], apart)))
     return bool(np.any(groups >= block))
-
-
-def largest_pairs(matrix: Array, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues (descending) of a dense symmetric array, and eigenvectors."""
-    n = matrix.shape[0]
-    values, vectors = eigh(
-        matrix.T, subset_by_index=[n - k, n - 1], check_finite=False, driver="evr"
-    )
-    if values.size < k:
-        # Among many equal eigenvalues LAPACK's bisection can lose some of a range.
-        values, vectors = (part[..., -k:] for part in np.linalg.eigh(matrix))
-    return values[::-1], vectors[:, ::-1]
 
 
 @dataclass

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.eigen.polynomial import minimise_quartic
-from gramian.objectives.base import Restriction
+from gramian.linalg.polynomial import minimise_quartic
+from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
 
 Array = NDArray[np.floating]
 
 NEWTON_STEPS = 200
-HUGE = 1e30
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:
@@ -69,7 +68,7 @@ def _newton(restriction: Restriction) -> tuple[float, float]:
             low, low_value, slope, bend = mu, value, mu_slope, mu_bend
         else:
             high = mu
-        if low > HUGE:
+        if low > UNBOUNDED_STEP:
             return low, -np.inf
         if np.isfinite(high) and high - low <= 1e-14 * high:
             break

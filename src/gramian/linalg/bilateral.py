@@ -7,12 +7,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.objectives.base import Restriction
+from gramian.linalg.restriction import UNBOUNDED_STEP, Restriction
 
 Array = NDArray[np.floating]
 
 NEWTON_STEPS = 60
-HUGE = 1e30
 DAMPING, LONG = 1e-3, 1e3
 """Added to the diagonal of a Hessian that is flat along some line, in units of its trace, and how
 long a step of it may be."""
@@ -127,7 +126,7 @@ def _far_descent(
     if damped is not None and 0 < np.max(np.abs(damped)) < LONG:
         unit = damped
     length, value = 1.0, restriction.value(s + unit)
-    while length < HUGE:
+    while length < UNBOUNDED_STEP:
         further = restriction.value(np.clip(s + 2 * length * unit, lower, upper))
         if not further < value:
             return np.clip(s + length * unit, lower, upper) - s

@@ -2,12 +2,15 @@
 
 import numpy as np
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair
-from gramian.eigen._lanczos import LanczosBasis
-from gramian.eigen._newton import Centred, Iterate, minimise
+from gramian.backends.arrays import host, norm
+from gramian.linalg._base import Array, CountedOperator, EigenPair
+from gramian.linalg._lanczos import LanczosBasis
+from gramian.linalg._newton import Centred, Iterate, minimise
 
-_MAX_INNER = 20
-_INDEPENDENT = 1e-3
+_BASIS_SIZE = 20
+"""Vectors of one basis, at most."""
+_LEAST_NEW_PART = 1e-3
+"""Part of the previous direction outside of the basis below which it is left out."""
 
 
 def newton_lanczos(
@@ -38,23 +41,25 @@ def _advance(centred: Centred, iterate: Iterate, forcing: float) -> Iterate:
     extra = _independent_part(basis, iterate.previous)
     small = basis.tridiagonal()
     if extra is not None:
-        small = _bordered(small, basis.vectors @ extra[1], float(extra[0] @ extra[1]))
+        small = _bordered(small, host(basis.vectors @ extra[1]), float(extra[0] @ extra[1]))
     y = np.linalg.eigh(small)[1][:, -1]
     # The move is formed without q₁, not as a difference: near the end it is tiny, and its
     # image must keep its relative accuracy to serve as a direction once more.
-    along, move = y[0], np.concatenate(([0.0], y[1:]))
+    along, last, move = float(y[0]), float(y[-1]), np.concatenate(([0.0], y[1:]))
     p, image_p = basis.combine(move[: basis.size]), basis.image(move[: basis.size])
     if extra is not None:
-        p, image_p = p + y[-1] * extra[0], image_p + y[-1] * extra[1]
+        p, image_p = p + last * extra[0], image_p + last * extra[1]
     u, image = along * iterate.u + p, along * iterate.image + image_p
-    length = float(np.linalg.norm(u))
+    length = norm(u)
     return Iterate(u / length, image / length, previous=(p, image_p))
 
 
 def _newton_basis(centred: Centred, iterate: Iterate, forcing: float) -> LanczosBasis:
     """Grow Q until it solves the Newton system to the forcing accuracy or is indefinite."""
     rho = iterate.rho
-    basis = LanczosBasis(iterate.u, min(_MAX_INNER, iterate.u.size), centred.operator.precision)
+    basis = LanczosBasis(
+        iterate.u, min(_BASIS_SIZE, iterate.u.shape[0]), centred.operator.precision
+    )
     basis.extend(iterate.image)
     pivot, forward = 2.0 * rho, 0.0
     while not basis.full:
@@ -74,13 +79,13 @@ def _independent_part(
     """Return the unit part of a direction outside span(Q), and its image, if there is any."""
     if direction is None:
         return None
-    before = float(np.linalg.norm(direction[0]))
+    before = norm(direction[0])
     p, image = direction
     for _ in range(2):
-        y = basis.vectors @ p
+        y = host(basis.vectors @ p)
         p, image = p - basis.combine(y), image - basis.image(y)
-    length = float(np.linalg.norm(p))
-    if length <= _INDEPENDENT * before:
+    length = norm(p)
+    if length <= _LEAST_NEW_PART * before:
         return None
     return p / length, image / length
 

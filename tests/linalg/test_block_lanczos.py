@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.eigen import block_lanczos
+from gramian.linalg import block_lanczos
 
 N = 240
 

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair, Probe, probe
+from gramian.backends.arrays import norm
+from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, Probe, probe
 
-_MAX_OUTER = 500
 _MAX_REFRESH = 5
+"""Restarts from a fresh product where the updated images have drifted."""
 _LOOSEST_FORCING = 0.1
+"""Relative residual of an inner solve, at most."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +52,15 @@ class Iterate:
     previous: tuple[Array, Array] | None = None
     """The last direction and its image under B, where a method keeps it."""
 
-    @property
+    @cached_property
     def rho(self) -> float:
         """The Rayleigh quotient of B, in [about 1, λ_max(B)]."""
         return float(self.u @ self.image)
 
-    @property
+    @cached_property
     def residual(self) -> float:
         """‖Bu − ρu‖."""
-        return float(np.linalg.norm(self.image - self.rho * self.u))
+        return norm(self.image - self.rho * self.u)
 
 
 Advance = Callable[[Centred, Iterate, float], Iterate]
@@ -69,19 +72,19 @@ def minimise(
 ) -> EigenPair:
     """Minimise f(v) = ¼‖vvᵀ − B‖²_F by Newton steps from the Ritz vector of a short probe."""
     found = probe(operator, start)
-    norm = found.norm
-    if found.residual <= tol * norm:
-        return operator.pair(found.vector, tol, norm)
+    reach = found.norm
+    if found.residual <= tol * reach:
+        return operator.pair(found.vector, tol, reach)
     centred = Centred.around(operator, found)
     iterate = Iterate(found.vector, centred.shift(found.vector, found.image))
-    left = _MAX_OUTER if max_iter is None else max_iter
+    left = OUTER_ITERATIONS if max_iter is None else max_iter
     for _ in range(_MAX_REFRESH):
-        while left > 0 and iterate.residual > _target(centred, iterate, tol, norm):
-            goal = _target(centred, iterate, tol, norm) / iterate.residual
+        while left > 0 and iterate.residual > _target(centred, iterate, tol, reach):
+            goal = _target(centred, iterate, tol, reach) / iterate.residual
             forcing = max(min(_LOOSEST_FORCING, np.sqrt(iterate.residual)), goal / 2)
             iterate = advance(centred, iterate, forcing)
             left -= 1
-        pair = operator.pair(iterate.u, tol, norm)
+        pair = operator.pair(iterate.u, tol, reach)
         if pair.converged or left == 0:
             break
         # The images are updated, not recomputed: a refused residual means that they drifted.
@@ -89,6 +92,6 @@ def minimise(
     return pair
 
 
-def _target(centred: Centred, iterate: Iterate, tol: float, norm: float) -> float:
+def _target(centred: Centred, iterate: Iterate, tol: float, reach: float) -> float:
     value = centred.scale * iterate.rho - centred.sigma
-    return tol * max(abs(value), norm) / centred.scale
+    return tol * max(abs(value), reach) / centred.scale

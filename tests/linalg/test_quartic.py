@@ -6,11 +6,11 @@ import scipy.optimize
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from gramian.linalg import quartic
+from gramian.linalg.quartic import quartic_coefficients
 from gramian.losses import Logistic, SmoothedHinge, Squared, SquaredHinge
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite, GramQuadratic
-from gramian.search import quartic
-from gramian.search.quartic import quartic_coefficients
 from tests.cases import psd, symmetric
 
 N = 5

@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from gramian.eigen._base import Array, CountedOperator, EigenPair
-from gramian.eigen._newton import Centred, Iterate, minimise
-from gramian.eigen.polynomial import minimise_quartic
+from gramian.linalg._base import Array, CountedOperator, EigenPair
+from gramian.linalg._newton import Centred, Iterate, minimise
+from gramian.linalg.conjugate_gradient import conjugate_gradient
+from gramian.linalg.polynomial import minimise_quartic
 
-_MAX_INNER = 200
+_CG_STEPS = 200
+"""Products of one inner solve, at most."""
 
 
 def newton_cg(
@@ -39,27 +41,13 @@ def _advance(centred: Centred, iterate: Iterate, forcing: float) -> Iterate:
 def _direction(centred: Centred, v: Array, image: Array, forcing: float) -> tuple[Array, Array]:
     """Return d with ∇²f(v) d ≈ −∇f(v), and Bd, which CG's own residual gives for free."""
     square = float(v @ v)
-    gradient = square * v - image
-    d, residual = np.zeros_like(v), -gradient
-    p = residual
-    energy = float(residual @ residual)
-    goal = forcing**2 * energy
-    for step in range(min(_MAX_INNER, v.size)):
-        image_p = centred(p)
-        hessian_p = 2.0 * v * (v @ p) + square * p - image_p
-        curvature = float(p @ hessian_p)
-        if curvature <= 0.0:
-            if step == 0:
-                return p, image_p
-            break
-        length = energy / curvature
-        d = d + length * p
-        residual = residual - length * hessian_p
-        energy, before = float(residual @ residual), energy
-        if energy <= goal:
-            break
-        p = residual + (energy / before) * p
-    hessian_d = -gradient - residual
+    right = image - square * v
+
+    def hessian(d: Array) -> Array:
+        return 2.0 * v * (v @ d) + square * d - centred(d)
+
+    found = conjugate_gradient(hessian, right, steps=min(_CG_STEPS, v.size), tol=forcing)
+    d, hessian_d = found.x, right - found.residual
     return d, 2.0 * v * (v @ d) + square * d - hessian_d
 
 

@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 
 from gramian import clock
 from gramian.backends.arrays import HOST, Place, norm, recorded
-from gramian.eigen._lanczos import LanczosBasis
+from gramian.linalg._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
+OUTER_ITERATIONS = 500
+"""Default limit on the iterations of a method (restarts, Newton steps)."""
 _PROBE_STEPS = 6
+"""Products of the Lanczos run before the first iteration."""
 _MIX_RANGE = (1e-4, 1e-1)
+"""Bounds on the random part of a starting vector, relative to the given part."""
 
 
 class Operator(Protocol):

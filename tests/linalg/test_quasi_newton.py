@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
-from gramian.search.quasi_newton import Pairs, Point, quasi_newton, wolfe
+from gramian.linalg.quasi_newton import Pairs, Point, quasi_newton, wolfe
 
 
 def rosenbrock(x):

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.backends.arrays import contiguous
-from gramian.eigen._base import Array, CountedOperator, Operator, RandomState
-from gramian.eigen._lanczos import LanczosBasis
+from gramian.linalg._base import Array, CountedOperator, Operator, RandomState
+from gramian.linalg._lanczos import LanczosBasis
 
 LOOK = 20
 """Products after which a run is asked whether they are enough."""

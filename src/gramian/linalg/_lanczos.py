@@ -27,7 +27,7 @@ class LanczosBasis:
         self, start: Array, capacity: int, precision: float, *, partial: bool = False
     ) -> None:
         self._rows = zeros((capacity + 1, start.shape[0]), start)
-        self._rows[0] = start / norm(start)
+        self._rows[0, :] = start / norm(start)
         self._capacity = capacity
         self._precision = precision
         self._scale = 0.0
@@ -43,7 +43,7 @@ class LanczosBasis:
     @property
     def last(self) -> Array:
         """q_{k+1}, the vector whose image `extend` expects."""
-        return self._rows[self.size]
+        return self._rows[self.size, :]
 
     @property
     def exhausted(self) -> bool:
@@ -58,22 +58,22 @@ class LanczosBasis:
     @property
     def vectors(self) -> Array:
         """The rows q_1 … q_k."""
-        return self._rows[: self.size]
+        return self._rows[: self.size, :]
 
     def extend(self, image: Array) -> None:
         """Take one step, given the image A q_{k+1}."""
-        known = self._rows[: self.size + 1]
-        along = known[-1] @ image
-        rest = image - along * known[-1]
+        known = self._rows[: self.size + 1, :]
+        along = known[-1, :] @ image
+        rest = image - along * known[-1, :]
         if self.betas:
-            rest -= self.betas[-1] * known[-2]
+            rest -= self.betas[-1] * known[-2, :]
         due = known
         if self._drift is not None:
             alpha, square = numbers(along, rest @ rest)
             self._scale = max(self._scale, abs(alpha), math.sqrt(square))
             level = self._precision * self._scale
             if not self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
-                due = known[-2:]
+                due = known[-2:, :]
         rest -= (due @ rest) @ due  # what is left of them is rounding, and small beside rest
         alpha, square = numbers(along, rest @ rest)
         if not math.isfinite(alpha + square):
@@ -83,10 +83,10 @@ class LanczosBasis:
         self.alphas.append(alpha)
         if beta <= self._precision * self._scale:
             self.betas.append(0.0)
-            self._rows[self.size] = 0.0
+            self._rows[self.size, :] = 0.0
         else:
             self.betas.append(beta)
-            self._rows[self.size] = rest / beta
+            self._rows[self.size, :] = rest / beta
 
     def ritz(self) -> tuple[Array, Array]:
         """Return the eigenvalues (ascending) and eigenvectors of T_k."""

@@ -15,20 +15,20 @@ from gramian.backends.arrays import beside, host, largest, numbers, precision, z
 
 Array = NDArray[np.floating]
 
-DESCENT, CURVATURE = 1e-4, 0.9
-"""Of the first slope: what a step has to gain, and what of the slope it may leave (Wolfe)."""
+ARMIJO_SHARE, WOLFE_SHARE = 1e-4, 0.9
+"""Parts of the first slope in Wolfe's conditions: least mean decrease, and largest slope left."""
 
-TRIALS = 20
-"""Points that a line search looks at."""
+LINE_TRIALS = 20
+"""Evaluations of one line search."""
 
-PATIENCE = 10
-"""Steps that gain nothing but rounding before the descent ends."""
+STALLED_STEPS = 10
+"""Consecutive steps without a decrease above rounding that end the descent."""
 
 EXPANSION = 4.0
-"""How many times longer the next trial is where F still falls."""
+"""Ratio of consecutive trial lengths while F still falls."""
 
-INSIDE = 0.1
-"""Of a bracket: how near to its ends a trial may be."""
+BRACKET_MARGIN = 0.1
+"""Least distance of a trial from the ends of its bracket, as a part of the bracket."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Point:
 class Pairs:
     """H = γI + [S γY] K [S γY]ᵀ for the last steps s and changes y of the gradient.
 
-    The compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with R the upper triangle of
-    SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and changes are the rows of
-    one block, which is read for its products with g, and once for Hg; each new one takes the place
-    of the oldest. SᵀY and YᵀY are in the order of age.
+    The memory of L-BFGS in the compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with
+    R the upper triangle of SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and
+    changes are the rows of one block, which is read for its products with g, and once for Hg; each
+    new one takes the place of the oldest. SᵀY and YᵀY are in the order of age.
     """
 
     def __init__(self, like: Array, memory: int) -> None:
@@ -119,25 +119,28 @@ def quasi_newton(
     tol: float = 0.0,
     after: Callable[[Point], bool] = lambda point: False,
     pairs: Pairs | None = None,
+    search: Callable[[Point, Array], Point | None] | None = None,
 ) -> Point:
-    """The point that L-BFGS comes to, or the last where `after` says that it is enough.
+    """Minimise by L-BFGS; return the last point.
 
-    It ends where no entry of the gradient is above `tol` of the largest at the start. The exact
-    search along a line of factors takes as many steps as this one, and two products with the data
-    for each where this one needs hardly more than one. With the `pairs` of a descent that ended at
-    the start it goes on as if there had been no end.
+    The descent ends where no entry of the gradient is above `tol` times the largest at the start,
+    or where `after`, called with each new point, returns True. With the `pairs` of a descent that
+    ended at the start it continues that descent. `search` finds the next point along a direction
+    (None if there is none); by default it is a search by Wolfe's conditions, `wolfe`. The exact
+    search along a line of factors takes as many steps, and two products with the data for each,
+    where `wolfe` needs hardly more than one.
     """
     point = evaluate(start)
     enough = tol * largest(point.gradient)
     pairs = Pairs(point.gradient, memory) if pairs is None else pairs.resumed(point.gradient)
     quiet = 0
     for _ in range(iterations):
-        if not largest(point.gradient) > enough or quiet == PATIENCE:
+        if not largest(point.gradient) > enough or quiet == STALLED_STEPS:
             break
-        found = _step(evaluate, point, pairs)
+        found = _step(evaluate, point, pairs, search)
         if found is None and pairs.taken:
             pairs.clear()
-            found = _step(evaluate, point, pairs)
+            found = _step(evaluate, point, pairs, search)
         if found is None:
             break
         pairs.add(point, found)
@@ -148,11 +151,18 @@ def quasi_newton(
     return point
 
 
-def _step(evaluate: Callable[[Array], Point], point: Point, pairs: Pairs) -> Point | None:
+def _step(
+    evaluate: Callable[[Array], Point],
+    point: Point,
+    pairs: Pairs,
+    search: Callable[[Point, Array], Point | None] | None,
+) -> Point | None:
     direction = -pairs.times(point.gradient)
     slope = float(direction @ point.gradient)
     if not (slope < 0 and math.isfinite(slope)):
         return None
+    if search is not None:
+        return search(point, direction)
     first = 1.0 if pairs.taken else min(1.0, 1.0 / math.sqrt(-slope))
     return wolfe(evaluate, point, direction, slope, first)
 
@@ -167,13 +177,15 @@ def wolfe(
     low, high = (0.0, point.value, slope), None
     noise = _noise(point)
     length = first
-    for _ in range(TRIALS):
+    for _ in range(LINE_TRIALS):
         found = evaluate(point.x + length * direction)
         left = float(found.gradient @ direction)
         known = math.isfinite(found.value) and math.isfinite(left)
-        gains = known and found.value <= point.value + DESCENT * length * slope
+        gains = known and found.value <= point.value + ARMIJO_SHARE * length * slope
         level = known and found.value <= point.value + noise
-        if (gains or (level and left <= (2 * DESCENT - 1) * slope)) and left >= CURVATURE * slope:
+        if (
+            gains or (level and left <= (2 * ARMIJO_SHARE - 1) * slope)
+        ) and left >= WOLFE_SHARE * slope:
             return found
         end = length, found.value if known else np.inf, left
         if gains or (level and left < 0):
@@ -197,7 +209,7 @@ def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float
         if square >= 0 and slope_b - slope_a + 2 * np.sqrt(square) != 0:
             root = np.sqrt(square)
             inside = 1 - (slope_b + root - chord) / (slope_b - slope_a + 2 * root)
-    return a + width * float(np.clip(inside, INSIDE, 1 - INSIDE))
+    return a + width * float(np.clip(inside, BRACKET_MARGIN, 1 - BRACKET_MARGIN))
 
 
 def _noise(point: Point) -> float:

@@ -1,0 +1,77 @@
+"""The leading eigenpair by implicitly restarted Lanczos (ARPACK), or densely at small order."""
+
+from contextlib import suppress
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from gramian.backends.arrays import beside, column_squares, eye, host, namespace
+from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
+
+DENSE_ORDER = 64
+"""Order up to which all eigenvalues are computed at once."""
+
+
+def krylov(operator: CountedOperator, start: Array, tol: float, max_iter: int | None) -> EigenPair:
+    """Find the leading eigenpair by ARPACK, from the Ritz vector of a short probe.
+
+    ARPACK measures its residual against |λ| alone and never stops where λ = 0, as it is for
+    −∇F at an optimum; below an absolute threshold it takes everything for zero. A is therefore
+    shifted and scaled until λ is about 1.
+    """
+    if operator.size <= DENSE_ORDER:
+        values, vectors, _ = dense_pairs(operator, 1)
+        return operator.pair(vectors[:, 0], tol, abs(float(values[0])))
+    found = probe(operator, start)
+    vector = found.vector
+    if found.residual > tol * found.norm:
+        # ARPACK gives nothing back on failure: the probe's vector is the best known.
+        with suppress(ArpackNoConvergence):
+            vector = _arpack(operator, found, tol, max_iter)
+    return operator.pair(vector, tol, found.norm)
+
+
+def _arpack(operator: CountedOperator, found: Probe, tol: float, max_iter: int | None) -> Array:
+    """Return an eigenvector of the leading eigenvalue of A, from that of (A + σI)/‖A‖."""
+    n, norm = found.vector.size, found.norm
+    lift = norm - found.high
+    shifted = LinearOperator(
+        (n, n), matvec=lambda v: (operator(v.ravel()) + lift * v.ravel()) / norm, dtype=np.float64
+    )
+    _, vectors = eigsh(shifted, k=1, which="LA", v0=found.vector, tol=tol, maxiter=max_iter)
+    return np.asarray(vectors)[:, 0]
+
+
+def dense_pairs(operator: CountedOperator, k: int) -> tuple[Array, Array, Array]:
+    """The k leading Ritz pairs and residual norms by a dense eigenvalue decomposition."""
+    matrix = host(operator(eye(operator.size, operator.place)))
+    _, vectors = largest_pairs((matrix + matrix.T) / 2, k)
+    return rayleigh_ritz(vectors, matrix @ vectors)
+
+
+def largest_pairs(matrix: Array, k: int) -> tuple[Array, Array]:
+    """The k largest eigenvalues (descending) of a dense symmetric array, and eigenvectors."""
+    n = matrix.shape[0]
+    values, vectors = eigh(
+        matrix.T, subset_by_index=[n - k, n - 1], check_finite=False, driver="evr"
+    )
+    if values.size < k:
+        # Among many equal eigenvalues LAPACK's bisection can lose some of a range.
+        values, vectors = (part[..., -k:] for part in np.linalg.eigh(matrix))
+    return values[::-1], vectors[:, ::-1]
+
+
+def rayleigh_ritz(vectors: Array, images: Array) -> tuple[Array, Array, Array]:
+    """Return the Ritz pairs of span(vectors), largest first, with their residual norms."""
+    basis, triangle = namespace(vectors).linalg.qr(vectors)
+    if isinstance(vectors, np.ndarray):
+        images = np.linalg.solve(triangle.T, images.T).T
+    else:
+        images = images @ beside(images, np.linalg.inv(host(triangle)))
+    small = host(basis.T @ images)
+    values, y = np.linalg.eigh((small + small.T) / 2)
+    values, y = values[::-1].copy(), beside(basis, y[:, ::-1])
+    vectors, images = basis @ y, images @ y
+    lost = images - vectors * beside(basis, values)
+    return values, vectors, np.sqrt(host(column_squares(lost)))
