@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from gramian import clock
 from gramian.backends.arrays import host
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._folds import FOLDS, Folds
@@ -152,7 +152,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
         The problem is None where there is no time for another look at it.
         """
-        started, start = time.perf_counter(), None
+        started, start = clock.now(), None
         if self.lam != "auto":
             self.lam_ = float(self.lam)
         elif ratings.values.size < LEAST or (self.biases and ratings.flat):
@@ -160,7 +160,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         else:
             start = self._choose(ratings)
         problem = self._problem(ratings, self.lam_)
-        self.result_ = self._minimize(problem, start, time.perf_counter() - started)
+        self.result_ = self._minimize(problem, start, clock.elapsed(started))
         return problem
 
     def _halves(self, ratings: Ratings, lam: float, held: Held | None = None) -> Any:
@@ -203,10 +203,10 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """Set λ by the path, and give the factor of its best solve to start from."""
         guess = float(np.sqrt(1.0 - 1.0 / FOLDS)) * self._guess(ratings)
         limit = np.inf if self.time_limit is None else float(self.time_limit)
-        until = time.perf_counter() + PATH_SHARE * limit
+        until = clock.now() + PATH_SHARE * limit
 
         def enough() -> bool:
-            return time.perf_counter() >= until
+            return clock.passed(until)
 
         folds = Folds(self, ratings, guess, enough)
         self.path_ = falling(guess, folds.error, enough)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import storage
+from gramian import clock, storage
 from gramian.completion._ratings import Ratings
 from gramian.solvers.checkpoint import EVERY, place_for, write
 from gramian.storage import StoredFileError
@@ -67,9 +66,9 @@ class Progress:
         if self.path is None:
             return
         self.found.update(content)
-        if now or time.monotonic() - self._written >= self.every:
+        if now or clock.elapsed(self._written) >= self.every:
             write(self.path, {"mark": self.mark, **self.found}, "between two sweeps")
-            self._written = time.monotonic()
+            self._written = clock.now()
 
     def _stored(self) -> dict[str, Any]:
         assert self.path is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -63,7 +62,7 @@ def quick(model: Any, ratings: Ratings) -> tuple[Problem | None, Result]:
         if not model._featured and clock.left() < FINISHING * model._pace * sweeps.reading:
             m = ratings.shape[0]
             model._set_swept(halves, state[:m, -1].astype(float), state[m:, -1].astype(float))
-            sweeps.deadline = min(sweeps.deadline, time.perf_counter())
+            sweeps.deadline = min(sweeps.deadline, clock.now())
             return None, sweeps.cut_off(halves, state, model._problem_name)
         model._keep_swept(state)
         factor, ahead = halves.factor(state), sweeps.ahead(halves, state)
@@ -88,7 +87,7 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
 
     What follows them takes about as long as reading the ratings did.
     """
-    started = time.perf_counter()
+    started = clock.now()
     reading = 0.0 if model.time_limit is None else max(model.time_limit - clock.left(), 0.0)
     deadline = min(started + limit, clock.budget_end() - reading)
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
@@ -130,7 +129,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: Progress) -> Arr
     if kept.done("still"):
         return _chosen(model, kept)
     rng, started = sweeps.rng, sweeps.started
-    left = sweeps.deadline - time.perf_counter()
+    left = sweeps.deadline - clock.now()
     if left < model._pace * sweeps.reading and not kept.done("path"):
         model.lam_ = model._guess(ratings) if model.lam == "auto" else float(model.lam)
         return None
@@ -224,7 +223,7 @@ def _path(
         kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
         return error
 
-    path = falling(halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until)
+    path = falling(halves.lam, error_at, lambda: sweeps.interrupted or clock.passed(until))
     kept.keep(now=True)
     return path, best
 

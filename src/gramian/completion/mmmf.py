@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import host
 from gramian.certificate import relative
 from gramian.completion._base import Completion
@@ -148,7 +148,7 @@ class MMMF(Completion):
         """By the levels held out where that is asked for, and on from there to a tolerance."""
         if not sweeps_pay(self, ratings):
             return super()._solved(ratings)
-        started = time.perf_counter()
+        started = clock.now()
         self.__dict__.pop("_moved", None)  # of a fit that was broken off
         self._set_bounds(ratings.values)
         if self.tol == "auto":
@@ -156,7 +156,7 @@ class MMMF(Completion):
         else:
             start = swept(self, ratings)
             problem = self._problem(ratings, self.lam_)
-            self.result_ = self._minimize(problem, start, time.perf_counter() - started)
+            self.result_ = self._minimize(problem, start, clock.elapsed(started))
         self.__dict__.pop("_moved", None)
         return problem
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -80,7 +79,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """Sweeps until the error of the ratings held out has stopped moving, as `quick` at home,
         and on to a certified gap where a `tol` is told.
         """
-        started = time.perf_counter()
+        started = clock.now()
         limit = clock.left()
         progress = Progress(self._mark_of(rated))
         bar = bar_for(self, rated.cluster, "completion by auto", seconds=limit)
@@ -185,7 +184,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             return error
 
         self.path_ = falling(
-            halves.lam, error_at, lambda: sweeps.interrupted or time.perf_counter() >= until
+            halves.lam, error_at, lambda: sweeps.interrupted or clock.passed(until)
         )
         self.lam_ = self.path_.best
         return best[1]

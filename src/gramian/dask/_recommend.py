@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ import pandas as pd
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian._random import generator
 from gramian.completion._base import LAST, LEAST, PATH_SHARE, powers
 from gramian.completion._folds import PATH_RANK
@@ -113,7 +113,7 @@ class OfRatings(OnCluster, Kept, ABC):
     def _solved_on(self, rated: Rated) -> Problem:
         """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
         model: Any = self
-        started, start = time.perf_counter(), None
+        started, start = clock.now(), None
         if model.lam != "auto":
             model.lam_ = float(model.lam)
         elif rated.size < LEAST:
@@ -123,7 +123,7 @@ class OfRatings(OnCluster, Kept, ABC):
         problem = self._of(rated, model.lam_)
         left = None
         if model.time_limit is not None:
-            left = max(model.time_limit - (time.perf_counter() - started), LAST)
+            left = max(model.time_limit - clock.elapsed(started), LAST)
         bar = bar_for(model, rated.cluster, problem.name)
         try:
             model.result_ = minimize(
@@ -152,9 +152,9 @@ class OfRatings(OnCluster, Kept, ABC):
             return self._error_on(rated, of_lam, last)
 
         model._set_bounds(np.array(rated.span))
-        started, limit = time.perf_counter(), model.time_limit
+        started, limit = clock.now(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        model.path_ = falling(guess, error_of, lambda: time.perf_counter() >= until)
+        model.path_ = falling(guess, error_of, lambda: clock.passed(until))
         model.lam_ = model.path_.best
         return found[model.lam_]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from distributed import Client
 from distributed.comm import CommClosedError
 from distributed.scheduler import KilledWorker
 
-from gramian import storage
+from gramian import clock, storage
 from gramian.solvers.checkpoint import EVERY, checkpoint_for
 from gramian.storage import StoredFileError
 
@@ -112,8 +111,8 @@ class Progress:
 
         What is a function is called only then.
         """
-        if self.path is None or (not now and time.monotonic() - self._written < self.every):
+        if self.path is None or (not now and clock.elapsed(self._written) < self.every):
             return
         content = {name: part() if callable(part) else part for name, part in content.items()}
         storage.write(self.path, "checkpoint", {"mark": self.mark, **content})
-        self._written = time.monotonic()
+        self._written = clock.now()

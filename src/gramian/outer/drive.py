@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -114,7 +113,7 @@ class Drive:
         best = self.judge.best
         record = {
             "iteration": iteration,
-            "time": time.perf_counter() - self.settings.started,
+            "time": clock.elapsed(self.settings.started),
             "value": value,
             "rank": candidate.factor.shape[1],
             "gap": None if best is None else best.gap,

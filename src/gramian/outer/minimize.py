@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -103,7 +102,7 @@ def _constrained(
     every: float,
     proof: str,
 ) -> Result:
-    started = time.perf_counter()
+    started = clock.now()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     check_proof(proof)
     scaling = feature_scaling(Model.of(problem).problem)
@@ -143,7 +142,7 @@ def _constrained(
         route=tuple(settings.route),
         problem=problem.name,
         formula=problem.displayed,
-        seconds=time.perf_counter() - started,
+        seconds=clock.elapsed(started),
         dual=run.judge.y if point is None else point.y,
         ray=_ray(run.judge.ray, status, scaling),
         dimacs=run.judge.dimacs(),

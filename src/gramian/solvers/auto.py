@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
@@ -10,6 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.certificate import certify_image
 from gramian.objectives import Composite, GramQuadratic
 from gramian.objectives.quadratic_form import triangle_size
@@ -120,7 +120,7 @@ def _climb_or_follow(
     """
     if central.refusal(problem, settings) is not None:
         return (yield from climb(problem, factor, settings))
-    now, short = time.perf_counter(), settings
+    now, short = clock.now(), settings
     if not problem.objective.quadratic:  # squares have no corners: a run on the factor ends
         patience = min(_path_seconds(problem), PATIENCE * (settings.deadline - now))
         short = replace(settings, deadline=now + patience)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import storage
+from gramian import clock, storage
 from gramian.backends.arrays import host
 from gramian.callbacks import State
 from gramian.problem import Problem
@@ -58,7 +57,7 @@ class Checkpoint:
     def __call__(self, state: State) -> None:
         if self._best is None or state.value <= self._best.value:
             self._best = state.step
-        if time.monotonic() - self._written >= self.every:
+        if clock.elapsed(self._written) >= self.every:
             self._write(self._best.factor, self._best.value, state.iteration)
 
     def _write(self, factor: Array, value: float, iteration: int) -> None:
@@ -70,7 +69,7 @@ class Checkpoint:
             "iteration": iteration,
         }
         write(self.path, content, f"at iteration {iteration}")
-        self._written = time.monotonic()
+        self._written = clock.now()
 
     def finish(self, factor: Array, value: float, iteration: int) -> None:
         """Store the end of the run, from which another begins and ends at once."""

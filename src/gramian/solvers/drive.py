@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -236,7 +235,7 @@ def _record(step: Step, iteration: int, started: float) -> dict[str, float | Non
     certificate = step.certificate
     return {
         "iteration": iteration,
-        "time": time.perf_counter() - started,
+        "time": clock.elapsed(started),
         "value": step.value,
         "rank": step.rank,
         "gap": None if certificate is None else certificate.gap,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -122,7 +121,7 @@ def minimize(
             "gramian.minimize, which puts a loop around them"
         )
     chosen = find(solver)
-    started = time.perf_counter()
+    started = clock.now()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     settings.sweeps.single = is_single(dtype)
     limit = iteration_limit(max_iter, chosen)
@@ -164,14 +163,14 @@ def minimize(
         route=tuple(settings.route) or (chosen.name,),
         problem=problem.name,
         formula=problem.displayed,
-        seconds=time.perf_counter() - started,
+        seconds=clock.elapsed(started),
         dual=None if best.dual is None else host(best.dual),
         ray=drive.ray,
     )
 
 
 def _bar(problem: Problem, solver: Solver, settings: Settings, max_iter: int | None) -> ProgressBar:
-    left = settings.deadline - time.perf_counter()
+    left = settings.deadline - clock.now()
     return ProgressBar(f"{problem.name} by {solver.name}", settings.tol, max_iter, left)
 
 
