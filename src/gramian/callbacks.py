@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -90,7 +89,7 @@ class ProgressBar:
             ) from missing
         self._bar = tqdm(desc=label, bar_format="{desc}: {n_fmt} steps, {elapsed}{postfix}")
         self._tol, self._max_iter, self._seconds = tol, max_iter, seconds
-        self._started = time.perf_counter()
+        self._started = clock.now()
         self._first: tuple[float, float] | None = None
 
     def __call__(self, state: State) -> None:
@@ -106,7 +105,7 @@ class ProgressBar:
 
     def _left(self, state: State) -> float:
         """Seconds until something ends the run, infinite where nothing tells."""
-        passed = time.perf_counter() - self._started
+        passed = clock.elapsed(self._started)
         left = [max(0.0, self._seconds - passed)]
         if self._max_iter is not None and state.iteration:
             left.append(passed * (self._max_iter / state.iteration - 1))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +20,33 @@ ENDLESS = float("inf")
 _deadline: ContextVar[float] = ContextVar("deadline", default=ENDLESS)
 
 
+def now() -> float:
+    """Seconds of the clock that all deadlines are given in."""
+    return time.perf_counter()
+
+
+def elapsed(started: float) -> float:
+    """Seconds since a moment of `now`."""
+    return now() - started
+
+
+def passed(deadline: float) -> bool:
+    """Whether a moment of `now` has come."""
+    return now() >= deadline
+
+
+def last_deadline(started: float, deadline: float) -> float:
+    """When the last certificate of a run must be there: a fifth of its limit late, and 0.5 s."""
+    return max(deadline, now() + 0.2 * (deadline - started) + 0.5)
+
+
 class TimeUpError(Exception):
     """The time of the run is up, or what comes next would not fit into it."""
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Set the deadline, in seconds of `time.perf_counter`; never later than one set outside."""
+    """Set the deadline, in seconds of `now`; never later than one set outside."""
     token = _deadline.set(min(deadline, _deadline.get()))
     try:
         yield
@@ -37,13 +57,13 @@ def until(deadline: float) -> Iterator[None]:
 def check(seconds: float = 0.0) -> None:
     """Refuse to go on where what takes about so many seconds would end after the deadline."""
     deadline = _end()
-    if deadline != ENDLESS and time.perf_counter() + seconds >= deadline:
+    if deadline != ENDLESS and now() + seconds >= deadline:
         raise TimeUpError
 
 
 def left() -> float:
     """The seconds that are left."""
-    return _end() - time.perf_counter()
+    return _end() - now()
 
 
 def _end() -> float:
@@ -76,28 +96,45 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 def budget(seconds: float | None) -> Iterator[Budget]:
     """Give a fit so many seconds; a fit inside another has no more than that one."""
     outer = _budget.get()
-    deadline = ENDLESS if seconds is None else time.perf_counter() + seconds
+    deadline = ENDLESS if seconds is None else now() + seconds
     own = Budget(deadline if outer is None else min(deadline, outer.deadline))
     token = _budget.set(own)
     try:
         yield own
     finally:
         _budget.reset(token)
-        if outer is not None and own.interrupted:
-            outer.deadline, outer.interrupted = own.deadline, True
+        if outer is not None:
+            outer.phase = own.phase or outer.phase
+            if own.interrupted:
+                outer.deadline, outer.interrupted = own.deadline, True
+
+
+def share(part: float) -> AbstractContextManager[Budget]:
+    """Give a phase this part of the time that is left of the fit; all phases inside share it."""
+    return budget(part * max(left(), 0.0))
+
+
+def reserve(seconds: float) -> AbstractContextManager[Budget]:
+    """Keep so many seconds of the time that is left for what follows the phase."""
+    return budget(max(left() - seconds, 0.0))
 
 
 def budget_end() -> float:
-    """When the fit has to end, in seconds of `time.perf_counter`."""
+    """When the fit has to end, in seconds of `now`."""
     own = _budget.get()
     return ENDLESS if own is None else own.deadline
+
+
+def grace() -> AbstractContextManager[None]:
+    """Let a phase without which a fit has nothing to keep end half a second late."""
+    return until(max(budget_end(), now()) + 0.5)
 
 
 def interrupt() -> None:
     """End the fit with what it has: the keyboard asked, and every later phase keeps short."""
     own = _budget.get()
     if own is not None:
-        own.deadline, own.interrupted = min(own.deadline, time.perf_counter()), True
+        own.deadline, own.interrupted = min(own.deadline, now()), True
 
 
 def interrupted() -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -186,9 +185,9 @@ class Picture(clock.Watcher):
         self.frames.append(leading_two(places()))
         if len(self.frames) > FRAMES:
             self.frames, self._each = self.frames[::2], 2 * self._each
-        if self._draw is not None and time.perf_counter() - self._last >= EVERY:
+        if self._draw is not None and clock.elapsed(self._last) >= EVERY:
             self._draw(self.drawn(self.frames[-1]))
-            self._last = time.perf_counter()
+            self._last = clock.now()
 
     def end(self, places: Array | None = None) -> None:
         """Draw what it came to, the last frame unless told."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -176,7 +175,7 @@ def minimize(
             f"expected a gramian Problem, got {type(problem).__name__}; "
             "make one with gramian.problems or gramian.Problem(objective)"
         )
-    started = time.perf_counter()
+    started = clock.now()
     settings = settings_for(problem, rank, tol, time_limit, random_state, started)
     settings.sweeps.single = is_single(dtype)
     check_proof(proof)
@@ -207,7 +206,7 @@ def minimize(
         route=tuple(settings.route) or (run.solver,),
         problem=problem.name,
         formula=problem.displayed,
-        seconds=time.perf_counter() - started,
+        seconds=clock.elapsed(started),
         dual=outcome.dual,
         ray=outcome.ray,
         dimacs=outcome.dimacs,
@@ -273,7 +272,7 @@ class _Drive:
 
     def _told(self, iteration: int, step: Any) -> bool:
         """Add a record to the history and ask the callbacks whether to stop."""
-        seconds = time.perf_counter() - self.settings.started
+        seconds = clock.elapsed(self.settings.started)
         record = self.run.referee.record(step)
         self.history.append({"iteration": iteration, "time": seconds, **record})
         shown = self.run.referee.shown(step)
@@ -341,7 +340,7 @@ def _constrained(
 
 
 def _seconds_left(settings: Settings) -> float:
-    return settings.deadline - time.perf_counter()
+    return settings.deadline - clock.now()
 
 
 def _dense_numbers(problem: Problem) -> int:

@@ -35,6 +35,14 @@ WASTE = 0.2
 RATE, HELD = 1e10, 0.1
 """Multiplications a second, about, and the part of the memory that a factor may take."""
 
+SYMMETRIC: dict[str, Any] = {
+    "permc_spec": "MMD_AT_PLUS_A",
+    "diag_pivot_thresh": 0.0,
+    "options": {"SymmetricMode": True},
+}
+"""Options of SuperLU for a symmetric matrix. The default ordering takes ten times as long on the
+Laplacian of 5,000 points of 50 dimensions (22 s, 2.2 s)."""
+
 
 @dataclass(frozen=True)
 class Elimination:
@@ -132,15 +140,7 @@ def _least_degree(A: sp.csr_array) -> Indices:
     """The order of SuperLU, from an incomplete factor that drops all it can."""
     degrees = np.diff(A.indptr).astype(float)
     diagonal = sp.csc_array(sp.diags_array(degrees + 1.0) - A)
-    rough = spilu(
-        diagonal,
-        drop_tol=0.9,
-        fill_factor=1,
-        drop_rule="basic",
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    rough = spilu(diagonal, drop_tol=0.9, fill_factor=1, drop_rule="basic", **SYMMETRIC)
     return np.argsort(rough.perm_c).astype(np.int64)
 
 

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache, cached_property
 from typing import Any
 
@@ -58,7 +59,8 @@ def in_parts(kernel: Callable[..., None], units: int, work: int, *arguments: Any
         for part in left:
             kernel(units * part // parts, units * (part + 1) // parts, *arguments)
 
-    others = [_pool().submit(take) for _ in range(threads - 1)]
+    # Each thread needs a copy of the context: the deadline of the run is part of it.
+    others = [_pool().submit(copy_context().run, take) for _ in range(threads - 1)]
     try:
         take()
     finally:

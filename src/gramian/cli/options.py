@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -89,7 +88,7 @@ class Run:
     seconds: float = 0.0
     """What the fit took, all its solves together."""
     began: float = 0.0
-    """When it began, by `time.perf_counter`."""
+    """When it began, by `clock.now`."""
     interrupted: bool = False
     """Whether the keyboard ended what came after it."""
 
@@ -110,10 +109,10 @@ class Run:
         if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
             note(f"going on from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
-        self.began = time.perf_counter()
+        self.began = clock.now()
         with keeping, warnings_as_notes():
             fitted = estimator.fit(*data, **more)
-        self.seconds = time.perf_counter() - self.began
+        self.seconds = clock.elapsed(self.began)
         return fitted
 
     @contextmanager
@@ -132,7 +131,7 @@ class Run:
         """The seconds that are left of the limit; None without one."""
         if self.time_limit is None:
             return None
-        return max(self.time_limit - (time.perf_counter() - self.began), 1e-3)
+        return max(self.time_limit - clock.elapsed(self.began), 1e-3)
 
     def judged(self, status: gm.Status, judge: Callable[[], Verdict]) -> Verdict:
         """The verdict, in what is left of the time; Ctrl-C does without it."""

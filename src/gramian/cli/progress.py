@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -32,7 +31,7 @@ class Display(clock.Watcher):
     def __init__(self, limit: float | None = None) -> None:
         self.limit = limit
         self._live = sys.stderr.isatty()
-        self._started = self._since = time.perf_counter()
+        self._started = self._since = clock.now()
         self._phase, self._told, self._written = "", "", 0.0
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tick, daemon=True)
@@ -40,7 +39,7 @@ class Display(clock.Watcher):
     def phase(self, name: str) -> None:
         if name == self._phase:
             return
-        self._phase, self._told, self._since = name, "", time.perf_counter()
+        self._phase, self._told, self._since = name, "", clock.now()
         self._written = 0.0
         if not self._live:
             self._show()
@@ -53,7 +52,7 @@ class Display(clock.Watcher):
         )
 
     def _line(self) -> str:
-        now = time.perf_counter()
+        now = clock.now()
         whole = f"{now - self._started:.0f} s"
         limit = "" if self.limit is None else f" of {self.limit:g}"
         return f"{self._phase}{self._told} ({now - self._since:.0f} s; in all {whole}{limit})"
@@ -66,11 +65,11 @@ class Display(clock.Watcher):
         else:
             sys.stderr.write(f"{self._line()}\n")
         sys.stderr.flush()
-        self._written = time.perf_counter()
+        self._written = clock.now()
 
     def _tick(self) -> None:
         while not self._over.wait(TICK):
-            if self._live or time.perf_counter() - self._written >= LINE_EVERY:
+            if self._live or clock.elapsed(self._written) >= LINE_EVERY:
                 self._show()
 
     def clear(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from gramian import clock
 from gramian.backends.arrays import host, place
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._path import LEAST_RATINGS
@@ -135,7 +135,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
 
     def _solved(self, ratings: Ratings) -> Solved:
         """Choose λ and solve: to a held-out error that no longer decreases, or to a tolerance."""
-        started = time.perf_counter()
+        started = clock.now()
         sweeps = self._sweeps_pay(ratings)
         if sweeps and self.tol == "auto":
             return quick(self, ratings)
@@ -148,7 +148,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         else:
             start = by_folds(self, ratings)
         problem = self._problem(ratings, start.lam, start.offsets)
-        result = self._minimize(problem, start.factor, time.perf_counter() - started)
+        result = self._minimize(problem, start.factor, clock.elapsed(started))
         return Solved(result, problem, start)
 
     def _sweeps_pay(self, ratings: Ratings) -> bool:

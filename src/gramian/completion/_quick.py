@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -54,7 +53,7 @@ def quick(model: Any, ratings: Ratings) -> Solved:
     with _sweeps(model, limit) as sweeps:
         halves, state, start = _whole(model, ratings, sweeps)
         if not ratings.featured and clock.left() < FINISHING_TIME * model._pace * sweeps.reading:
-            sweeps.deadline = min(sweeps.deadline, time.perf_counter())
+            sweeps.deadline = min(sweeps.deadline, clock.now())
             return Solved(sweeps.cut_off(halves, state, model._problem_name), None, start)
         factor, ahead = halves.factor(state), sweeps.ahead(halves, state)
         del halves  # both orders of the entries, and the certificate needs one
@@ -76,7 +75,7 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
 
     The certificate after them takes about as long as reading the ratings did.
     """
-    started = time.perf_counter()
+    started = clock.now()
     reading = 0.0 if model.time_limit is None else max(model.time_limit - clock.left(), 0.0)
     deadline = min(started + limit, clock.budget_end() - reading)
     bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
@@ -117,7 +116,7 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) 
     if kept.done("still"):
         return _stored(model, kept)
     given = None if model.lam == "auto" else float(model.lam)
-    left = sweeps.deadline - time.perf_counter()
+    left = sweeps.deadline - clock.now()
     if left < model._pace * sweeps.reading and not kept.done("path"):
         return Choice(model._guess(ratings) if given is None else given, None, None)
     held = kept.held(_split(sweeps.rng, ratings))
@@ -200,7 +199,7 @@ def _by_path(
         return error
 
     def enough() -> bool:
-        return sweeps.interrupted or time.perf_counter() >= until
+        return sweeps.interrupted or clock.passed(until)
 
     path = falling(halves.lam, error_at, enough, measure=model._measure, held_out=held_out)
     kept.keep(now=True)

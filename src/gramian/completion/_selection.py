@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import host, moved
 from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
@@ -66,10 +66,10 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
     """λ by the path of the mean held-out error of several splits, each solved roughly."""
     guess = guess_for_split(model, ratings)
     limit = np.inf if model.time_limit is None else float(model.time_limit)
-    until = time.perf_counter() + PATH_SHARE * limit
+    until = clock.now() + PATH_SHARE * limit
 
     def enough() -> bool:
-        return time.perf_counter() >= until
+        return clock.passed(until)
 
     part = generator(model.random_state).integers(FOLDS, size=ratings.values.size)
     count = int(np.clip(-(-HELD_OUT_ENTRIES * FOLDS // part.size), 1, FOLDS))

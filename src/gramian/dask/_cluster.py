@@ -188,8 +188,8 @@ class Cluster:
     def _retry(self, lost: Sequence[Any]) -> None:
         """Ask for them again, and wait until the client has heard of it: an error stays until."""
         self.client.retry(lost)
-        until = time.monotonic() + HEARD
-        while time.monotonic() < until and any(future.status == "error" for future in lost):
+        until = clock.now() + HEARD
+        while clock.now() < until and any(future.status == "error" for future in lost):
             time.sleep(0.01)
 
     def _done(self, futures: Sequence[Any]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -39,7 +38,7 @@ class LMNN(OnShards, home.LMNN):
 
     def fit(self, X: Any, y: Any) -> LMNN:
         """Learn the metric from labelled samples."""
-        started, cluster = time.perf_counter(), Cluster()
+        started, cluster = clock.now(), Cluster()
         shards, found = labelled(self, cluster, X, y)
         self._check(found.count)
         lam, d = float(self.lam), found.mean.size
@@ -89,7 +88,7 @@ class LMNN(OnShards, home.LMNN):
             value=certificate.value,
             certificate=certificate,
             status=ended(result.status, done=done, late=clock.left() <= 0),
-            seconds=time.perf_counter() - started,
+            seconds=clock.elapsed(started),
         )
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -82,7 +81,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
         """Sweeps until the error of the ratings held out has stopped moving, as `quick` at home,
         and on to a certified gap where a `tol` is told.
         """
-        started = time.perf_counter()
+        started = clock.now()
         limit = clock.left()
         progress = Progress(lambda: self._mark_of(rated))
         bar = bar_for(self, rated.cluster, "completion by auto", seconds=limit)
@@ -189,7 +188,7 @@ class NuclearCompletion(OfRatings, home.NuclearCompletion):
             return error
 
         def enough() -> bool:
-            return sweeps.interrupted or time.perf_counter() >= until
+            return sweeps.interrupted or clock.passed(until)
 
         self.path_ = falling(halves.lam, error_at, enough, measure=self._measure, held_out=held_out)
         self.lam_ = self.path_.value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ import pandas as pd
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian._random import generator
 from gramian.completion._base import powers
 from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE, falling
@@ -113,7 +113,7 @@ class OfRatings(OnCluster, Kept, ABC):
     def _solved_on(self, rated: Rated) -> Problem:
         """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
         model: Any = self
-        started, start = time.perf_counter(), None
+        started, start = clock.now(), None
         if model.lam != "auto":
             model.lam_ = float(model.lam)
         elif rated.size < LEAST_RATINGS:
@@ -123,7 +123,7 @@ class OfRatings(OnCluster, Kept, ABC):
         problem = self._of(rated, model.lam_)
         left = None
         if model.time_limit is not None:
-            left = max(model.time_limit - (time.perf_counter() - started), sys.float_info.min)
+            left = max(model.time_limit - (clock.elapsed(started)), sys.float_info.min)
         bar = bar_for(model, rated.cluster, problem.name)
         try:
             model.result_ = minimize(
@@ -152,13 +152,13 @@ class OfRatings(OnCluster, Kept, ABC):
             return self._error_on(rated, of_lam, last)
 
         model.bounds_ = model._bounds_for(np.array(rated.span))
-        started, limit = time.perf_counter(), model.time_limit
+        started, limit = clock.now(), model.time_limit
         until = np.inf if limit is None else started + PATH_SHARE * float(limit)
         held_out = rated.size - int(rated.counts(True)[0].sum())
         model.path_ = falling(
             guess,
             error_of,
-            lambda: time.perf_counter() >= until,
+            lambda: clock.passed(until),
             measure=model._measure,
             held_out=held_out,
         )

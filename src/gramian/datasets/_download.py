@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import time
 import zipfile
 import zlib
 from functools import partial
@@ -24,6 +23,8 @@ from urllib.request import (
     Request,
 )
 
+from gramian import clock
+
 SCHEMES = ("https",)
 REDIRECTS = 5
 SILENCE = 30.0
@@ -40,7 +41,7 @@ class DownloadError(RuntimeError):
 def fetch(url: str, limit: int) -> bytes:
     """The file at a URL, of at most `limit` bytes; held in memory, so nothing partial is left."""
     try:
-        with _opened(url, time.monotonic() + PATIENCE) as response:
+        with _opened(url, clock.now() + PATIENCE) as response:
             return _body(response, url, limit)
     except (OSError, HTTPException, ValueError) as error:
         raise DownloadError(f"{url} could not be read ({error})") from error
@@ -163,7 +164,7 @@ class _Timed(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
+        left = self._deadline - clock.now()
         if left <= 0:
             raise TimeoutError(f"not done after {PATIENCE:g} seconds")
         self._sock.settimeout(min(left, SILENCE))

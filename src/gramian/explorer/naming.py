@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -14,6 +13,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from gramian import clock
 from gramian.explorer.tables import (
     check_version,
     checked_names,
@@ -105,7 +105,7 @@ class MetricSession:
     def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
         """Say of several samples at once what they are: one change, of `patience` by default."""
         with self.lock:
-            started = time.perf_counter()
+            started = clock.now()
             known = {one.i for one in self.named}
             new: list[Named] = []
             if not given:
@@ -124,7 +124,7 @@ class MetricSession:
             self._past.append(Moment(self.named, self.fitted))
             self.named, self.fitted = named, fitted
             self.version += 1
-            self.seconds = time.perf_counter() - started
+            self.seconds = clock.elapsed(started)
 
     def undo(self) -> None:
         """Take the last change back."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from gramian import clock
 from gramian.completion import NuclearCompletion
 from gramian.explorer.tables import check_version, table
 
@@ -93,14 +93,14 @@ class RatingSession:
             real = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not real or not self.low <= value <= self.high:
                 raise ValueError(f"a rating is between {self.low:g} and {self.high:g}")
-            started = time.perf_counter()
+            started = clock.now()
             others = tuple(one for one in self.rated if one.item != item)
             predicted = float(self._predicted(others)[item])
             new = Rated(item, float(value), predicted, float(self._means[item]))
             self._past.append(self.rated)
             self.rated = (*others, new)
             self.version += 1
-            self.seconds = time.perf_counter() - started
+            self.seconds = clock.elapsed(started)
 
     def undo(self) -> None:
         """Take the last rating back."""

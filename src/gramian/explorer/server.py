@@ -6,7 +6,6 @@ import io
 import json
 import secrets
 import tempfile
-import time
 from collections.abc import Callable
 from hmac import compare_digest
 from http import HTTPStatus
@@ -16,6 +15,8 @@ from pathlib import Path
 from socket import socket
 from threading import Semaphore, Thread
 from typing import Any
+
+from gramian import clock
 
 MOST = 10_000
 """Bytes of a request."""
@@ -159,7 +160,7 @@ class _Arriving(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        left = self.deadline - time.monotonic()
+        left = self.deadline - clock.now()
         if left <= 0:
             raise TimeoutError("the request did not arrive in time")
         self.connection.settimeout(left)
@@ -181,7 +182,7 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
 
         def handle_one_request(self) -> None:
             """A request that has to arrive whole before the deadline: it ends the connection."""
-            self._arriving.deadline = time.monotonic() + REQUEST_SECONDS
+            self._arriving.deadline = clock.now() + REQUEST_SECONDS
             super().handle_one_request()
 
         def do_GET(self) -> None:

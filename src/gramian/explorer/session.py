@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -18,6 +17,7 @@ from sklearn.cluster import KMeans
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
+from gramian import clock
 from gramian.explorer.tables import (
     START,
     check_version,
@@ -194,14 +194,14 @@ class Session:
             raise ValueError(f"there is nothing called {action!r} to do")
 
     def _extend(self, new: list[Link], marks: dict[int, str]) -> None:
-        started = time.perf_counter()
+        started = clock.now()
         before = Moment(self.links, self.marks, self.fitted, self.labels)
         links = (*self.links, *new)
         fitted, labels = self._refit(links, new)
         self._past.append(before)
         self.links, self.marks, self.fitted, self.labels = links, marks, fitted, labels
         self.version += 1
-        self.seconds = time.perf_counter() - started
+        self.seconds = clock.elapsed(started)
 
     def _refit(self, links: tuple[Link, ...], new: list[Link]) -> tuple[Any, NDArray[np.integer]]:
         """The kernel of all links, from the last one; that of the graph until two are apart."""

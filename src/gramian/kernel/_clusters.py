@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from gramian import clock
 from gramian.graph import canonical_order
 from gramian.kernel._links import Links, Pairs
 
@@ -40,7 +41,7 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
     for _ in range(STEPS):
         before = labels
         labels = _kept_apart(_squares(points, centres), conflicts)
-        if np.array_equal(before, labels):
+        if np.array_equal(before, labels) or clock.left() <= 0:
             break
         centres = _centres(points, sizes, labels, centres)
     return labels[groups], centres
@@ -52,6 +53,8 @@ def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pai
     That points which links join coincide is no news: `links_met_` tells the rest.
     """
     order = canonical_order(points)
+    if clock.left() <= 0:
+        means.set_params(n_init=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(points[order], sample_weight=None if sizes is None else sizes[order])

@@ -62,6 +62,17 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
+    def fit(self, X: Any, y: Any = None) -> Any:
+        """Embed the samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
+        y : ignored
+        """
+        return self._fit(self._samples(X), None)
+
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Unfold the samples; their `embedding_`."""
         return self.fit(X, y).embedding_

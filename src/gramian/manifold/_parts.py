@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from gramian import clock
 from gramian.bounds import sum_of
 from gramian.reductions.parts import Parts
 
@@ -21,9 +21,9 @@ LEAST = 1e-3
 def fit_parts(whole: Any, X: Any, side: Any) -> None:
     """Fit a copy of an estimator to each part of its graph and gather what they found."""
     parts = Parts(whole.graph_.labels)
-    started, whole.parts_ = time.perf_counter(), []
+    started, whole.parts_ = clock.now(), []
     for points in parts.members:
-        part = _part(whole, points.size, time.perf_counter() - started)
+        part = _part(whole, points.size, clock.elapsed(started))
         own = whole._space(X).part(X, points)
         whole.parts_.append(part._fit(own, None if side is None else side[points]))
     whole.kernel_factor_ = parts.factor([part.kernel_factor_ for part in whole.parts_])

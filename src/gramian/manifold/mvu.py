@@ -13,7 +13,7 @@ from sklearn.decomposition import TruncatedSVD
 
 from gramian import clock
 from gramian.fitting import solve
-from gramian.graph import Graph, smoothest, solve_laplacian
+from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
 from gramian.parameters import ABOVE_ZERO, or_auto, or_none
@@ -149,19 +149,6 @@ class MVU(Unfolding):
         self.progress = progress
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> MVU:
-        """Unfold the samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or what `metric` says: distances, or a graph.
-        y : ignored
-        """
-        X = self._samples(X)
-        fitted: MVU = self._fit(X, None)
-        return fitted
-
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or those of a side information: K = side sideᵀ."""
         with clock.placing(self._at_samples):
@@ -213,10 +200,11 @@ class MVU(Unfolding):
     def _waves(self, graph: Graph) -> tuple[float, Array | None]:
         """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
         try:
-            values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
-            if self._copies.any:  # the wave of the largest variance, each copy counted
-                scale = sp.diags_array(self._copies.mass**-0.5)
-                values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
+            with clock.share(WAVES_SHARE):
+                values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
+                if self._copies.any:  # the wave of the largest variance, each copy counted
+                    scale = sp.diags_array(self._copies.mass**-0.5)
+                    values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
         except KeyboardInterrupt:
             clock.interrupt()
         except clock.TimeUpError:

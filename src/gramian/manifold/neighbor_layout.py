@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -13,8 +12,9 @@ from numpy.typing import NDArray
 from gramian import clock
 from gramian._random import generator
 from gramian.backends.arrays import host, moved, place
-from gramian.bounds import certify
-from gramian.graph import FACTORED, Graph, canonical_order, smoothest
+from gramian.bounds import UNKNOWN, certify, certify_image
+from gramian.certificate import Certificate
+from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
 from gramian.outer.reweighting import reweighted
 from gramian.parameters import ABOVE_ZERO, COUNT
@@ -145,26 +145,13 @@ class NeighborLayout(Unfolding):
         self.progress = progress
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> NeighborLayout:
-        """Lay the samples out.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or what `metric` says: distances, or a graph.
-        y : ignored
-        """
-        X = self._samples(X)
-        fitted: NeighborLayout = self._fit(X, None)
-        return fitted
-
     def _joined_by(self, X: Any) -> str:
         """Parts of a given graph are held together by ρ tr M alone."""
         return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
 
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
         """Lay out the points in an order of their own: what is random does not see that of X."""
-        started = time.perf_counter()
+        started = clock.now()
         order = canonical_order(graph.adjacency(graph.sq_distances))
         ordered, edge = graph.renumbered(order)
         with clock.placing(lambda places: self._at_samples(_put_back(places, order))):
@@ -210,7 +197,8 @@ class NeighborLayout(Unfolding):
         """The smoothest waves of the graph, each of variance 1, and a little noise."""
         noise = rng.standard_normal((graph.n, int(self.n_components)))
         try:
-            waves = smoothest(graph.laplacian(), int(self.n_components))[1]
+            with clock.share(WAVES_SHARE):
+                waves = smoothest(graph.laplacian(), int(self.n_components))[1]
         except clock.TimeUpError:
             return noise
         size = np.std(waves, axis=0)
@@ -221,13 +209,16 @@ class NeighborLayout(Unfolding):
         self, problem: Problem, L: Array, rng: np.random.Generator, started: float
     ) -> Result:
         """The layout beside the optimum of any rank: what is proved about it, and how it ended."""
-        value = problem.value(L)
-        if problem.order > FACTORED:
-            self.relaxation_ = certify(problem, L, time_limit=0.0)
+        value, late = problem.value(L), clock.left() <= 0
+        if problem.order > FACTORED or late:
+            self.relaxation_ = (
+                _of_least_terms(problem, L) if late else certify(problem, L, time_limit=0.0)
+            )
             history = History([{"iteration": 0.0, "value": value, "rank": float(L.shape[1])}])
-            seconds, shown = time.perf_counter() - started, problem.displayed
+            seconds, shown = clock.elapsed(started), problem.displayed
+            status = Status.TIME_LIMIT if late else Status.LOCAL
             return Result(
-                L, value, Status.LOCAL, self.relaxation_, history, self.solver, problem.name,
+                L, value, status, self.relaxation_, history, self.solver, problem.name,
                 seconds, shown, route=("lbfgs",),
             )  # fmt: skip
         wide = np.hstack([L, 10 * NOISE * rng.standard_normal((len(L), SPARE))])
@@ -255,7 +246,7 @@ class NeighborLayout(Unfolding):
             certificate=certificate,
             formula=problem.displayed,
             route=("lbfgs", *found.route),
-            seconds=time.perf_counter() - started,
+            seconds=clock.elapsed(started),
         )
 
     def _describe_edges(self) -> None:
@@ -277,6 +268,11 @@ class NeighborLayout(Unfolding):
             placed = np.where(known[:, None], placed, moved)
         squares = np.sum((around - placed[:, None]) ** 2, axis=2)
         return placed, np.mean(1 - affinities(squares), axis=1)
+
+
+def _of_least_terms(problem: Problem, L: Array) -> Certificate:
+    """The certificate that needs no eigenvalue, for when the time is up."""
+    return certify_image(problem, problem.objective.image(L), bottom=UNKNOWN)
 
 
 def _put_back(values: Array, order: Indices) -> Array:

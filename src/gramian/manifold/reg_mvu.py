@@ -91,19 +91,6 @@ class RegMVU(Unfolding):
         self.progress = progress
         self.device = device
 
-    def fit(self, X: Any, y: Any = None) -> RegMVU:
-        """Unfold the samples.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or what `metric` says: distances, or a graph.
-        y : ignored
-        """
-        X = self._samples(X)
-        fitted: RegMVU = self._fit(X, None)
-        return fitted
-
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
         values, self.basis_ = smoothest(graph.laplacian(), min(self.n_basis, graph.n - 1))
         if self.nu == "auto":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from gramian.backends.arrays import (
     norm,
     precision,
 )
-from gramian.backends.fronts import FRONTED, Elimination, Fronts, elimination
+from gramian.backends.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
@@ -106,12 +105,7 @@ class _Triangle:
     def of(cls, grounded: sp.csr_array) -> _Triangle | None:
         """By SuperLU, None where the matrix is not positive definite."""
         try:
-            lu = splu(
-                sp.csc_array(grounded),
-                permc_spec="MMD_AT_PLUS_A",
-                diag_pivot_thresh=0.0,
-                options={"SymmetricMode": True},
-            )
+            lu = splu(sp.csc_array(grounded), **SYMMETRIC)
         except RuntimeError:  # exactly singular
             return None
         pivots = lu.U.diagonal()
@@ -208,14 +202,14 @@ def sparse_root(
     more = n // 4
     while True:
         clock.check()
-        started = time.perf_counter()
+        started = clock.now()
         chosen = tree.copy()
         chosen[others[:more]] = True
         kept = np.where(chosen, weights, 0.0)
         root = GroundedRoot(distances.adjoint_sparse(kept))
         if more >= others.size or GROWTH * root.triangle.entries > FILL:
             return root, kept
-        if LONGER * (time.perf_counter() - started) > SHARE * clock.left():
+        if LONGER * clock.elapsed(started) > SHARE * clock.left():
             return root, kept
         more *= 2
 

@@ -98,14 +98,18 @@ def _spread(rows: Indices, most: int) -> Indices:
 def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[Array] | None:
     """The losses of all folds, for each kind of what is held out a row for every candidate.
 
-    An interrupt from the keyboard ends the fit with the folds before it: None where there is none.
+    An interrupt from the keyboard, or the end of the time, leaves the folds before it: None where
+    there are none.
     """
     found: list[list[Array]] = []
     try:
         for split in folds:
+            clock.check()
             found.append(losses(split))
     except KeyboardInterrupt:
         clock.interrupt()
+    except clock.TimeUpError:
+        pass
     if not found:
         return None
     return [np.concatenate(parts, axis=1) for parts in zip(*found, strict=True)]

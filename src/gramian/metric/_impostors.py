@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import backend, largest, namespace, place_of, precision, row_squares
 from gramian.backends.threads import blas_threads_for, in_parts
 
@@ -65,6 +66,7 @@ class Impostors:
 
         def take(first: int, last: int) -> None:
             for place in range(first, last):
+                clock.check()
                 found[place] = self._of(*tasks[place])
 
         if not place_of(self.Z).is_host:
@@ -107,8 +109,12 @@ class Impostors:
     def counted(self, pairs: Indices) -> list[Found]:
         """The triplets of pairs i n + l that are known, where all samples are anchors."""
         parts = np.split(pairs, np.arange(PAIRS, pairs.size, PAIRS)) if pairs.size else []
-        split = (np.divmod(part, self.Z.shape[0]) for part in parts)
-        return [self._count(i, i, l, np.inf) for i, l in split]
+        found = []
+        for part in parts:
+            clock.check()
+            i, l = np.divmod(part, self.Z.shape[0])
+            found.append(self._count(i, i, l, np.inf))
+        return found
 
     def _count(self, place: Any, i: Any, l: Any, most: float) -> Found:
         """The triplets of pairs of anchors, the `place` of which is known, and others."""

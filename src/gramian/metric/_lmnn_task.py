@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
+from gramian import clock
 from gramian.backends.arrays import Place, host, namespace, place_of
 from gramian.constraints import other_class_neighbors
 from gramian.metric._impostors import Impostors
@@ -88,6 +90,7 @@ class LMNNTask:
         What a part of the samples has learned fits the others worse than either, where it is small.
         """
         known = [np.eye(self.X.shape[1]), self.quick, *([] if given is None else [given])]
+        known = [L for L in known if np.any(L)]  # 0 is what a fit without time has learned
         return min((self._scaled(L) for L in known), key=lambda trial: trial[1])[0]
 
     def _spread(self, count: int) -> Indices:
@@ -131,15 +134,22 @@ class LMNNTask:
 
         With a larger margin the keys are also those of triplets that are nearly violated.
         """
-        Z = self.X @ self.place.put(factor)
+        if anchors.size == self.n and margin == 1.0 and self.standing.answers(factor):
+            return self.standing.answer
+        clock.phase(f"the impostors of {anchors.size:,} samples")
+        started, Z = clock.now(), self.X @ self.place.put(factor)
         asked = Impostors(Z, self.classes, self.near, anchors, margin, MOST / anchors.size)
         again = self.place.is_host and anchors.size == self.n
-        blocks = self.standing.blocks(asked, self.X, factor) if again else asked.blocks()
+        with clock.grace() if self.standing.asked is None else nullcontext():
+            blocks = self.standing.blocks(asked, self.X, factor) if again else asked.blocks()
         xp = namespace(Z)
         keys = xp.sort(xp.concat([self.none, *(found.keys for found in blocks)]))
         push = sum(found.push for found in blocks)
         pull = float(np.sum(factor * factor))
-        return Violated(keys, sum(found.count for found in blocks), pull + self.lam * push)
+        found = Violated(keys, sum(found.count for found in blocks), pull + self.lam * push)
+        if anchors.size == self.n:
+            self.standing.remember(factor, found, clock.elapsed(started))
+        return found
 
     def joined(self, keys: Any, others: Any) -> Any:
         """The keys of both, each once."""

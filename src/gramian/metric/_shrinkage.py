@@ -57,6 +57,9 @@ FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
 ROUGH = 1e-2
 """The tolerance of the metrics that are only judged."""
 
+JUDGED = 0.5
+"""Part of the time left that the choice of α may take, and part of that for the fit to a fold."""
+
 PLAIN = "Euclid's metric"
 
 
@@ -193,17 +196,18 @@ class ShrunkLearner(MetricLearner):
         units: float | None = None,
     ) -> Array | None:
         gram, rough = samples.T @ samples, []
-        limit = None if self.time_limit is None else 0.5 * self.time_limit / len(folds)
 
         def metrics(fit: Callable[[Any], Any]) -> Candidates:
-            factor = self._rough(fit, {"time_limit": limit, **fixed}, units)
+            with clock.share(JUDGED):  # the rest is for the judgement and the other folds
+                factor = self._rough(fit, {"time_limit": None, **fixed}, units)
             rough.append(factor)
             if clock.interrupted():
                 raise KeyboardInterrupt
             return self._candidates(factor, gram)
 
         try:
-            found = judged(folds, lambda split: losses(split, metrics))
+            with clock.share(JUDGED):
+                found = judged(folds, lambda split: losses(split, metrics))
         except ValueError:  # a part may hold what the whole does not: no pair, no spread
             return None
         if found is not None:
@@ -213,7 +217,7 @@ class ShrunkLearner(MetricLearner):
                 found, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
             )
             self.shrinkage_ = self.path_.value
-        return rough[-1] if rough else None
+        return rough[-1] if rough and np.any(rough[-1]) else None  # 0 where its time was up
 
     def _rough(
         self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None

@@ -12,6 +12,7 @@ those of its pairs. ρ below 1 is for metrics that have shrunk a little in many 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,20 @@ class Standing:
     search: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     """By which of the factors each anchor was searched last."""
     factors: list[Array] = field(default_factory=list)
+    asked: Array | None = None
+    """The factor of the last search for all anchors,"""
+    answer: Any = None
+    """what it found,"""
+    seconds: float = 0.0
+    """and how long it took."""
+
+    def remember(self, factor: Array, answer: Any, seconds: float) -> None:
+        """Keep the answer of a search for all anchors."""
+        self.asked, self.answer, self.seconds = factor, answer, seconds
+
+    def answers(self, factor: Array) -> bool:
+        """Whether the last search was for this factor, as where a solve had no time to move it."""
+        return self.asked is not None and np.array_equal(self.asked, factor)
 
     def blocks(self, asked: Impostors, X: Array, factor: Array) -> list[Found]:
         """The triplets of all anchors, of which only those that are not sure are searched."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian import clock
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
 from gramian.metric._shrinkage import ShrunkLearner
 from gramian.outer.active_set import ActiveSet
 from gramian.parameters import ABOVE_ZERO, TOLERANCE
+from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_of_triplets, whitening
+from gramian.result import Result
 from gramian.solvers.room import samples_place
 
 Array = NDArray[np.floating]
@@ -137,7 +139,7 @@ class LMNN(ShrunkLearner):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : labels of shape (n_samples,)
         """
-        started = time.perf_counter()
+        started = clock.now()
         X, classes = self._labelled(X, y)
         self._check(X.shape[0])
         check_class_sizes(classes, self.classes_, self.n_neighbors)
@@ -154,9 +156,14 @@ class LMNN(ShrunkLearner):
         Z = white.samples(samples)
         with there.room():
             task = LMNNTask.at(there, Z, classes, near, float(self.lam), white.coordinates(quick))
-            rounds = ActiveSet(task, self._minimize, self.tol, self.rank)
+
+            def solve(problem: Problem, **options: Any) -> Result:
+                with clock.reserve(task.standing.seconds):  # for the search at its optimum
+                    return self._minimize(problem, **options)
+
+            rounds = ActiveSet(task, solve, self.tol, self.rank)
             result, self.n_active_ = rounds.run(self._begin(span, rough, white))
-        result = replace(result, seconds=time.perf_counter() - started)
+        result = replace(result, seconds=clock.elapsed(started))
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
         return self
 

@@ -8,6 +8,7 @@ now. A bound for some of the terms is one for all of them, and the value counts 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -163,6 +164,8 @@ class ActiveSet:
                 result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
                 factor = result.factor
                 bounds.add(result.certificate.bound)
+                best = seen[0]
+                certificate = whole(bounds, result.certificate, best[0].value, task.most)
                 active = active[task.unmet(problem, factor, SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
@@ -178,10 +181,12 @@ class ActiveSet:
                 last = self.rank is not None or result.status in ENDED or clock.left() <= 0
                 if done or settled or last:
                     break
-        except KeyboardInterrupt:  # while terms were counted; the solver keeps its own
+        except (KeyboardInterrupt, clock.TimeUpError) as cut:  # in a search; solvers catch theirs
             if certificate is None:
                 raise
-            result, done = replace(result, status=Status.INTERRUPTED), False
+            done = False
+            if isinstance(cut, KeyboardInterrupt):
+                result = replace(result, status=Status.INTERRUPTED)
         assert certificate is not None
         at_rank = self.rank is not None and result.status not in ENDED
         status = Status.LOCAL if at_rank else result.status
@@ -208,18 +213,19 @@ class ActiveSet:
         At a low rank most terms are violated, and others by every metric: a minimum over those of
         one metric is far from one over those of the next. So they are found again at every step.
         """
-        task, values = self.task, [np.inf]
+        task, values, seconds = self.task, [np.inf], [0.0]
 
         def evaluate(x: Array) -> Point:
-            L = x.reshape(factor.shape)
+            started, L = clock.now(), x.reshape(factor.shape)
             found = task.violated(L, anchors)
             slope = task.slope(found.keys, L, anchors.size / task.n)
+            seconds[0] = clock.elapsed(started)
             return Point(x, found.value, slope.reshape(-1))
 
         def enough(point: Point) -> bool:
             values.append(point.value)
             slow = values[-PATIENCE:][0] - point.value <= FALL * self.tol * point.value
-            return slow or clock.left() <= 0
+            return slow or clock.left() <= 3 * seconds[0]  # a step, and the search after it
 
         start = np.ascontiguousarray(factor).reshape(-1)
         found = quasi_newton(evaluate, start, iterations=STEPS, memory=PAIRS, after=enough)
@@ -238,13 +244,14 @@ class ActiveSet:
         task = self.task
         few = self._few(count)
         factor, active = task.start(), task.none
-        for margin in (WIDE, 1.0):
-            found = task.violated(factor, few, margin=margin)
-            active = task.some(task.joined(active, found.keys), factor)
-            problem = task.problem(active, share=count / task.n)
-            kind = self._precision(active)
-            factor = self.solve(problem, init=factor, tol=ROUGH, rank=None, **kind).factor
-            active = active[task.unmet(problem, factor, SLACK)]
+        with suppress(clock.TimeUpError), clock.share(0.5):
+            for margin in (WIDE, 1.0):
+                found = task.violated(factor, few, margin=margin)
+                active = task.some(task.joined(active, found.keys), factor)
+                problem = task.problem(active, share=count / task.n)
+                kind = self._precision(active)
+                factor = self.solve(problem, init=factor, tol=ROUGH, rank=None, **kind).factor
+                active = active[task.unmet(problem, factor, SLACK)]
         return factor
 
 

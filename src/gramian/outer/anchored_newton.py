@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from gramian import clock
+from gramian.backends.fronts import SYMMETRIC
 from gramian.outer.corner import Corner
 from gramian.outer.model import Model
 from gramian.outer.points import Candidate, Guide
@@ -114,13 +115,7 @@ class _Newton:
         pattern = abs(self.corner.adjoint(np.ones(self.corner.measured)))[free][:, free]
         sums = np.asarray(pattern.sum(axis=1)).ravel()
         shifted = sp.csc_array(pattern + sp.diags_array(2 * sums + 1.0))
-        factorised = splu(
-            shifted,
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
-        return np.asarray(factorised.perm_c)
+        return np.asarray(splu(shifted, **SYMMETRIC).perm_c)
 
     def start(self, extra: int, rng: np.random.Generator) -> Array:
         """X harmonic, V of the size of a measured distance."""
@@ -197,7 +192,7 @@ class _Newton:
 def _definite(H: sp.csc_array) -> Any:
     """LU in the order given, None where a pivot is not positive."""
     try:
-        lu = splu(H, permc_spec="NATURAL", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        lu = splu(H, **{**SYMMETRIC, "permc_spec": "NATURAL"})
     except RuntimeError:  # exactly singular
         return None
     pivots = lu.U.diagonal()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.bounds import Bounds
 from gramian.certificate import Certificate, relative
 from gramian.objectives import LowerBound
@@ -74,12 +74,12 @@ class Judge:
 
     def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
         """Take a point in; the status that it ends the run with, None where it does not."""
-        started = time.perf_counter()
+        started = clock.now()
         status = self._rays(candidate)
         if status is None and (last or self._worth_a_look(candidate, started)):
             self._certified(candidate, last)
             self.looks += 1
-            self.spent += time.perf_counter() - started
+            self.spent += clock.elapsed(started)
             if self.converged:
                 return Status.CONVERGED
             self._steer()

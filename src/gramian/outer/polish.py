@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
         off = bounds.off(bounds.map.bilinear(L, L))
         if least <= goal or not np.any(off) or clock.left() <= taken:
             break
-        started = time.perf_counter()
+        started = clock.now()
         moved = L - _least_change(
             model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least)
         )
@@ -59,7 +58,7 @@ def polished(model: Model, factor: Array, *, goal: float) -> Array:
         if not violation < FALLS * least and _direct(model):
             moved = L - _direct_change(model, L, off / norms)
             violation = bounds.violation(bounds.map.bilinear(moved, moved))
-        L, taken = moved, time.perf_counter() - started
+        L, taken = moved, clock.elapsed(started)
         if not violation < FALLS * least:
             return L if violation < least else best
         best, least = L, violation

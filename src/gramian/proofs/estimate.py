@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import host, norm
 from gramian.linalg import ritz_pairs
 from gramian.proofs.base import Bottom, place_of_matrix
@@ -95,7 +95,7 @@ def estimated(
         if lowest - rest < best - residual or best == np.inf:
             best, residual, vector = lowest, rest, found.vectors[:, 0]
         counts += [look.count] if given is None else []
-        if (look.sure and given is None) or time.perf_counter() >= deadline:
+        if (look.sure and given is None) or clock.passed(deadline):
             break
     lower = best - max(residual, wanted if chance else 0.0)
     lower = floor if best - residual >= floor else lower
@@ -126,7 +126,7 @@ class _Look:
         near = rest <= max(self.wanted, COARSE * max(0.0, highest)) or self._matters_little(
             -highest, rest
         )
-        late = time.perf_counter() >= self.deadline
+        late = clock.passed(self.deadline)
         return late or (count >= LEAST and (near or self.sure))
 
     def _matters_little(self, lowest: float, rest: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
@@ -67,7 +66,7 @@ def lowest(
     rescale : whether to try 0 in coordinates of the matrix's own, where rounding hides it.
     """
     seconds = min(seconds, clock.left())
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     form = matrix.form()
     if matrix.order <= EXACT_ORDER and not (isinstance(form, LowRank) and form.U.shape[1] == 0):
         found = all_eigenvalues(matrix)
@@ -126,7 +125,7 @@ def _of_blocks(
         found = lowest(form.smaller(), wanted=fine, seconds=PATIENCE, prove=False)
         return Bottom(form.from_smaller(found.value), found.how, found.miss)
     accuracy = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
-    deadline = time.perf_counter() + seconds
+    deadline = clock.now() + seconds
     return estimated(matrix, accuracy, deadline=deadline, start=start)
 
 
@@ -145,14 +144,14 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
     for _ in range(TRIALS):
         shift = top - step
         proof = form.above(shift)
-        if proof.definite or time.perf_counter() >= deadline:
+        if proof.definite or clock.passed(deadline):
             break
         step = max(WIDER * step, top - low + step, 1e-13 * typical_size(matrix))
     if proof is None or not proof.definite:  # the guess is refuted, and no bound is left
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
-    if near or proof.solve is None or time.perf_counter() >= deadline:
+    if near or proof.solve is None or clock.passed(deadline):
         return first
     value, vector = form.next_to(shift, proof.solve)
     sharper = value - max(wanted, COARSE * max(0.0, -value))

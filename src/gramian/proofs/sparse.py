@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 
 from gramian import clock
 from gramian.backends import cpu
-from gramian.backends.fronts import FRONTED, Elimination, Fronts, elimination
+from gramian.backends.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
 from gramian.backends.threads import blas_threads_for
 from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
 from gramian.proofs.dense import dense_seconds
@@ -115,7 +115,7 @@ class SparseForm:
             if taken * growth ** np.log2(GROWTH * self.order / size) > HOPELESS:
                 break
             part, last = shifted[near[:size]][:, near[:size]], taken
-            taken = _seconds_of(splu(sp.csc_array(part), **_SYMMETRIC))
+            taken = _seconds_of(splu(sp.csc_array(part), **SYMMETRIC))
             growth = max(growth, taken / last if last > 0 else 0.0)
             size *= GROWTH
         if taken == 0:  # too few nodes for a trial
@@ -227,17 +227,10 @@ class SparseForm:
         return sp.csr_array(sp.block_array([[A, U], [U.T, sp.diags_array(ends)]]))
 
 
-_SYMMETRIC: dict[str, Any] = {
-    "permc_spec": "MMD_AT_PLUS_A",
-    "diag_pivot_thresh": 0.0,
-    "options": {"SymmetricMode": True},
-}
-
-
 def _factorised(A: Any) -> _Pivots | None:
     """LU with one permutation for rows and columns, None where there is none."""
     try:
-        lu = splu(sp.csc_array(A), **_SYMMETRIC)
+        lu = splu(sp.csc_array(A), **SYMMETRIC)
     except (RuntimeError, MemoryError):  # exactly singular, or too large
         return None
     usable = np.array_equal(lu.perm_r, lu.perm_c) and np.all(np.isfinite(lu.U.diagonal()))

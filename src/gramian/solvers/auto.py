@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -10,6 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.bounds import certify_image
 from gramian.linalg.svec import triangle_size
 from gramian.objectives.halves import halves_of
@@ -142,7 +142,7 @@ def _climb_or_follow(
     """
     if central.refusal(problem, settings) is not None:
         return (yield from climb(problem, factor, settings))
-    now, short = time.perf_counter(), settings
+    now, short = clock.now(), settings
     if not problem.objective.facts.quadratic:  # squares have no corners: a run on the factor ends
         patience = min(_path_seconds(problem), PATH_SHARE * (settings.deadline - now))
         short = replace(settings, deadline=now + patience)

@@ -8,7 +8,6 @@ of `minimize`, so a solver's file holds its algorithm and nothing else.
 from __future__ import annotations
 
 import inspect
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import inner
 from gramian.certificate import Certificate
 from gramian.linalg import bilateral
@@ -101,7 +101,7 @@ class Settings:
     tol: float
     rng: np.random.Generator
     deadline: float = np.inf
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=clock.now)
     hint: Hint = field(default_factory=Hint)
     route: list[str] = field(default_factory=list)
     """The methods that the run has gone through, in their order."""
@@ -115,18 +115,17 @@ class Settings:
 
     def expired(self) -> bool:
         """Whether the time is up; inner loops ask too."""
-        return time.perf_counter() >= self.deadline
+        return clock.passed(self.deadline)
 
     def last_deadline(self) -> float:
-        """When the last certificate must be there: a fifth of the limit late, and half a second."""
-        late = 0.2 * (self.deadline - self.started) + 0.5
-        return max(self.deadline, time.perf_counter() + late)
+        """When the last certificate must be there."""
+        return clock.last_deadline(self.started, self.deadline)
 
     def proof_seconds(self) -> float:
         """What a proof may take: as long as the run so far, ten seconds at least, and no more than
         is left for the last certificate.
         """
-        now = time.perf_counter()
+        now = clock.now()
         return float(min(self.last_deadline() - now, max(SHORTEST_PROOF, now - self.started)))
 
 

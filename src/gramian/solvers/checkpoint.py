@@ -7,7 +7,6 @@ its own file.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import storage
+from gramian import clock, storage
 from gramian.backends.arrays import host
 from gramian.callbacks import State
 from gramian.problem import Problem
@@ -80,9 +79,9 @@ class Progress:
         if self.path is None:
             return
         self.found.update(content)
-        if now or time.monotonic() - self._written >= self.every:
+        if now or clock.elapsed(self._written) >= self.every:
             self._write(self.path, when)
-            self._written = time.monotonic()
+            self._written = clock.now()
 
     def _write(self, path: Path, when: str) -> None:
         content = {name: part() if callable(part) else part for name, part in self.found.items()}

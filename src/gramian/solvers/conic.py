@@ -10,7 +10,6 @@ and the x that comes back becomes a factor. SQLP and SCSDP are those of Wu's the
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -153,10 +152,10 @@ def _run(
     model = formulation(scaled.form)
     if trace is not None:
         model = model.with_trace(scaled.d**2, trace / scaled.alpha)
-    started = time.perf_counter()
+    started = clock.now()
     tolerance = ACCURACY[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
-    seconds = time.perf_counter() - started
+    seconds = clock.elapsed(started)
     if answer is None:
         return Status.TIME_LIMIT
     if not np.all(np.isfinite(answer.x)):

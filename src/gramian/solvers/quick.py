@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -59,7 +58,7 @@ class Quick:
 
     rng: np.random.Generator
     deadline: float = np.inf
-    started: float = field(default_factory=time.perf_counter)
+    started: float = field(default_factory=clock.now)
     history: History = field(default_factory=History)
     watch: Callable[[State], Any] | None = None
     """Is shown every sweep."""
@@ -68,7 +67,7 @@ class Quick:
     """Seconds that it took to read and sort the entries, where there is a limit."""
 
     def expired(self) -> bool:
-        return time.perf_counter() >= self.deadline
+        return clock.passed(self.deadline)
 
     def scattered(self, halves: Any, rows: int, rank: int) -> Array:
         """A state of random Q, of the size that products as large as the targets need."""
@@ -111,7 +110,7 @@ class Quick:
                 halves.refit_upper(state, STEPS)
                 value = halves.refit_lower(state, STEPS)
             except KeyboardInterrupt:  # what is swept so far is a point like any other
-                self.interrupted, self.deadline = True, time.perf_counter()
+                self.interrupted, self.deadline = True, clock.now()
                 break
             self._tell(halves, state, value)
 
@@ -123,7 +122,7 @@ class Quick:
         certificate = step.certificate
         self.history.append({
             "iteration": len(self.history),
-            "time": time.perf_counter() - self.started,
+            "time": clock.elapsed(self.started),
             "value": step.value,
             "rank": rank,
             "gap": None if certificate is None else certificate.gap,
@@ -191,7 +190,7 @@ class Quick:
             route=("alternating",),
             problem=problem,
             formula=formula,
-            seconds=time.perf_counter() - self.started,
+            seconds=clock.elapsed(self.started),
         )
 
     def result_of(
@@ -208,8 +207,7 @@ class Quick:
         `seconds` is what its proof may take, by default a share of what the sweeps took.
         """
         if seconds is None:
-            taken = time.perf_counter() - self.started
-            seconds = max(PROOF_LEAST, PROOF_SHARE * taken)
+            seconds = max(PROOF_LEAST, PROOF_SHARE * clock.elapsed(self.started))
         with blas_threads_for(0):
             certificate = self._certificate(problem, image, dual, tol, seconds)
         return self._told(image.factor, certificate, problem.name, problem.displayed)
@@ -222,8 +220,7 @@ class Quick:
     def _certificate(
         self, problem: Problem, image: Any, dual: Any, tol: float, seconds: float
     ) -> Certificate:
-        now = time.perf_counter()
-        late = 0.2 * (self.deadline - self.started) + 0.5
-        with suppress(clock.TimeUpError), clock.until(max(self.deadline, now + late)):
+        late = clock.last_deadline(self.started, self.deadline)
+        with suppress(clock.TimeUpError), clock.until(late):
             return proved_certificate(problem, image, dual, tol=tol, seconds=seconds)[0]
         return certify_image(problem, image, bottom=UNKNOWN)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian import clock
 from gramian.backends.arrays import beside, contiguous, host, inner
 from gramian.backends.dense import eigh
 from gramian.bounds import certify_image
@@ -64,6 +65,7 @@ def square(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F(LLᵀ) over square L until the gap seems small enough; what is left of it, if any,
     is the staircase's."""
     settings.enters("square")
+    clock.check()
     objective, look = problem.objective, _Look(problem, settings)
     begun = objective.image(factor)
     if look.gap(begun) <= NEAR * settings.tol:

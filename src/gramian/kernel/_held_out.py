@@ -1,0 +1,205 @@
+"""Held-out links choose the part of the graph's waves in a kernel, and settings of its model."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
+
+from gramian import clock
+from gramian.graph import ranks, smoothest
+from gramian.kernel._links import Links
+from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
+from gramian.result import Result
+
+Array = NDArray[np.floating]
+
+SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
+"""β, from spectral clustering to the learned kernel alone."""
+
+FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
+"""Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
+
+DOUBT = 1.0
+"""Standard errors by which another part of the waves must be better to be taken."""
+
+FILLED = 0.25
+"""β where nothing is clearly better and the kernel has fewer columns than there are clusters."""
+
+MANY = 2000
+"""Samples beyond which no kernel is learned for the sake of a judgement."""
+
+
+class HeldOutLinks:
+    """The choice of β, the part of the waves, and of a setting by links that were held out."""
+
+    links_: Links
+    laplacian_: Any
+    kernel_factor_: Array
+    n_clusters_: int | None
+    shrinkage: float | str
+    tol: float
+    time_limit: float | None
+    progress: bool
+
+    def _learn(self, start: Array | None) -> tuple[Result, Array]:
+        """The solution for the links, and its factor at the samples."""
+        raise NotImplementedError
+
+    def _judge(self) -> list[Array] | None:
+        """For each β how the links held out are placed, where "auto" finds enough of them.
+
+        A model that has settings to choose from takes the one that they speak for first.
+        """
+        for name in ("path_", "setting_path_"):
+            self.__dict__.pop(name, None)
+        self._waves_kept: Array | None = None
+        settings, enough = self._settings(), self._enough
+        self._take(settings[0])
+        if not enough or not (len(settings) > 1 or self._may_choose):
+            return None
+        try:
+            self._keep_waves()
+            judged = [self._misses(setting) for setting in settings]
+        except clock.TimeUpError:
+            return None
+        place = self._choose_setting(settings, judged) if len(settings) > 1 else 0
+        self._take(settings[place])
+        return judged[place] if self._may_choose else None
+
+    def _settings(self) -> tuple[float, ...]:
+        """Values of the model's own parameter that links held out may choose from, the one that
+        stands unless another is clearly better first.
+        """
+        return (0.0,)
+
+    def _take(self, setting: float) -> None:
+        """Learn with one of these from now on."""
+
+    _setting = ""
+    """The name of that parameter."""
+
+    @property
+    def _enough(self) -> bool:
+        """Whether there are links to hold out, and samples few enough to learn more than once."""
+        links = self.links_
+        return min(len(links.must), len(links.cannot)) >= FEWEST and links.n <= MANY
+
+    def _misses(self, setting: float) -> list[Array]:
+        """How links are placed by kernels that never saw them: a row for each β, by kind."""
+        losses = [self._misplaced(setting, fold) for fold in range(FOLDS)]
+        return [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
+
+    def _choose_setting(self, settings: tuple[float, ...], judged: list[list[Array]]) -> int:
+        """The first, or the one of the least error with its best β where that is clearly less."""
+        best = [int(np.argmin(sum(part.mean(axis=1) for part in parts))) for parts in judged]
+        losses = [
+            np.stack([kind[share] for kind, share in zip(kinds, best, strict=True)])
+            for kinds in zip(*judged, strict=True)
+        ]
+        self.setting_path_: EvidencePath = chosen_by(
+            losses,
+            settings,
+            parameter=self._setting,
+            measure="1 − AUC of links",
+            nothing=f"{self._setting} = {settings[0]:g}",
+            choose=partial(earned, needed=DOUBT, close=0.0),
+            by=f"another {self._setting}",
+        )
+        return self.setting_path_.chosen
+
+    @property
+    def _may_choose(self) -> bool:
+        """Whether β is looked for."""
+        return self.shrinkage == "auto" and self.n_clusters_ is not None and self.links_.n <= MANY
+
+    @property
+    def _shares(self) -> tuple[float, ...]:
+        """The β that kernels are judged with."""
+        if self._may_choose:
+            return SHARES
+        return (0.0 if self.shrinkage == "auto" else float(self.shrinkage),)
+
+    def _keep_waves(self) -> None:
+        if self._waves_kept is None and self.n_clusters_ is not None:
+            self._waves_kept = smoothest(self.laplacian_, self.n_clusters_, constant=True)[1]
+
+    def _choose_shrinkage(self, misses: list[Array] | None) -> None:
+        """β, by how well links held out are told apart where "auto".
+
+        Links are hard to come by: what is learned from them stands where nothing is clearly better,
+        alone, or with a part of the waves where its rank is less than the number of clusters.
+        """
+        self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
+        rank = self.kernel_factor_.shape[1]
+        if self._may_choose and rank < int(self.n_clusters_ or 0) < self.links_.n:
+            self.shrinkage_ = FILLED
+        if misses is not None:
+            path: EvidencePath = chosen_by(
+                misses,
+                SHARES,
+                parameter="shrinkage",
+                measure="1 − AUC of links",
+                nothing="spectral clustering",
+                choose=partial(earned, needed=0.0, close=0.0),
+            )
+            stands = SHARES.index(self.shrinkage_)
+            behind, error = difference(misses, stands, path.chosen)
+            self.path_ = replace(path, chosen=stands) if behind <= DOUBT * error else path
+            self.shrinkage_ = self.path_.value
+        if self.shrinkage_ > 0:
+            self._keep_waves()
+        else:
+            self._waves_kept = None
+
+    def _learn_roughly(self) -> Array:
+        """A factor that is only judged."""
+        factor: Array = self._learn(None)[1]
+        return factor
+
+    def _folds(self) -> NDArray[np.integer]:
+        """The part of each link, whatever the order and the names of the samples."""
+        ends = np.sort(ranks(self.laplacian_)[self.links_.pairs], axis=1)
+        found = np.empty(len(ends), dtype=int)
+        found[np.lexsort((ends[:, 1], ends[:, 0]))] = np.arange(len(ends)) % FOLDS
+        return found
+
+    def _misplaced(self, setting: float, fold: int) -> list[Array]:
+        """For each β and link of a fold how it is placed by a kernel that never saw the fold."""
+        clock.check()
+        links, rough = self.links_, copy(self)
+        rough._take(setting)
+        held = self._folds() == fold
+        rough.links_ = Links(
+            links.n, links.pairs[~held], links.targets[~held], links.weights[~held]
+        )
+        rough.tol = max(self.tol, ROUGH)
+        fits = FOLDS * len(self._settings())
+        rough.time_limit = None if self.time_limit is None else self.time_limit / (2 * fits)
+        rough.progress = False
+        learned = _linked_squares(unit_rows(rough._learn_roughly()), links.pairs[held])
+        smooth = learned
+        if self._waves_kept is not None:
+            smooth = _linked_squares(unit_rows(self._waves_kept), links.pairs[held])
+        must, cannot = links.targets[held] == 1, links.targets[held] == 0
+        found = []
+        for share in self._shares:
+            apart = (1 - share) * learned + share * smooth
+            found.append(misplaced(apart[must], apart[cannot]))
+        return [np.array(part) for part in zip(*found, strict=True)]
+
+
+def _linked_squares(rows: Array, pairs: NDArray[np.integer]) -> Array:
+    gaps = rows[pairs[:, 0]] - rows[pairs[:, 1]]
+    return np.einsum("ij,ij->i", gaps, gaps)
+
+
+def unit_rows(factor: Any) -> Array:
+    """Rows of length 1; a factor without columns, as a limit of time may leave it, stays so."""
+    scaled: Array = normalize(factor) if factor.shape[1] else factor
+    return scaled
