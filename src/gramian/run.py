@@ -190,12 +190,12 @@ def minimize(
         with run.place.room(), blas_threads_for(run.dense_numbers):
             drive = _Drive(run, settings, watchers)
             outcome = drive.taken(run.factor if keeper is None else keeper.start(run.factor))
+            outcome = _consistent(run.problem, outcome, drive.first_value, settings.tol)
         if keeper is not None:
             keeper.finish(outcome.factor, outcome.certificate.value, len(drive.history))
     finally:
         if bar is not None:
             bar.close()
-    outcome = _consistent(problem, outcome, drive.first_value, settings.tol)
     return Result(
         factor=outcome.factor,
         value=outcome.certificate.value,

@@ -95,7 +95,7 @@ def test_rows_that_differ_in_size_are_met_by_few_products(monkeypatch):
     n = 110
     model = Model.of(gm.problems.lovasz_theta(random_graph(n, 0.3)))
     assert model.bounds.size > polish.DIRECT
-    monkeypatch.setattr(polish, "PRODUCTS", 20)
+    monkeypatch.setattr(polish, "STEP_PRODUCTS", 20)
     L = np.diag(np.geomspace(1e-2, 1.0, n))
     L /= np.linalg.norm(L)
     moved = L + 1e-5 * np.random.default_rng(0).standard_normal(L.shape)

@@ -31,8 +31,12 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 SMALL, DIRECT = 1000, 4000
-"""Up to so many rows or columns the system of their offsets is factorised at once, and up to the
-second where conjugate gradients have cost more than that by then: 0.1 GB."""
+"""Rows or columns up to which the system of their offsets is always factorised, and up to which it
+is where conjugate gradients would cost more: 0.1 GB."""
+
+EXPECTED_PRODUCTS = 1000
+"""Products with the links that the conjugate gradients of a run take: some hundred systems of some
+ten steps. Cholesky's factor is used where it costs no more."""
 
 PRODUCT = 20.0
 """What an entry of a sparse product costs, in multiplications of dense ones."""
@@ -414,7 +418,9 @@ class _Offsets(Placed):
         n, longest = links.shape[1], counts[self.turned]
         self.price = PRODUCT * float(longest @ longest) + n**3 / 3 if n <= DIRECT else np.inf
         """What Cholesky's factor costs, in multiplications."""
-        self.spent = 0.0
+        steps = 2.0 * PRODUCT * links.nnz * EXPECTED_PRODUCTS
+        self.direct = n <= SMALL or self.price <= steps
+        """Whether systems are solved by Cholesky's factor, which a run uses many times."""
 
     @cached_property
     def _turned_links(self) -> Any:
@@ -449,7 +455,7 @@ class _Offsets(Placed):
                 columns = [self._by_steps(right[:, k]) for k in range(right.shape[1])]
                 return namespace(right).stack(columns, axis=1)
             return self._by_steps(right)
-        if (self.links.shape[1] <= SMALL or self.spent > self.price) and self._factor is not None:
+        if self.direct and self._factor is not None:
             found: Array = scipy.linalg.cho_solve(self._factor, right, check_finite=False)
             return found
         return self._by_steps(right)
@@ -483,7 +489,6 @@ class _Offsets(Placed):
             precondition=lambda r: r / self.col_mass,
             residual=ACCURACY * norm(right),
         )
-        self.spent += 2 * PRODUCT * links.nnz * found.products
         return found.x
 
 
