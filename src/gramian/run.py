@@ -260,10 +260,13 @@ class _Drive:
                 except StopIteration as end:
                     return referee.ended(end.value)
                 step, status = referee.see(step)
-            if self._told(iteration, step) and status is None:
-                return Status.STOPPED
+            if status is Status.DIVERGED:  # a point without a value is no iteration
+                return status
+            stopped = self._told(iteration, step)
             if status is not None:
                 return status
+            if stopped:
+                return Status.STOPPED
             if iteration >= self.run.limit:
                 return Status.MAX_ITER
             if self.settings.expired():

@@ -85,7 +85,7 @@ class Referee:
     def see(self, step: Step) -> tuple[Step, Status | None]:
         """Take a step into account; it returns with the status that ends the run, if any."""
         if not np.isfinite(step.value):
-            return step, self._fallen() or Status.DIVERGED
+            return self.best, self._fallen() or Status.DIVERGED
         step, optimal = self._confirmed(step)
         below = step.value < self.floor  # F never is: the point consists of rounding
         if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
