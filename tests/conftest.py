@@ -3,6 +3,7 @@
 import copy
 import signal
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,10 +40,16 @@ REPEATED_CHECKS = (
 """Checks of scikit-learn that repeat another one with a second container of the same numbers."""
 
 
+SLOW = Path(__file__).with_name("slow.txt")
+"""Tests of more than 1.3 s (two ARM cores) beside others of the same part, for `make test-all`."""
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(config, items):
+    listed = set(SLOW.read_text("utf-8").splitlines())
     for item in items:
-        if any(name in item.name for name in REPEATED_CHECKS):
+        repeated = any(name in item.name for name in REPEATED_CHECKS)
+        if repeated or item.nodeid in listed:
             item.add_marker(pytest.mark.slow)
     if config.getoption("--perturb") is None:
         return

@@ -127,3 +127,10 @@ def test_available_prints_a_table_of_the_solvers():
         assert len(line.split("  ")) >= 3  # name, what it does, what it accepts
     # The columns line up.
     assert len({line.index(row[1]) for line, row in zip(lines, table.rows, strict=True)}) == 1
+
+
+def test_the_list_of_slow_tests_names_tests():
+    folder = Path(__file__).parent
+    for line in (folder / "slow.txt").read_text("utf-8").splitlines():
+        file, name = line.split("::")
+        assert f"def {name.split('[')[0]}(" in (folder.parent / file).read_text("utf-8")
