@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -58,6 +59,7 @@ def test_parts_that_are_not_listed_are_found_too():
     names = ["losses", "maps", "objectives", "constraints", "neighbours"]
     code = """
 import sys
+from pathlib import Path
 for name in %s:
     for loaded in [module for module in sys.modules if module.split(".")[0] == "gramian"]:
         del sys.modules[loaded]
