@@ -58,6 +58,8 @@ class InconsistentResultWarning(RuntimeWarning):
 class _Referee(Protocol):
     """What differs between problems with and without constraints."""
 
+    route: list[str]
+
     def begin(self, factor: Array) -> None: ...
 
     def see(self, step: Any) -> tuple[Any, Status | None]: ...
@@ -203,7 +205,7 @@ def minimize(
         certificate=outcome.certificate,
         history=drive.history,
         solver=run.solver,
-        route=tuple(settings.route) or (run.solver,),
+        route=tuple(run.referee.route) or (run.solver,),
         problem=problem.name,
         formula=problem.displayed,
         seconds=clock.elapsed(started),
@@ -298,12 +300,10 @@ def _unconstrained(
         check_options(chosen, options, inspect.signature(minimize).parameters)
     check_accepts(chosen, problem, settings, place(device))
     there = place_for(problem, device, settings.rank)
-    if there.apart:
-        settings.enters(STREAMED)
     with there.room():
         problem = moved(problem, there)
         factor = host(_start(problem, init, settings))
-    referee = Referee(problem, settings, proof)
+    referee = Referee(problem, settings, proof, route=[STREAMED] if there.apart else [])
     method = partial(chosen.run, problem, settings=settings, **options)
     steps = partial(referee.steps, method)
     numbers = _dense_numbers(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class ConstrainedReferee:
     stale: int = 0
     """Certificates in a row without progress."""
     looks: int = 0
+    route: list[str] = field(default_factory=list)
+    """The methods that have run."""
 
     @property
     def model(self) -> Model:
@@ -58,7 +60,7 @@ class ConstrainedReferee:
         """The points of one method after another, each from the best so far."""
         for method in methods:
             self.least, self.stale = np.inf, 0
-            self.settings.enters(method.name)
+            self.route.append(method.name)
             if self.judge.factor is not None and self.judge.y is not None:
                 factor, y = self.judge.factor, self.judge.y
             given = {name: options[name] for name in method.options if name in options}

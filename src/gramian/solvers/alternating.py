@@ -23,7 +23,7 @@ from gramian.certificate import Certificate
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, at_rest, needs_cone
+from gramian.solvers.base import Run, Settings, Step, at_rest, entering, needs_cone
 from gramian.solvers.columns import starting_factor, with_falling
 from gramian.solvers.loop import Progress, rounds
 
@@ -56,12 +56,12 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return needs_cone(problem, settings)
 
 
+@entering("alternating")
 def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK) -> Run:
     """Sweeps at the rank allowed, certified every `chunk` of them.
 
     They begin along directions in which F falls, where no start is given.
     """
-    settings.enters("alternating")
     if factor.shape[1] == 0:
         factor = with_falling(problem, factor, settings, settings.rank or FIRST)
     if factor.shape[1] == 0:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,8 @@ class Step:
     """What the solver tells of itself: rank (if not the factor's), lambda_max, alpha, beta, …"""
     dual: Array | None = None
     """The dual vector behind the certificate, where it is not that of the factor."""
+    method: str = ""
+    """The name of the method that found it."""
 
     @cached_property
     def factor(self) -> Array:
@@ -72,6 +74,25 @@ class Step:
 
 
 Run = Generator[Step, None, Status]
+
+
+def entering(method: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator that names the method in the steps of a solver that have no name yet."""
+
+    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(run)
+        def named(*given: Any, **options: Any) -> Any:
+            steps = run(*given, **options)
+            while True:
+                try:
+                    step = next(steps)
+                except StopIteration as end:
+                    return end.value
+                yield step if step.method else replace(step, method=method)
+
+        return named
+
+    return decorate
 
 
 @dataclass(frozen=True)
@@ -103,15 +124,7 @@ class Settings:
     deadline: float = np.inf
     started: float = field(default_factory=clock.now)
     hint: Hint = field(default_factory=Hint)
-    route: list[str] = field(default_factory=list)
-    """The methods that the run has gone through, in their order."""
-
     sweeps: Sweeps = field(default_factory=lambda: Sweeps())
-
-    def enters(self, method: str) -> None:
-        """Tell which method goes on from here."""
-        if not self.route or self.route[-1] != method:
-            self.route.append(method)
 
     def expired(self) -> bool:
         """Whether the time is up; inner loops ask too."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gramian.linalg import Method
 from gramian.problem import Problem
 from gramian.solvers import lbfgs, lro
-from gramian.solvers.base import Run, Settings
+from gramian.solvers.base import Run, Settings, entering
 from gramian.solvers.greedy import greedy
 
 Array = NDArray[np.floating]
@@ -16,6 +16,7 @@ Array = NDArray[np.floating]
 LOCAL_SEARCHES = {"lbfgs": lbfgs.descend, "cg": lro.descend}
 
 
+@entering("bilgo")
 def bilgo(
     problem: Problem,
     factor: Array,
@@ -37,7 +38,6 @@ def bilgo(
     refines L, which is the paper's BILGO-LS; ``local=None`` is plain BILGO. The printed stopping
     tests, small relative change, are replaced by the KKT residuals and the certified gap.
     """
-    settings.enters("bilgo")
     if local is not None and local not in LOCAL_SEARCHES:
         raise ValueError(f"local must be None or one of {sorted(LOCAL_SEARCHES)}, got {local!r}")
 

@@ -30,7 +30,7 @@ from gramian.objectives.coordinates import coordinates_of
 from gramian.problem import Problem
 from gramian.proofs import lowest
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, needs_cone, no_rank_limit
+from gramian.solvers.base import Run, Settings, Step, entering, needs_cone, no_rank_limit
 from gramian.solvers.columns import starting_factor
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.primal_dual import ROOM
@@ -91,9 +91,9 @@ def step_work(problem: Problem) -> float:
     return float(small) ** 2 * (large + small / 3) + 4 * terms * entries
 
 
+@entering("central-path")
 def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Follow the path until its gap is within the tolerance; a certificate at the end."""
-    settings.enters("central-path")
     objective = problem.objective
     assert isinstance(objective, Composite)
     W = _start(problem, factor, settings)

@@ -13,7 +13,7 @@ from gramian.bounds import certificate_of
 from gramian.certificate import Certificate
 from gramian.objectives import GramQuadratic, LowerBound
 from gramian.problem import Problem
-from gramian.solvers.base import Run, Settings, Step, needs_cone
+from gramian.solvers.base import Run, Settings, Step, entering, needs_cone
 
 Array = NDArray[np.floating]
 
@@ -40,6 +40,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
+@entering("eigenbasis")
 def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: float = 2.0) -> Run:
     """In the common eigenbasis F(M) = Σ H_ij M_ij² + 2⟨C, M⟩ with H_ij = a_i a_j + ½(b_i + b_j).
 
@@ -52,7 +53,6 @@ def eigenbasis(problem: Problem, factor: Array, settings: Settings, *, penalty: 
     with over-relaxed M and balanced ρ needs a few projections, a few dozen at worst. S = −ρU ⪰ 0
     is dual feasible at every step, so its gap is certified for free.
     """
-    settings.enters("eigenbasis")
     objective = problem.objective
     assert isinstance(objective, GramQuadratic) and objective.eigenbasis is not None
     basis = objective.eigenbasis

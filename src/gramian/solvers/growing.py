@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.problem import Problem
-from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.base import Run, Settings, Step, entering
 from gramian.solvers.columns import compress, without_weak
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.loop import FIRST_COLUMNS, Looks, Progress, Widening, rounds
@@ -25,9 +25,9 @@ PAIRS = 6
 """Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
 
 
+@entering("growing")
 def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
     """L-BFGS with spare columns, twice as many while all of them are used; then the staircase."""
-    settings.enters("growing")
     for step in _descent(problem, factor, settings):
         factor = step.factor
         yield step

@@ -21,7 +21,7 @@ from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.reductions.squared_forms import squared_forms
 from gramian.solvers import whitened as white
 from gramian.solvers.barrier import Barrier
-from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.base import Run, Settings, Step, entering
 from gramian.solvers.columns import leanest
 from gramian.solvers.growing import PAIRS
 from gramian.solvers.lbfgs import descend
@@ -58,9 +58,9 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
+@entering("interior")
 def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     """L-BFGS for a start, then the dual's path with L-BFGS from its points, each certified."""
-    settings.enters("interior")
     whitening = graph_whitening(problem)
     assert whitening is not None
     even = whitening.problem

@@ -29,7 +29,7 @@ from gramian.objectives import Objective
 from gramian.problem import Problem
 from gramian.reductions.variants import single_precision
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, at_rest, falls_for_ever
+from gramian.solvers.base import Run, Settings, Step, at_rest, entering, falls_for_ever
 from gramian.solvers.columns import starting_factor
 from gramian.solvers.loop import Progress, rounds
 
@@ -152,6 +152,7 @@ def places_of(image: Any) -> Array:
     return found
 
 
+@entering("lbfgs")
 def lbfgs(
     problem: Problem,
     factor: Array,
@@ -166,7 +167,6 @@ def lbfgs(
     Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
     `memory` pairs of factors are kept.
     """
-    settings.enters("lbfgs")
     objective = problem.objective
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)

@@ -26,7 +26,7 @@ from gramian.objectives.quadratic_form import (
 )
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, no_rank_limit
+from gramian.solvers.base import Run, Settings, Step, entering, no_rank_limit
 
 Array = NDArray[np.floating]
 
@@ -55,9 +55,9 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return no_rank_limit(problem, settings)
 
 
+@entering("primal-dual")
 def primal_dual(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The path of Nesterov and Todd's direction, and certificates towards its end."""
-    settings.enters("primal-dual")
     written = Written(problem)
     enough, point = np.inf, None
     for point in cone_path(written.P, written.q, np.zeros(written.q.size), written.within):

@@ -12,7 +12,7 @@ from gramian.objectives import Objective
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, falls_for_ever
+from gramian.solvers.base import Run, Settings, Step, entering, falls_for_ever
 
 Array = NDArray[np.floating]
 
@@ -31,6 +31,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     return None
 
 
+@entering("projected-gradient")
 def projected_gradient(
     problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 10
 ) -> Run:
@@ -39,7 +40,6 @@ def projected_gradient(
     P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
     fallen for `PATIENCE` steps.
     """
-    settings.enters("projected-gradient")
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
     Y, t, eta, value = M, 1.0, 1.0, value_dense(objective, M)

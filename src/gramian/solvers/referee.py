@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,8 @@ class Referee:
     """The certificate of the last attempt at a proof."""
     residuals: int = 0
     """Certificates without a bound, whose residuals were within the tolerance."""
+    route: list[str] = field(default_factory=list)
+    """The methods whose steps were seen."""
 
     def begin(self, factor: Array) -> None:
         """Take the start as the best point so far."""
@@ -84,6 +86,8 @@ class Referee:
 
     def see(self, step: Step) -> tuple[Step, Status | None]:
         """Take a step into account; it returns with the status that ends the run, if any."""
+        if step.method and self.route[-1:] != [step.method]:
+            self.route.append(step.method)
         if not np.isfinite(step.value):
             return self.best, self._fallen() or Status.DIVERGED
         step, optimal = self._confirmed(step)

@@ -23,7 +23,7 @@ from gramian.bounds import certify_image
 from gramian.certificate import relative
 from gramian.problem import Problem
 from gramian.proofs import LIVE
-from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.base import Run, Settings, Step, entering
 from gramian.solvers.columns import columns_by_size
 from gramian.solvers.lbfgs import descend
 from gramian.solvers.lowest_eigenpairs import exact_ground
@@ -61,10 +61,10 @@ def suits(problem: Problem, factor: Array) -> bool:
     return smooth and order <= WIDEST and factor.shape[1] > 0 and not problem.domain.bounded
 
 
+@entering("square")
 def square(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F(LLᵀ) over square L until the gap seems small enough; what is left of it, if any,
     is the staircase's."""
-    settings.enters("square")
     clock.check()
     objective, look = problem.objective, _Look(problem, settings)
     begun = objective.image(factor)

@@ -20,7 +20,7 @@ from gramian.certificate import Certificate
 from gramian.linalg import bilateral
 from gramian.problem import Problem
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, falls_for_ever
+from gramian.solvers.base import Run, Settings, Step, entering, falls_for_ever
 from gramian.solvers.columns import columns_by_size
 from gramian.solvers.cone_search import FIRST, MORE, ROUNDING, ConeSearch
 from gramian.solvers.first_descent import FirstDescent
@@ -54,9 +54,9 @@ PATIENCE = 6
 """Rounds without progress before it gives up."""
 
 
+@entering("staircase")
 def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Minimise F over the cone or a slice of it, to the tolerance asked for."""
-    settings.enters("staircase")
     climb = _Climb(problem, settings)
     image, quiet = climb.begun(factor), 0
     if climb.leaves_zero(image):

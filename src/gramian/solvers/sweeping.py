@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.solvers.alternating import FIRST, SPARE, Sweeps
-from gramian.solvers.base import Run, Settings, Step
+from gramian.solvers.base import Run, Settings, Step, entering
 from gramian.solvers.columns import compress, leanest, with_falling, with_noise, without_weak
 from gramian.solvers.loop import Looks, Progress, rounds
 from gramian.solvers.staircase import staircase
@@ -30,9 +30,9 @@ USED = 0.8
 """Share of columns that are not weak, at most, where the weak ones are dropped."""
 
 
+@entering("alternating")
 def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
     """Sweeps with more columns than the optimum has, then the staircase."""
-    settings.enters("alternating")
     for step in _descent(problem, factor, settings):
         factor = step.factor
         yield step

@@ -28,7 +28,7 @@ from gramian.backends.arrays import size
 from gramian.problem import Problem
 from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
 from gramian.result import Status
-from gramian.solvers.base import Run, Settings, Step, no_rank_limit
+from gramian.solvers.base import Run, Settings, Step, entering, no_rank_limit
 from gramian.solvers.columns import leanest, starting_factor, with_falling, with_noise
 from gramian.solvers.growing import PAIRS
 from gramian.solvers.lbfgs import Going, descend
@@ -90,11 +90,11 @@ def whitened(problem: Problem, factor: Array, settings: Settings) -> Run:
         yield placed(step, white)
 
 
+@entering("whitened")
 def descents(
     problem: Problem, factor: Array, settings: Settings
 ) -> Generator[Step, None, NDArray[Any]]:
     """L-BFGS alone, while F or the gap falls; the factor it leaves."""
-    settings.enters("whitened")
     white = graph_whitening(problem)
     assert white is not None
     for step in _descent(white.problem, white.coordinates(factor), settings, white.coordinates):
