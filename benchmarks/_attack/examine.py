@@ -14,6 +14,7 @@ from benchmarks._attack import large, small
 from benchmarks._attack.instances import Dice, Instance
 from benchmarks._attack.judge import HANG, TRACEBACK, Claim, Truth, judge
 from benchmarks._attack.oracles import points
+from gramian.run import InconsistentResultWarning
 
 Record = dict[str, Any]
 LARGE_ORDER = 1500
@@ -58,9 +59,15 @@ def examine(
         attack.run()
     record["warnings"] = sorted({f"{w.category.__name__}: {w.message}"[:120] for w in raised})
     alarms, certified = judge(attack.claims, attack.truth, instance.bounded)
-    record["alarms"] = attack.errors + alarms
+    record["alarms"] = attack.errors + alarms + _contradictions(raised)
     record.update(certified=certified, claims=len(attack.claims), ended=attack.ended)
     return {**record, "best_by": attack.truth.by, "seconds": _since(started)}
+
+
+def _contradictions(raised: list[warnings.WarningMessage]) -> list[Record]:
+    """Results that the library itself found inconsistent."""
+    found = [str(w.message) for w in raised if w.category is InconsistentResultWarning]
+    return [{"kind": TRACEBACK, "by": "minimize", "reason": reason[:300]} for reason in found]
 
 
 def warm_up() -> None:
