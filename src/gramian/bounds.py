@@ -103,12 +103,15 @@ class Bounds:
         Also returns the dual vector behind it, None where that is the point's own. `bottom` and
         `along` are as for `certify_image`.
         """
-        best = max(filter(None, (known, self.best)), key=lambda bound: bound.value, default=None)
+        self.add(known)  # first: the highest of several estimates is as doubtful as all of them
+        best = max(filter(None, (self.best, known)), key=lambda bound: bound.value, default=None)
         certificate = certify_image(self.problem, image, bottom=bottom, known=best, along=along)
-        self.add(known)
         if best is not None and certificate.lower_bound <= best.value:
             return certificate, best.dual
         self.add(certificate.bound)
+        kept = self.best
+        if kept is not None and kept.value == certificate.lower_bound:
+            certificate = replace(certificate, miss=kept.miss)
         return certificate, None
 
 

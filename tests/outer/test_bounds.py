@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.bounds import LowerBounds
+from gramian.bounds import UNKNOWN, Bounds, LowerBounds
 from gramian.certificate import Certificate
 from gramian.losses import Squared
 from gramian.maps import Entries
@@ -75,3 +75,13 @@ def test_certificates_above_order_1500_keep_their_probability():
     found = whole_of([first, second], value=first.value)
     assert found.miss == first.miss and found.proof == first.proof
     assert found.lower_bound == pytest.approx(first.lower_bound)
+
+
+def test_a_certificate_by_the_highest_of_estimates_has_the_doubt_of_all():
+    problem = gm.problems.quadratic(np.eye(2), None, -np.eye(2))
+    bounds, image = Bounds(problem, keep_estimates=True), problem.objective.image(np.zeros((2, 1)))
+    for value, miss in ((-1.9, 1e-3), (-1.5, 2e-3)):
+        bound = LowerBound(value, "trace bound", how="Lanczos", miss=miss)
+        certificate, _ = bounds.look(image, UNKNOWN, known=bound)
+    assert certificate.lower_bound == pytest.approx(-1.5)
+    assert certificate.miss == pytest.approx(3e-3) and not certificate.proved
