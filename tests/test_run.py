@@ -83,15 +83,22 @@ def outcome_of(problem, **changes):
 def test_a_consistent_outcome_passes():
     problem = low_rank()
     outcome = outcome_of(problem)
-    assert run._consistent(problem, outcome, np.inf, 1e-6) is outcome
+    assert run._consistent(problem, outcome, 1e-6) is outcome
+
+
+def _unbounded(good):
+    """UNBOUNDED without a bound, along a ray on which F rises."""
+    changed = _certified(good, gap=None, relative_gap=None)
+    return replace(changed, status=Status.UNBOUNDED, ray=np.eye(12)[:, :1])
 
 
 WRONG = {
-    "above its start": lambda good: (good, good.certificate.value - 1.0),
-    "not finite": lambda good: (replace(good, factor=np.full((12, 1), np.nan)), np.inf),
-    "below its least": lambda good: (_certified(good, value=-5.0), np.inf),
-    "unbounded": lambda good: (replace(good, status=Status.UNBOUNDED), np.inf),
-    "converged": lambda good: (_certified(good, gap=1.0, relative_gap=0.5), np.inf),
+    "above its start": lambda good: replace(good, first_value=good.certificate.value - 1.0),
+    "not finite": lambda good: replace(good, factor=np.full((12, 1), np.nan)),
+    "below its least": lambda good: _certified(good, value=-5.0),
+    "beside a proved bound": lambda good: replace(good, status=Status.UNBOUNDED),
+    "without a ray": _unbounded,
+    "converged": lambda good: _certified(good, gap=1.0, relative_gap=0.5),
 }
 
 
@@ -102,7 +109,15 @@ def _certified(good, **changes):
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_contradiction_warns_and_lowers_the_status(fault):
     problem = low_rank()
-    outcome, first = WRONG[fault](outcome_of(problem))
+    outcome = WRONG[fault](outcome_of(problem))
     with pytest.warns(run.InconsistentResultWarning, match=fault):
-        found = run._consistent(problem, outcome, first, 1e-6)
+        found = run._consistent(problem, outcome, 1e-6)
     assert found.status in (Status.STALLED, Status.DIVERGED)
+
+
+@pytest.mark.parametrize("limit", [-1, 2.5])
+def test_rejects_a_wrong_iteration_limit_with_and_without_constraints(limit):
+    constrained = gm.problems.maxcut(np.ones((4, 4)) - np.eye(4))
+    for problem in (low_rank(), constrained):
+        with pytest.raises(ValueError, match="max_iter must be a whole number"):
+            gm.minimize(problem, max_iter=limit)

@@ -192,7 +192,7 @@ def minimize(
         with run.place.room(), blas_threads_for(run.dense_numbers):
             drive = _Drive(run, settings, watchers)
             outcome = drive.taken(run.factor if keeper is None else keeper.start(run.factor))
-            outcome = _consistent(run.problem, outcome, drive.first_value, settings.tol)
+            outcome = _consistent(run.problem, outcome, settings.tol)
         if keeper is not None:
             keeper.finish(outcome.factor, outcome.certificate.value, len(drive.history))
     finally:
@@ -223,15 +223,11 @@ class _Drive:
     settings: Settings
     watchers: list[Any]
     history: History = field(default_factory=History)
-    first_value: float = np.inf
-    """F at the start, where that point is feasible."""
 
     def taken(self, factor: Array) -> Outcome:
         """The outcome of a run from this factor."""
         referee, start = self.run.referee, self.run.enter(factor)
         referee.begin(start)
-        if isinstance(referee, Referee):
-            self.first_value = referee.first.value
         with clock.until(self.settings.deadline):
             status = self._status(start)
         if status in CUT_OFF:
@@ -295,7 +291,7 @@ def _unconstrained(
     device: Any,
 ) -> _Prepared:
     chosen = find(solver)
-    limit = iteration_limit(max_iter, chosen)
+    limit = iteration_limit(max_iter, chosen.max_iter)
     if options:
         check_options(chosen, options, inspect.signature(minimize).parameters)
     check_accepts(chosen, problem, settings, place(device))
@@ -336,7 +332,7 @@ def _constrained(
     def steps(start: Array) -> Iterator[Any]:
         return referee.steps(methods, start, y, options)
 
-    limit = np.inf if max_iter is None else max_iter
+    limit = iteration_limit(max_iter, np.inf)
     return _Prepared(
         problem, str(solver), referee, steps, factor, scaling.coordinates, limit, problem.order**2
     )
@@ -392,9 +388,9 @@ def _constrained_start(model: Model, init: ArrayLike | Result | None) -> tuple[A
     return as_factor(init, model.order).astype(float, copy=False), y
 
 
-def _consistent(problem: Problem, outcome: Outcome, first: float, tol: float) -> Outcome:
+def _consistent(problem: Problem, outcome: Outcome, tol: float) -> Outcome:
     """The outcome, with a lesser status and a warning where it contradicts itself."""
-    fault = _fault(problem, outcome, first, tol)
+    fault = _fault(problem, outcome, tol)
     if fault is None:
         return outcome
     warnings.warn(
@@ -407,9 +403,18 @@ def _consistent(problem: Problem, outcome: Outcome, first: float, tol: float) ->
     return replace(outcome, status=Status.DIVERGED if broken else Status.STALLED, ray=None)
 
 
-def _fault(problem: Problem, outcome: Outcome, first: float, tol: float) -> str | None:
+def _is_ray(problem: Problem, ray: Array | None) -> bool:
+    """Whether F falls without bound along VVᵀ; with constraints the ray is proved before."""
+    if ray is None or problem.constraints:
+        return ray is not None
+    objective = problem.objective
+    slope, error = objective.recession(objective.image(objective.place.put(ray)))
+    return slope < -error
+
+
+def _fault(problem: Problem, outcome: Outcome, tol: float) -> str | None:
     """What is wrong with an outcome, None where nothing is."""
-    certificate, status = outcome.certificate, outcome.status
+    certificate, status, first = outcome.certificate, outcome.status, outcome.first_value
     value, size = certificate.value, max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
     if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
         return "its factor or its value is not finite"
@@ -419,7 +424,7 @@ def _fault(problem: Problem, outcome: Outcome, first: float, tol: float) -> str 
         if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
             return f"F = {value:.6g} is below its least possible value"
     bounded = certificate.gap is not None and certificate.proved
-    if status is Status.UNBOUNDED and (bounded or outcome.ray is None):
+    if status is Status.UNBOUNDED and (bounded or not _is_ray(problem, outcome.ray)):
         return "it is called unbounded beside a proved bound, or without a ray"
     if status is Status.CONVERGED and not (
         certificate.within(tol) and certificate.violation <= tol

@@ -63,10 +63,10 @@ def settings_for(
     )
 
 
-def iteration_limit(max_iter: int | None, solver: Solver) -> int:
-    """Iterations at most, those of the solver unless told."""
+def iteration_limit(max_iter: int | None, default: float) -> float:
+    """The maximum number of iterations, checked."""
     if max_iter is None:
-        return solver.max_iter
+        return default
     if not isinstance(max_iter, Integral) or max_iter < 0:
         raise ValueError(f"max_iter must be a whole number of at least 0, got {max_iter!r}")
     return int(max_iter)

@@ -105,6 +105,8 @@ class Outcome:
     dual: Array | None = None
     ray: Array | None = None
     dimacs: tuple[float, ...] | None = None
+    first_value: float = np.inf
+    """F at the start, where that point is feasible."""
 
 
 @dataclass

@@ -156,7 +156,9 @@ class Referee:
         if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
             status, self.ray = Status.STALLED, None  # a proved bound refutes the ray
         dual = None if best.dual is None else host(best.dual)
-        return Outcome(host(best.factor), certificate, status, dual, self.ray)
+        return Outcome(
+            host(best.factor), certificate, status, dual, self.ray, first_value=self.first.value
+        )
 
     def _confirmed(self, step: Step) -> tuple[Step, bool]:
         """The step with a certificate that may end the run, and whether it does."""
