@@ -402,8 +402,8 @@ class _Move:
         return self._of_ours(thing)
 
     def _of_ours(self, thing: Any) -> Any:
-        if hasattr(type(thing), "lower"):
-            _ = thing.lower  # a number that only the host can find
+        if not self.there.is_host and hasattr(type(thing), "lower"):
+            _ = thing.lower  # a number that only the host can compute
         found = copy(thing)
         vars(found).clear()
         for name, value in vars(thing).items():

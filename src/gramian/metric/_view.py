@@ -59,7 +59,7 @@ def along_axes(span: Span) -> Span:
 
 def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
     """Some columns, in the order of memory that all of them are in."""
-    return X[:, columns] if sp.issparse(X) else np.ascontiguousarray(X[:, columns])
+    return X[:, columns] if sp.issparse(X) else np.take(X, columns, axis=1)
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
