@@ -3,10 +3,14 @@
 Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = LLᵀ.
 """
 
+import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gramian import pages
+from gramian.common import application
 
 if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
     from gramian import (
@@ -14,7 +18,6 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         completion,
         cvxpy,
         dask,
-        datasets,
         graph,
         io,
         kernel,
@@ -24,20 +27,20 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         solvers,
         spectral,
     )
+    from gramian.app import datasets
+    from gramian.app.explorer import explore
+    from gramian.app.models import load, save
+    from gramian.app.report import CalledModule
     from gramian.callbacks import State
     from gramian.certificate import Certificate
-    from gramian.constrained import Constraint
+    from gramian.checkpoint import checkpoints
+    from gramian.common.storage import StoredFileError
+    from gramian.constrained.certify import certify
     from gramian.domains import PSDCone, Spectrahedron
-    from gramian.explorer import explore
-    from gramian.models import load
-    from gramian.outer.certify import certify
-    from gramian.persistence import save
+    from gramian.linear_constraints import Constraint
     from gramian.problem import Problem
-    from gramian.report import CalledModule
     from gramian.result import History, Result, Status
     from gramian.run import minimize
-    from gramian.solvers.checkpoint import checkpoints
-    from gramian.storage import StoredFileError
 
     report: CalledModule
 
@@ -45,7 +48,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "certificate",
-    "Constraint": "constrained",
+    "Constraint": "linear_constraints",
     "History": "result",
     "PSDCone": "domains",
     "Problem": "problem",
@@ -53,13 +56,13 @@ _HOMES = {
     "Spectrahedron": "domains",
     "State": "callbacks",
     "Status": "result",
-    "StoredFileError": "storage",
-    "certify": "outer",
-    "checkpoints": "solvers",
-    "explore": "explorer",
-    "load": "models",
+    "StoredFileError": "common.storage",
+    "certify": "constrained",
+    "checkpoints": "checkpoint",
+    "explore": "app.explorer",
+    "load": "app.models",
     "minimize": "run",
-    "save": "persistence",
+    "save": "app.models",
 }
 """The module of each public name. numpy, SciPy and scikit-learn take a second to import, so
 nothing is until a name asks for it."""
@@ -98,10 +101,33 @@ __all__ = [
 ]
 
 
+class _ApplicationAlias(MetaPathFinder, Loader):
+    """Import the public modules of the application by their short names.
+
+    `gramian.datasets` is the module `gramian.app.datasets` itself, and so for all of `SHORT`.
+    """
+
+    SHORT = ("datasets", "encoders", "explorer", "files", "report", "verdict")
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, rest = name.partition(".")
+        if package != __name__ or rest.partition(".")[0] not in self.SHORT:
+            return None
+        return ModuleSpec(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(spec.name.replace(__name__, f"{__name__}.app", 1))
+        self._own = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._own  # the import system set that of the alias
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
-        globals()[name] = found  # the next look is an ordinary one
+        globals()[name] = found  # the next lookup is an ordinary one
         return found
     if not name.startswith("_"):
         try:
@@ -116,4 +142,10 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-pages.written_by(lambda *given: import_module("gramian.report").report(*given))
+def _application(module: str, function: str) -> Any:
+    return lambda *given: getattr(import_module(f"gramian.app.{module}"), function)(*given)
+
+
+# First, or the folders of the application would be searched for the names of its parts.
+sys.meta_path.insert(0, _ApplicationAlias())
+application.register(report=_application("report", "report"), save=_application("models", "save"))
