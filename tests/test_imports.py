@@ -5,6 +5,7 @@ module has a layer. They do not see `import_module("gramian…")`.
 """
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def layers():
     settings = tomllib.loads(PROJECT.read_text("utf-8"))["tool"]["importlinter"]
     rows = next(c["layers"] for c in settings["contracts"] if c["type"] == "layers")
     return {
-        name.strip(): -depth for depth, row in enumerate(rows) for name in row.strip().split("|")
+        name.strip(): -depth for depth, row in enumerate(rows) for name in re.split("[|:]", row)
     }
 
 

@@ -107,7 +107,7 @@ class _ApplicationAlias(MetaPathFinder, Loader):
     `gramian.datasets` is the module `gramian.app.datasets` itself, and so for all of `SHORT`.
     """
 
-    SHORT = ("datasets", "encoders", "explorer", "files", "report", "verdict")
+    SHORT = ("cli", "datasets", "encoders", "explorer", "files", "report", "verdict")
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         package, _, rest = name.partition(".")
@@ -116,12 +116,13 @@ class _ApplicationAlias(MetaPathFinder, Loader):
         return ModuleSpec(name, self)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = import_module(spec.name.replace(__name__, f"{__name__}.app", 1))
-        self._own = module.__spec__
+        module = import_module(f"gramian.app.{spec.name.partition('.')[2]}")
+        spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self._own  # the import system set that of the alias
+        alias = module.__spec__  # set by the import system
+        module.__spec__ = alias and alias.loader_state
 
 
 def __getattr__(name: str) -> Any:

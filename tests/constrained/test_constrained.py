@@ -301,7 +301,7 @@ CONTRADICTORY = {
 
 @pytest.mark.parametrize(("A", "b"), CONTRADICTORY.values(), ids=CONTRADICTORY)
 def test_a_contradiction_comes_with_the_combination_of_rows(A, b):
-    with pytest.raises(gm.outer.ContradictionError) as told:
+    with pytest.raises(gm.constrained.ContradictionError) as told:
         gm.minimize(gm.problems.sdp(np.eye(2), A, b))
     y = told.value.combination
     assert y @ b == pytest.approx(1.0)
