@@ -336,7 +336,7 @@ TABLE = (
         _write_out,
     ),
     Row(
-        # LMNN of 4,000 digits in 50 dimensions: 2.8 s, by the staircase 4.9 s; of segment 1.1 and 1.8.
+        # LMNN of 4,000 digits in 50 dimensions: 2.8 s, by the staircase 4.9 s.
         "very many terms of a small M, with a start: L-BFGS on a square factor (see `square`)",
         lambda asked: suits(asked.problem, asked.factor),
         _square_or_follow,
