@@ -71,6 +71,12 @@ class Foreign:
 
 
 _BY_NAME: dict[str, type] = {}
+
+FORMER_NAMES = {
+    "gramian.encoders.DateEncoder": "gramian.app.DateEncoder",
+    "gramian.outer.EvidencePath": "gramian.estimators.EvidencePath",
+}
+"""Names of classes in files that earlier versions wrote, and those that they have now."""
 _FOREIGN: dict[type, Foreign] = {}
 
 
@@ -418,7 +424,7 @@ def _state(value: Any) -> Mapping[str, Any]:
         return _FOREIGN[type(value)].to_store(value)
     if isinstance(value, Enum):
         return {"name": value.name}
-    if is_dataclass(value):
+    if is_dataclass(value) and not hasattr(value, "_to_store"):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     state: Mapping[str, Any] = value._to_store()
     return state
@@ -529,6 +535,7 @@ def _csr(kind: str, parts: list[NDArray[Any]], shape: list[int]) -> Any:
 
 
 def _class(name: str) -> type:
+    name = FORMER_NAMES.get(name, name)
     if name not in _BY_NAME:
         raise StoredFileError(f"this gramian knows no class {name!r}")
     return _BY_NAME[name]

@@ -18,6 +18,7 @@ from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
 from gramian.common.random_state import for_sklearn
 from gramian.estimators import plotting
 from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.parameters import SolverParameters, with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import k_means, linked_clusters, share_met
@@ -33,10 +34,24 @@ STARTS = 10
 """Starts of k-means."""
 
 
+@with_parameters
 class LinkedKernel(
-    HeldOutLinks, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    SolverParameters,
+    HeldOutLinks,
+    Kept,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+
+    n_clusters: int | None = None
+    shrinkage: float | str = "auto"
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 10
+    bandwidth: float | str = "auto"
+    approximate: bool = False
+    rank: int | None = None
 
     _rules: ClassVar = {
         "affinity": one_of("nearest_neighbors", "precomputed", "precomputed_laplacian"),

@@ -22,6 +22,7 @@ from gramian.estimators.kernel_functions import (
     value_rounding,
     with_bandwidth,
 )
+from gramian.estimators.parameters import with_parameters
 from gramian.estimators.persistence import Kept
 from gramian.kernel._clusters import k_means
 from gramian.reductions.span import kernel_span
@@ -32,6 +33,7 @@ MATRICES = 4
 """Matrices of the samples' number squared that a fit with a kernel holds at once."""
 
 
+@with_parameters
 class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
     """k-means on the samples as a kernel sees them.
 
@@ -65,20 +67,11 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         As in scikit-learn.
     """
 
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 8,
-        kernel: str | Callable[..., Array] = "linear",
-        kernel_params: dict[str, Any] | None = None,
-        n_init: int = 10,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    kernel: str | Callable[..., Array] = "linear"
+    kernel_params: dict[str, Any] | None = None
+    n_init: int = 10
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
