@@ -30,9 +30,11 @@ from sklearn.preprocessing import (
 )
 
 import gramian as gm
-from gramian import StoredFileError, persistence, storage
+from gramian import StoredFileError
+from gramian.app.encoders import DateEncoder
+from gramian.common import storage
 from gramian.completion import MMMF, NuclearCompletion
-from gramian.encoders import DateEncoder
+from gramian.estimators import persistence
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
@@ -301,7 +303,7 @@ FUZZ = """
 import resource, signal, sys
 import numpy as np
 import gramian as gm
-from gramian.storage import StoredFileError
+from gramian.common.storage import StoredFileError
 from tests.fuzz import mutations
 
 source, work, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

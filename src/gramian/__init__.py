@@ -6,7 +6,7 @@ Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = L
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gramian import pages
+from gramian.common import application as pages
 
 if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
     from gramian import (
@@ -14,7 +14,6 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         completion,
         cvxpy,
         dask,
-        datasets,
         graph,
         io,
         kernel,
@@ -24,20 +23,21 @@ if TYPE_CHECKING:  # what type checkers and editors read; at run time names are 
         solvers,
         spectral,
     )
+    from gramian.app import datasets
+    from gramian.app.explorer import explore
+    from gramian.app.models import load
+    from gramian.app.report import CalledModule
     from gramian.callbacks import State
     from gramian.certificate import Certificate
-    from gramian.constrained import Constraint
+    from gramian.checkpoint import checkpoints
+    from gramian.common.storage import StoredFileError
+    from gramian.constrained.certify import certify
     from gramian.domains import PSDCone, Spectrahedron
-    from gramian.explorer import explore
-    from gramian.models import load
-    from gramian.outer.certify import certify
-    from gramian.persistence import save
+    from gramian.estimators.persistence import save
+    from gramian.linear_constraints import Constraint
     from gramian.problem import Problem
-    from gramian.report import CalledModule
     from gramian.result import History, Result, Status
     from gramian.run import minimize
-    from gramian.solvers.checkpoint import checkpoints
-    from gramian.storage import StoredFileError
 
     report: CalledModule
 

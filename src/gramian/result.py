@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import html, pages
 from gramian.certificate import Certificate
-from gramian.storage import storable
+from gramian.common import application as pages
+from gramian.common import html
+from gramian.common.storage import storable
 
 Array = NDArray[np.floating]
 

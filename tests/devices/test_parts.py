@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import gramian as gm
-from gramian.backends import arrays, cpu
+from gramian.arrays import cpu
+from gramian.arrays import places as arrays
 from gramian.graph import neighbor_graph
 from gramian.maps import anchored_margins
 from gramian.maps.whitened import DenseRoot

@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from gramian import problems
-from gramian.solvers.loop import FIRST_COLUMNS
+from gramian.methods.loop import FIRST_COLUMNS
 
 
 def soft_threshold_value(R, lam):

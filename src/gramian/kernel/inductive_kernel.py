@@ -10,16 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._samples import ready, refuse_masked
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.samples import ready, refuse_masked
 from gramian.bounds import certify
-from gramian.fitting import principal, settle, solve
-from gramian.graph import canonical_order
-from gramian.kernel._links import UNKNOWN, known_labels, renamed
-from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
-from gramian.memory import check_memory
-from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
-from gramian.parameters import (
+from gramian.common.memory import check_memory
+from gramian.common.parameters import (
     ABOVE_ZERO,
     COUNT,
     NOT_NEGATIVE,
@@ -27,7 +22,17 @@ from gramian.parameters import (
     or_auto,
     or_none,
 )
-from gramian.persistence import Kept
+from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
+from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
+from gramian.estimators.persistence import Kept
+from gramian.graph import canonical_order
+from gramian.kernel._links import UNKNOWN, known_labels, renamed
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
 from gramian.reductions.span import kernel_span

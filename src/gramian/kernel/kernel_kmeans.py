@@ -12,13 +12,18 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
 
-from gramian._random import for_sklearn
-from gramian._samples import ready, refuse_masked
+from gramian.arrays.samples import ready, refuse_masked
+from gramian.common.memory import check_memory
+from gramian.common.parameters import whole_number
+from gramian.common.random_state import for_sklearn
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
+from gramian.estimators.persistence import Kept
 from gramian.kernel._clusters import k_means
-from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
-from gramian.memory import check_memory
-from gramian.parameters import whole_number
-from gramian.persistence import Kept
 from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]

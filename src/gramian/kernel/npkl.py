@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, or_auto
 from gramian.kernel._base import LinkedKernel
-from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.kernel import npkl_to
 from gramian.reductions.base import Reduction, Substitution
 from gramian.result import Result

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.fitting import solve
+from gramian.common.parameters import ABOVE_ZERO
+from gramian.estimators.fitting import solve
 from gramian.kernel.npkl import NPKL
-from gramian.parameters import ABOVE_ZERO
 from gramian.problems.kernel import pcp_to
 from gramian.result import Result
 
@@ -24,7 +24,7 @@ class PCP(NPKL):
 
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
     (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
-    the other links and the diagonal are linear constraints (`gramian.outer`). A fit that could not
+    the other links and the diagonal are linear constraints (`gramian.constrained`). A fit that could not
     keep them to `max_violation` warns. The clusters keep the links as well: samples that
     must-links join are one point of k-means, and cannot-linked ones are kept apart where that is
     possible.

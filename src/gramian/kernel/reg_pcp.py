@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
 from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
-from gramian.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
 from gramian.problems.kernel import reg_pcp_to
 from gramian.reductions.waves import Waves
 from gramian.result import Result

@@ -12,7 +12,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import (
+from gramian.arrays.blocks import Blocks
+from gramian.arrays.places import (
     HOST,
     Place,
     Placed,
@@ -23,7 +24,6 @@ from gramian.backends.arrays import (
     namespace,
     norm,
 )
-from gramian.backends.blocks import Blocks
 from gramian.linalg import conjugate_gradient
 from gramian.losses.base import LeastSquares, PerImage
 

@@ -10,17 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian import plotting
-from gramian._samples import naming_text, ready, refuse_masked
-from gramian.fitting import principal, settle, solve
+from gramian.arrays.samples import naming_text, ready, refuse_masked
+from gramian.common.parameters import COUNT, Rule, one_of, or_auto
+from gramian.estimators import plotting
+from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.persistence import Kept
 from gramian.graph import Graph
 from gramian.manifold._barycentric import barycentric, dense
 from gramian.manifold._distances import refuse_not_square
 from gramian.manifold._parts import fit_parts, transform_parts
 from gramian.manifold._spaces import METRICS, Places, space_of
 from gramian.neighbours import Neighbours, nearest
-from gramian.parameters import COUNT, Rule, one_of, or_auto
-from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.parts import widened
 from gramian.reductions.units import Units

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from sklearn.decomposition import TruncatedSVD
 
-from gramian import clock
-from gramian.fitting import solve
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, or_auto, or_none
+from gramian.estimators.fitting import solve
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
-from gramian.parameters import ABOVE_ZERO, or_auto, or_none
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
 from gramian.reductions.waves import Waves
@@ -59,7 +59,7 @@ class MVU(Unfolding):
         number of the samples.
     max_edge_error : float, optional
         Keep the edges, none off by more than this part of its squared length, as linear
-        constraints in place of the penalty (`gramian.outer`); up to 50 samples Clarabel solves
+        constraints in place of the penalty (`gramian.constrained`); up to 50 samples Clarabel solves
         them where it is installed. A fit that could not keep them warns.
     connect : {"mst", "error", "components"}
         What to do with a graph in several parts: join them by the shortest edges, refuse, or

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, COUNT, or_auto
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
-from gramian.parameters import ABOVE_ZERO, COUNT, or_auto
 from gramian.problems.manifold import reg_mvu
 from gramian.reductions.waves import Waves
 

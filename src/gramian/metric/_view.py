@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh, row_signs
+from gramian.arrays.dense import eigh, row_signs
 from gramian.metric._canonical import varying_columns
 from gramian.reductions.span import Span, dense_span, span_of
 

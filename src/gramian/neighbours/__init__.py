@@ -3,7 +3,7 @@
 Exact unless asked otherwise: nearest first by the distance in float64 from the differences, of
 equally near samples the one of the smaller index. Four ways lead there, by size: a tree for few
 features (`_tree`), plain numpy for few samples (`_plain`), compiled tiles for many
-(`gramian.backends.neighbours`), and an approximate index, an extra, for very many (`_approximate`).
+(`gramian.arrays.neighbours`), and an approximate index, an extra, for very many (`_approximate`).
 """
 
 from gramian.neighbours._approximate import APPROXIMATE_FROM

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian._samples import refuse_masked
-from gramian.kernels import kernel_values, varying_columns
-from gramian.parameters import ABOVE_ZERO, COUNT
-from gramian.persistence import Kept
+from gramian.arrays.samples import refuse_masked
+from gramian.common.parameters import ABOVE_ZERO, COUNT
+from gramian.estimators.kernel_functions import kernel_values, varying_columns
+from gramian.estimators.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
 
 Array = NDArray[np.float64]

@@ -1,0 +1,34 @@
+"""Pages to work on, from the command line: served until Ctrl-C."""
+
+from __future__ import annotations
+
+import webbrowser
+from typing import Any
+
+import click
+from sklearn.pipeline import Pipeline
+
+from gramian.app.explorer import Page
+
+open_option = click.option(
+    "--open",
+    "opened",
+    is_flag=True,
+    help="Work on a page of this machine. Ctrl-C ends it, and writes.",
+)
+
+
+def serve(session: Any, title: str, before: Any = None) -> None:
+    """Serve a page until Ctrl-C."""
+    page = Page(session, title=title, before=before)
+    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+    webbrowser.open(page.url)
+    page.wait()
+
+
+def prepared_samples(model: Any, X: Any) -> tuple[Any, Any]:
+    """The fitted steps before the last one of a pipeline, None without, and what they make of X."""
+    if not isinstance(model, Pipeline):
+        return None, X.to_numpy() if hasattr(X, "to_numpy") else X
+    steps = model[:-1].fit(X)
+    return steps, steps.transform(X)

@@ -1,0 +1,177 @@
+"""Estimators that can be saved to a file: those of gramian, and pipelines of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
+from importlib import import_module
+from importlib.metadata import version
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from gramian.app import pipelines as steps  # noqa: F401
+from gramian.arrays.errstate import OwnErrstate, own_errstate, under_own_errstate
+from gramian.arrays.places import host
+from gramian.arrays.threads import few_blas_threads
+from gramian.common import application as pages
+from gramian.common import clock, storage
+from gramian.common.parameters import check_rules
+from gramian.common.storage import StoredFileError
+
+FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
+"""Methods that `time_limit` is the limit of, all their phases together."""
+
+HOST_MEMORY = (1, 3)
+"""What DLPack calls the memory of the processor, pinned or not."""
+
+USES = ("transform", "predict")
+"""Other methods that take samples."""
+
+
+def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method with the estimator's `time_limit` for everything it does, in tensors too."""
+
+    @wraps(method)
+    def timed(self: Any, *given: Any, **named: Any) -> Any:
+        there = _device_of((*given, *named.values()))
+        given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
+        limit = getattr(self, "time_limit", None)
+        known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
+        seconds = float(limit) if known else None  # type: ignore[arg-type]
+        with own_errstate(), clock.budget(seconds) as budget, few_blas_threads():
+            try:
+                if there is None or getattr(self, "device", there) is not None:
+                    return method(self, *given, **named)
+                return _computed_on(there, method, self, *given, **named)
+            except clock.TimeUpError:
+                if budget.interrupted:
+                    raise KeyboardInterrupt from None
+                if seconds is None:  # the limit of a fit around this one, which will tell
+                    raise
+                raise TimeoutError(
+                    f"the time limit of {limit:g} s ended before {type(self).__name__} had "
+                    f"anything to keep, at {budget.phase or 'its start'}: raise time_limit"
+                ) from None
+
+    return timed
+
+
+def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method for tensors too."""
+
+    @wraps(method)
+    def taking(self: Any, *given: Any, **named: Any) -> Any:
+        given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
+        with own_errstate():
+            return method(self, *given, **named)
+
+    return taking
+
+
+def _at_hand(given: Any) -> Any:
+    """What is given, with arrays of the host for tensors and their like, wherever they are."""
+    if isinstance(given, tuple):
+        return tuple(_at_hand(part) for part in given)
+    if type(given).__module__.split(".")[0] == "torch":
+        return host(given)
+    told = getattr(given, "__dlpack_device__", None)
+    if told is None or told()[0] in HOST_MEMORY:  # NumPy reads those itself
+        return given
+    return host(import_module("gramian.arrays.torch").lent(given))
+
+
+def _device_of(given: Any) -> Any:
+    """The GPU that one of the tensors given lives on, None where none does."""
+    if isinstance(given, tuple):
+        found = (_device_of(part) for part in given)
+        return next((device for device in found if device is not None), None)
+    return given.device if getattr(given, "is_cuda", False) is True else None
+
+
+def _computed_on(
+    device: Any, method: Callable[..., Any], estimator: Any, *given: Any, **named: Any
+) -> Any:
+    """The method on the device that holds the data, where the estimator names none.
+
+    A copy of the estimator with that device runs it; the estimator takes over its attributes.
+    """
+    there = copy(estimator)
+    there.device = device
+    found = method(there, *given, **named)
+    estimator.__dict__ = {**vars(there), "device": None}
+    return estimator if found is there else found
+
+
+class Kept(OwnErrstate):
+    """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        storage.storable(cls)
+
+    @classmethod
+    def _public(cls, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        if name in FITS:
+            return _in_time(method)
+        return _taking_tensors(method) if name in USES else under_own_errstate(method)
+
+    def save(self, path: str | Path) -> None:
+        """Save the fitted estimator as arrays and JSON; `gramian.load` reads it back.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, replaced only when the new one is whole. Nothing in it is executable.
+        """
+        save(self, path)
+
+    def report(self, path: str | Path, X: Any = None, y: Any = None) -> Path:
+        """Write an HTML page of the fitted estimator, which needs no network.
+
+        Parameters
+        ----------
+        path : str or Path
+        X, y : samples and labels, optional
+            A metric shows what it makes of them; an embedding is coloured by y, and shows X under
+            the pointer where it holds images, of shape (n_samples, height, width).
+        """
+        return pages.write(self, path, X, y)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that make no sense."""
+        check_rules(self)
+
+    def _to_store(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    @classmethod
+    def _from_store(cls, state: dict[str, Any]) -> Any:
+        made: Any = cls.__new__(cls)
+        made.__init__()
+        parameters = made.get_params(deep=False)
+        for name, part in state.items():
+            if name not in parameters and (not name.isidentifier() or hasattr(cls, name)):
+                raise StoredFileError(f"{name!r} is not an attribute of a fitted {cls.__name__}")
+            setattr(made, name, part)
+        return made
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Save a fitted estimator of gramian, or a pipeline with one; `gramian.load` reads it back.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator
+        Beside gramian's own a Pipeline of them with SimpleImputer, StandardScaler, MinMaxScaler,
+        RobustScaler, PCA, OneHotEncoder, OrdinalEncoder, ColumnTransformer, KNeighborsClassifier.
+    path : str or Path
+    """
+    check_is_fitted(estimator)
+    if hasattr(estimator, "at_home"):  # one of a cluster is read where there is none
+        estimator = estimator.at_home()
+    content = {"gramian": version("gramian"), "estimator": estimator}
+    storage.write(Path(path), "model", content)
