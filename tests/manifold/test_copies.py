@@ -73,7 +73,7 @@ def test_masses_of_one_are_none():
 
 @pytest.mark.parametrize(
     ("mass", "message"),
-    [([1.0, 2.0], "one number for each of 3 points"), ([1.0, 0.0, 1.0], "not a number above 0")],
+    [([1.0, 2.0], "one number for each of 3 points"), ([1.0, 0.0, 1.0], "not a positive number")],
 )
 def test_masses_that_are_none_are_refused(mass, message):
     with pytest.raises(ValueError, match=message):

@@ -105,7 +105,7 @@ def test_what_is_not_a_symmetric_matrix_is_refused(value, message):
 
 @pytest.mark.parametrize("value", [None, 2.0])
 def test_a_number_needs_an_order(value):
-    with pytest.raises(ValueError, match="nothing else says the order"):
+    with pytest.raises(ValueError, match="no matrix determines the order"):
         as_symmetric(value, "B")
 
 
