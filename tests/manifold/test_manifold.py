@@ -175,7 +175,7 @@ def test_parts_are_joined_or_refused():
     apart = np.vstack([X, X + 100.0])
     joined = MVU(tol=1e-2).fit(apart)
     assert joined.graph_.n_parts == 1
-    with pytest.raises(ValueError, match="falls into 2 parts of 60, 60 points"):
+    with pytest.raises(ValueError, match="falls into 2 components of 60, 60 points"):
         MVU(connect="error").fit(apart)
 
 
@@ -240,7 +240,7 @@ def two_sheets():
 @pytest.mark.parametrize("learner", [MVU, RegMVU])
 def test_parts_of_a_graph_are_unfolded_by_themselves(learner):
     X, along = two_sheets()
-    with pytest.raises(ValueError, match=r'2 parts of 80, 50 .*"components"'):
+    with pytest.raises(ValueError, match=r'2 components of 80, 50 .*"components"'):
         learner(connect="error").fit(X)
     fitted = learner(connect="components").fit(X)
     first = learner().fit(X[:80])

@@ -104,7 +104,7 @@ def test_parts_are_joined_refused_or_unfolded_by_themselves():
     joined = MVU(metric="precomputed", tol=0.1).fit(far)
     assert joined.graph_.n_parts == 1
     np.testing.assert_array_equal(joined.graph_.edges, MVU(tol=0.1).fit(points).graph_.edges)
-    with pytest.raises(ValueError, match="2 parts of 60, 40 points"):
+    with pytest.raises(ValueError, match="2 components of 60, 40 points"):
         MVU(metric="precomputed", connect="error").fit(far)
     parts = MVU(metric="precomputed", connect="components", tol=0.1).fit(far)
     assert len(parts.parts_) == 2

@@ -257,7 +257,7 @@ REFUSED = {
     "b not finite": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [np.inf]), "b\\[0\\]"),
     "nothing": (lambda: gm.problems.sdp(np.eye(2)), "needs constraints"),
     "empty": (lambda: gm.problems.sdp(np.eye(2), [], []), "A is empty"),
-    "empty bounds": (lambda: gm.Constraint(diagonal(2), 2.0, 1.0), "row 0 .* allows nothing"),
+    "empty bounds": (lambda: gm.Constraint(diagonal(2), 2.0, 1.0), "row 0 .* is infeasible"),
     "no map": (lambda: gm.Constraint(np.eye(2)), "needs a map"),
     "another order": (
         lambda: gm.Problem(Linear(np.eye(2)), constraints=gm.Constraint(diagonal(3), 0.0)),

@@ -39,8 +39,8 @@ def cores() -> int:
     """
     from joblib import cpu_count
 
-    told = [os.environ.get(name, "").split(",")[0] for name in VARIABLES]
-    return min([int(cpu_count()), *(int(word) for word in told if word.isdigit() and int(word))])
+    limits = [os.environ.get(name, "").split(",")[0] for name in VARIABLES]
+    return min([int(cpu_count()), *(int(word) for word in limits if word.isdigit() and int(word))])
 
 
 # --- compiled kernels ----------------------------------------------------------------

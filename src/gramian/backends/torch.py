@@ -243,8 +243,8 @@ def nearest(
     if max(X.shape[0], queries.shape[0]) <= step:
         there = _dense_there(X, device)
         asked = there if queries is X else _dense_there(queries, device)
-        told = tuple(torch.as_tensor(part).to(device) for part in marks)
-        found, squares = _searched(there, asked, k, told, alone=alone)
+        marks_there = tuple(torch.as_tensor(part).to(device) for part in marks)
+        found, squares = _searched(there, asked, k, marks_there, alone=alone)
         return host(found), host(squares)
     blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
     near = [

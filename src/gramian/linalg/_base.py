@@ -58,8 +58,8 @@ class CountedOperator:
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"operator must be square and not empty, got shape {shape}")
         self.place: Place = getattr(operator, "place", HOST)
-        told = getattr(operator, "dtype", None) if self.place.is_host else None
-        dtype = np.dtype(told or np.float64)
+        declared = getattr(operator, "dtype", None) if self.place.is_host else None
+        dtype = np.dtype(declared or np.float64)
         if dtype.kind == "c":
             raise ValueError("operator must be real symmetric, got a complex dtype")
         self.size: int = shape[0]

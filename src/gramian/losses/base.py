@@ -77,8 +77,8 @@ class Loss(Protocol):
 
 def error_of(loss: Loss, z: Array) -> float:
     """Bound on the error of g(z) and its gradient besides rounding, 0 by default."""
-    told = getattr(loss, "error", None)
-    return 0.0 if told is None else float(told(z))
+    method = getattr(loss, "error", None)
+    return 0.0 if method is None else float(method(z))
 
 
 def on_simplex(loss: Loss) -> bool:
@@ -88,9 +88,9 @@ def on_simplex(loss: Loss) -> bool:
 
 def recession_of(loss: Loss, z: Array, noise: Array) -> float:
     """lim g(tz)/t for t → ∞, with |z_e| ≤ noise_e counted as 0; infinite if unknown."""
-    told = getattr(loss, "recession", None)
-    if told is not None:
-        return float(told(z, noise))
+    method = getattr(loss, "recession", None)
+    if method is not None:
+        return float(method(z, noise))
     xp = namespace(z)
     return 0.0 if loss.quadratic and not bool(xp.any(xp.abs(z) > noise)) else np.inf
 
@@ -104,8 +104,8 @@ def bends_of(loss: Loss, z: Array) -> Array | None:
 
 def softened_of(loss: Loss, mu: float, size: int) -> Any:
     """The loss with a barrier μ on its dual vector, or the loss itself if it needs none."""
-    told = getattr(loss, "softened", None)
-    softened = None if told is None else told(mu, size)
+    method = getattr(loss, "softened", None)
+    softened = None if method is None else method(mu, size)
     return loss if softened is None else softened
 
 
@@ -126,8 +126,8 @@ class LeastSquares:
 
 def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
     """The loss as a sum of squares in the given precision, None if it is not one."""
-    told = getattr(loss, "least_squares", None)
-    found: LeastSquares | None = None if told is None else told(dtype)
+    method = getattr(loss, "least_squares", None)
+    found: LeastSquares | None = None if method is None else method(dtype)
     return found
 
 

@@ -33,7 +33,7 @@ LONGER, SHARE = 4, 0.5
 """Assumed growth factor of the time of a trial, and the share of the remaining time it may take."""
 
 WHOLE = 2000
-"""Number of points up to which the full graph is factored whatever its fill-in."""
+"""Number of points up to which the full graph is factored for any fill-in."""
 
 
 FRONT_FILL = 64_000_000

@@ -84,7 +84,7 @@ def _asked(
 
 
 def _workers() -> int:
-    """The cores this process may use, or fewer if NUMBA_NUM_THREADS says so."""
+    """The cores this process may use, or fewer if NUMBA_NUM_THREADS is set."""
     asked = os.environ.get("NUMBA_NUM_THREADS", "")
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return int(asked) if asked.isdigit() else mine or 1

@@ -231,7 +231,7 @@ class Composite(Objective[Seen]):
         along = getattr(self.loss, "conjugate_along", None)
         if along is None:
             return Support(at(w), self.C.lower, lambda s: at(s * w), shifted)
-        told = along(w)
+        g_at = along(w)
         return Support(
-            self.constant - told(1.0), self.C.lower, lambda s: self.constant - told(s), shifted
+            self.constant - g_at(1.0), self.C.lower, lambda s: self.constant - g_at(s), shifted
         )

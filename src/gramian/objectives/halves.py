@@ -27,7 +27,7 @@ Mask = NDArray[np.bool_]
 class Halves:
     """½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + λ/2 (‖P‖² + ‖Q‖²) + κ/2 (‖b‖² + ‖c‖²).
 
-    A *state* is [P b; Q c], with one column more than the factor [P; Q]; without offsets it is 0.
+    A *state* is [P b; Q c], with one column more than the factor, which is 0 without offsets.
     With one half fixed, every row of the other is a separate small problem. If all entries of the
     block count, F includes ω/2 ‖PQᵀ‖² (`everywhere`). With `units` the rows of a state are those of
     the factor divided by them, and the entries have no scale.

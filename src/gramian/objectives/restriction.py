@@ -92,8 +92,8 @@ class CompositeRestriction:
 
     def drift(self, theta: Array) -> Array:
         """μ ∂∇/∂μ if the loss has a barrier μ (`softened`), else 0."""
-        told = getattr(self.loss, "drift", None)
-        return np.zeros(theta.size) if told is None else self.Z.T @ told(self._at(theta))
+        drift = getattr(self.loss, "drift", None)
+        return np.zeros(theta.size) if drift is None else self.Z.T @ drift(self._at(theta))
 
     def _at(self, theta: Array) -> Array:
         image: Array = self.Z @ beside(self.Z, theta)

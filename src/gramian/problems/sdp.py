@@ -79,8 +79,8 @@ def sdp(
         formula="⟨C, M⟩",
         constraints=tuple(constraints),
         conditions=", ".join(
-            told
-            for told, given in (("⟨A_k, M⟩ = b_k", A), ("⟨B_k, M⟩ ≤ h_k", A_ub))
+            shown
+            for shown, given in (("⟨A_k, M⟩ = b_k", A), ("⟨B_k, M⟩ ≤ h_k", A_ub))
             if given is not None
         ),
     )

@@ -65,7 +65,7 @@ def estimated(
     more than ε times the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε). Here ε corresponds to
     the amount subtracted, which is at least the wanted accuracy. `start` is used for an additional
     run, which the bound does not count. Without `chance` the probability is not computed. The seed
-    depends on the matrix (`_seed`): results are reproducible, and no matrix is built to defeat it.
+    depends on the matrix (`_seed`), so results are reproducible and no matrix can defeat it.
 
     With columns `known`, on whose span the matrix is near 0 or known exactly, the runs use the
     orthogonal complement (`Split`). The lowest eigenvalue there may be far above 0, and then a low

@@ -45,7 +45,7 @@ def carried(
     """
     value = scale * found.value + constant
     size = abs(scale * found.scale + constant)
-    told = replace(
+    transformed = replace(
         found,
         value=value,
         lambda_min=np.nan,
@@ -54,11 +54,11 @@ def carried(
         scale=size,
     )
     if found.gap is None:
-        return told
+        return transformed
     moved = (scale, constant) != (1.0, 0.0)
     rounding = ROUNDED * (abs(scale * found.value) + abs(constant)) if moved else 0.0
     gap = scale * found.gap + rounding
-    return replace(told, gap=gap, relative_gap=relative(gap, value, size))
+    return replace(transformed, gap=gap, relative_gap=relative(gap, value, size))
 
 
 def among_these(found: Certificate, L: Array) -> Certificate:

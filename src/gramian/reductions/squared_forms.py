@@ -20,7 +20,7 @@ Array = NDArray[np.floating]
 class SquaredForms:
     """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ up to a constant, with the data of its dual.
 
-    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
+    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F if S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
     """
 
     U: Any

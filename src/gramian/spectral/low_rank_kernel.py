@@ -198,8 +198,8 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if callable(self.kernel):
             return pairwise_kernels(X, Y, metric=self.kernel, **(self.kernel_params or {}))
         named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0}
-        told = {name: value for name, value in named.items() if value is not None}
-        values = kernel_values(self.kernel, told | {"filter_params": True}, X, Y)
+        given = {name: value for name, value in named.items() if value is not None}
+        values = kernel_values(self.kernel, given | {"filter_params": True}, X, Y)
         return np.asarray(values, dtype=np.float64)
 
     def _width(self, X: Any) -> float | None:
