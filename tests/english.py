@@ -13,7 +13,7 @@ RULES = Path(__file__).parent / "banned_phrases.txt"
 EXAMPLES = re.compile(r"^\| instead of .*\n(\|.*\n)*", re.MULTILINE)
 """A table of phrases and their replacements."""
 
-READ = ("src", "docs", "README.md", "CONTRIBUTING.md")
+READ = ("src", "docs", "examples/gallery", "README.md", "CONTRIBUTING.md")
 
 
 @cache
