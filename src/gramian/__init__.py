@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gramian.common import application as pages
 
-if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
+if TYPE_CHECKING:  # for type checkers and editors; at run time names are resolved on first access
     from gramian import (
         checks,
         completion,
@@ -61,8 +61,8 @@ _HOMES = {
     "minimize": "run",
     "save": "persistence",
 }
-"""The module of each public name. numpy, SciPy and scikit-learn take a second to import, so
-nothing is until a name asks for it."""
+"""The module of each public name. NumPy, SciPy and scikit-learn take a second to import, so
+modules are imported on first access."""
 
 __all__ = [
     "Certificate",
@@ -101,7 +101,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
-        globals()[name] = found  # the next look is an ordinary one
+        globals()[name] = found  # cached for the next access
         return found
     if not name.startswith("_"):
         try:

@@ -1,7 +1,7 @@
-"""The page of a result or an estimator, asked for from below.
+"""Access to the report writer from lower layers.
 
-What is shown knows nothing of how it is shown: `report` stands above every estimator. The package
-itself, which is imported before any part of it, says here who writes pages.
+Results and estimators do not import `report`, which depends on all of them. The package registers
+the report writer here when it is imported.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _writers: list[Callable[..., Path]] = []
 
 
 def written_by(writer: Callable[..., Path]) -> None:
-    """Let `writer` write all pages from now on."""
+    """Register the function that writes all pages."""
     _writers[:] = [writer]
 
 
 def write(thing: Any, path: str | Path, X: Any = None, y: Any = None) -> Path:
-    """Write the page of a thing; returns where."""
+    """Write the page of an object; returns its path."""
     return _writers[0](thing, path, X, y)
