@@ -41,9 +41,10 @@ dist: .venv/.stamp-dist  ## build wheel and sdist, check them, and run the READM
 	build/bare/bin/python -m pip install --quiet "$$(ls dist/*.whl)[cli]"
 	build/bare/bin/python tests/first_screen.py
 
-lint: .venv/.stamp-test  ## style, import rules and types
+lint: .venv/.stamp-test  ## style, banned phrases, import rules and types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m tests.english
 	.venv/bin/lint-imports
 	$(PY) -m mypy
 

@@ -1,4 +1,4 @@
-"""The true-bound property: no certificate ever claims less than the distance to the optimum."""
+"""Certificates are valid bounds: the gap is never smaller than the distance to the optimum."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ EVERY_CASE = pytest.mark.parametrize("case", [*CASES, *DIGITS], ids=str)
 
 
 def slack(case):
-    """What the reference itself can be off by."""
+    """Error of the reference value."""
     return 1e-9 * max(1.0, abs(case.optimum))
 
 
@@ -94,7 +94,7 @@ def test_bound_is_true_along_every_run(case, solver, options):
 
 
 def accepting(problem):
-    """The solvers that take a problem, as their refusal names them."""
+    """The solvers that accept a problem."""
     cone_only = {"bilgo", "lbfgs", "lro"}
     return set(gm.solvers.available()) - (cone_only if problem.domain.trace is not None else set())
 
@@ -113,13 +113,13 @@ def assert_claims_hold(problem, result):
 
 @EVERY_CASE
 @pytest.mark.parametrize("max_iter", [0, 3])
-def test_claims_of_the_result_hold_at_its_own_factor(case, max_iter):
+def test_result_agrees_with_its_factor(case, max_iter):
     assert_claims_hold(case.problem, gm.minimize(case.problem, tol=0.0, max_iter=max_iter))
 
 
 @pytest.mark.parametrize("max_iter", [0, 1, 3])
 @pytest.mark.parametrize("seed", [14, 51, 79])
-def test_claims_of_the_split_hold_where_the_hessian_is_ill_conditioned(seed, max_iter):
+def test_splitting_with_ill_conditioned_hessian(seed, max_iter):
     rng = np.random.default_rng(seed)
     V = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     A = (V * 10 ** rng.uniform(-1, 2, 6)) @ V.T
@@ -166,7 +166,7 @@ def test_frank_wolfe_gap_is_true_over_the_spectrahedron(seed, trace):
 
 
 @pytest.mark.parametrize("name", ["kta-identity", "kta-frobenius", "quadratic-non-commuting"])
-def test_bounds_get_tight_at_the_optimum(name):
+def test_bounds_are_tight_at_the_optimum(name):
     case = BY_NAME[name]
     result = gm.minimize(case.problem, "lbfgs", tol=1e-12)
     assert gm.certify(case.problem, result.factor).relative_gap < 1e-6
@@ -212,7 +212,7 @@ def test_a_sum_is_bounded_by_the_strong_convexity_of_a_part():
     assert bound.value == pytest.approx(result.value, rel=1e-6)
 
 
-def test_a_null_space_that_the_linear_term_does_not_share_gives_no_bound():
+def test_no_bound_if_null_spaces_differ():
     """M₂₂ is not observed and C₂₂ < 0: F is unbounded, however large the rest of ∇F is."""
     C = np.diag([1.0, 1.0, -0.1])
     objective = Composite(Entries([[0, 0], [1, 1], [0, 1]], 3), Squared(1.0), C)
@@ -221,8 +221,8 @@ def test_a_null_space_that_the_linear_term_does_not_share_gives_no_bound():
         assert gm.certify(gm.Problem(objective), L).gap is None
 
 
-def test_without_a_trace_term_the_terms_themselves_bound_f():
-    """A sum of squares is never below 0, and neither is ⟨C, M⟩ where C ⪰ 0."""
+def test_terms_bound_the_objective_without_trace_term():
+    """A sum of squares is not negative, and neither is ⟨C, M⟩ if C ⪰ 0."""
     problem = gm.Problem(Composite(Entries(PAIRS[:4], N), Squared(TARGET[:4]), constant=3.0))
     certificate = gm.certify(problem, np.random.default_rng(0).standard_normal((N, 2)))
     assert certificate.method == "sum of the least of its terms"
@@ -230,7 +230,7 @@ def test_without_a_trace_term_the_terms_themselves_bound_f():
 
 
 @pytest.mark.parametrize("objective", NO_BOUND.values(), ids=NO_BOUND)
-def test_where_no_bound_is_known_the_certificate_says_so(objective):
+def test_certificate_without_bound(objective):
     L = np.random.default_rng(0).standard_normal((N, 2))
     certificate = gm.certify(gm.Problem(objective), L)
     assert certificate.gap is None and certificate.relative_gap is None
@@ -239,7 +239,7 @@ def test_where_no_bound_is_known_the_certificate_says_so(objective):
     assert "no bound on the gap is known" in str(certificate)
 
 
-def test_gradient_at_zero_without_a_bound_is_still_a_dual_point_where_it_is_psd():
+def test_psd_gradient_at_zero_is_a_dual_point():
     """C ⪰ 0 and no data: M = 0 is optimal, and the dual point w = ∇g(0) proves it."""
     problem = gm.Problem(Composite(Entries([[0, 1]], 2), Squared(0.0), 1.0))
     certificate = gm.certify(problem, np.zeros((2, 0)))
@@ -247,7 +247,7 @@ def test_gradient_at_zero_without_a_bound_is_still_a_dual_point_where_it_is_psd(
     assert certificate.relative_gap == 0.0
 
 
-def test_certificate_reads_well():
+def test_certificate_as_text():
     case = BY_NAME["squared-entries"]
     certificate = gm.certify(case.problem, np.ones((N, 1)))
     text = str(certificate)
@@ -257,7 +257,7 @@ def test_certificate_reads_well():
     assert certificate.relative_gap == pytest.approx(expected)
 
 
-def test_certify_checks_its_factor_and_takes_single_precision():
+def test_certify_validates_factor():
     problem = BY_NAME["squared-entries"].problem
     with pytest.raises(ValueError, match=r"shape \(6, r\)"):
         gm.certify(problem, np.ones((5, 2)))
@@ -266,7 +266,7 @@ def test_certify_checks_its_factor_and_takes_single_precision():
     assert single.gap == pytest.approx(double.gap, rel=1e-5)
 
 
-def test_a_gradient_that_is_not_finite_is_an_error():
+def test_rejects_gradient_that_is_not_finite():
     class NaNLoss(Squared):
         def gradient(self, z):
             return np.full_like(z, np.nan)

@@ -1,4 +1,4 @@
-"""The checks we ship: they pass what is right and fail what is subtly wrong."""
+"""The public checks accept correct implementations and reject slightly wrong ones."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ class WrongHessian(Composite):
         return lambda D: 1.001 * product(D)
 
 
-def test_right_ones_pass_and_return_a_small_error():
+def test_correct_implementations_pass():
     assert 0 <= check_adjoint(Entries(PAIRS, 4)) < 1e-10
     assert 0 <= check_gradient(SquaredHinge()) < 1e-6
     assert 0 <= check_curvature(Squared()) < 1e-5
@@ -61,12 +61,12 @@ def test_right_ones_pass_and_return_a_small_error():
         (check_hessian, WrongHessian(Entries(PAIRS, 4), Squared()), "hessian"),
     ],
 )
-def test_wrong_ones_fail_with_the_error(check, subject, what):
+def test_wrong_implementations_fail(check, subject, what):
     with pytest.raises(AssertionError, match=f"{what} check failed: relative error"):
         check(subject)
 
 
-def test_the_point_and_the_tolerance_are_the_callers():
+def test_uses_given_point_and_tolerance():
     check_gradient(WrongGradient(), np.ones(3), rtol=0.01)
     L = np.random.default_rng(1).standard_normal((4, 2))
     check_gradient(Composite(Entries(PAIRS, 4), Squared()), L)

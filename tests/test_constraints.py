@@ -1,4 +1,4 @@
-"""Constraints from labels: the nearest are nearest, the drawn have the classes they should."""
+"""Pairs and triplets from labels: nearest neighbours and classes."""
 
 import numpy as np
 import pytest
@@ -70,7 +70,7 @@ def test_single_precision_samples_have_the_neighbours_of_their_numbers(name):
 
 @EVERY_FINDER
 @pytest.mark.parametrize("kind", [str, float, object, list])
-def test_labels_of_any_kind_name_the_classes(name, kind):
+def test_labels_of_any_type(name, kind):
     X, y = samples(3)
     labels = y.tolist() if kind is list else y.astype(kind)
     np.testing.assert_array_equal(FINDERS[name](X, labels), FINDERS[name](X, y))
@@ -106,7 +106,7 @@ def test_fewer_fills_the_rows_of_a_small_class_with_its_nearest():
     np.testing.assert_array_equal(found[5:], 5 + brute(X[5:], y[5:], 4, same=True))
 
 
-def test_fewer_changes_nothing_where_classes_are_large():
+def test_fewer_has_no_effect_on_large_classes():
     X, y = samples(4)
     np.testing.assert_array_equal(
         same_class_neighbors(X, y, 5, fewer=True), same_class_neighbors(X, y, 5)
@@ -250,7 +250,7 @@ REFUSED = {
 
 @EVERY_FINDER
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_refused_by_name(name, case):
+def test_rejects_bad_input(name, case):
     X, y, k, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         FINDERS[name](X, y, k)
@@ -258,27 +258,27 @@ def test_bad_input_is_refused_by_name(name, case):
 
 @LOCAL
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_of_local_constraints_is_refused_by_name(make, case):
+def test_local_constraints_reject_bad_input(make, case):
     X, y, k, message = REFUSED[case]
     with pytest.raises(ValueError, match=message):
         make(X, y, k)
 
 
 @pytest.mark.parametrize("fewer", [False, True])
-def test_a_class_of_one_sample_has_no_targets(fewer):
+def test_rejects_class_of_one_sample(fewer):
     y = np.array(["ant", *["bee"] * 39])
     with pytest.raises(ValueError, match="class 'ant' has a single sample"):
         same_class_neighbors(X0, y, 1, fewer=fewer)
 
 
-def test_a_class_too_small_for_k_is_named_with_the_largest_k():
+def test_error_names_small_class():
     y = np.array(["ant"] * 3 + ["bee"] * 37)
     with pytest.raises(ValueError, match=r"'ant' has 3 samples.*at most 2 neighbours"):
         same_class_neighbors(X0, y, 3)
     assert same_class_neighbors(X0, y, 2).shape == (40, 2)
 
 
-def test_too_few_samples_outside_a_class_are_counted():
+def test_rejects_too_few_samples_outside_a_class():
     y = np.array(["ant"] * 3 + ["bee"] * 37)
     with pytest.raises(ValueError, match=r"only 3 samples are outside class 'bee'.*k = 4"):
         other_class_neighbors(X0, y, 4)
@@ -286,10 +286,10 @@ def test_too_few_samples_outside_a_class_are_counted():
 
 
 @pytest.mark.parametrize("draw", [random_pairs, random_triplets])
-def test_draws_refuse_what_has_no_pairs(draw):
+def test_random_draws_reject_single_member_classes(draw):
     with pytest.raises(ValueError, match="only one class"):
         draw([1, 1, 1], 5)
-    with pytest.raises(ValueError, match="every class has one member only"):
+    with pytest.raises(ValueError, match="every class has only one member"):
         draw([1, 2, 3], 5)
     for count in BAD_COUNTS:
         with pytest.raises(ValueError, match="count must be a whole number of at least 1"):

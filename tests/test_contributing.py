@@ -57,13 +57,13 @@ def fit_ratings():
 
 @pytest.mark.parametrize(("which", "fit"), [(0, fit_metric), (1, fit_ratings)])
 def test_a_fit_walks_as_the_guide_does(which, fit):
-    stops = STOP.findall(part("Two walks for the reader").split("\nFrom `")[1 + which])
+    stops = STOP.findall(part("Two walks through the code").split("\nFrom `")[1 + which])
     assert 3 <= len(stops) <= 6
     assert entered(fit, stops) == stops
 
 
 def test_every_room_is_shown():
-    first_cells = re.findall(r"^\| (.*?) \|", part("The house"), re.MULTILINE)
+    first_cells = re.findall(r"^\| (.*?) \|", part("Modules"), re.MULTILINE)
     named = set(re.findall(r"`(\w+)(?:/|\.py)`", " ".join(first_cells)))
     rooms = {path.stem for path in ROOT.iterdir() if path.suffix == ".py"}
     rooms |= {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}

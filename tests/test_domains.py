@@ -1,4 +1,4 @@
-"""Domains: each projection gives the nearest member."""
+"""Projections of domains give the nearest member."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_factors_are_moved_into_the_domain_and_directions_keep_to_it(domain):
 
 @pytest.mark.parametrize("domain", [PSDCone(), Spectrahedron(2.5)])
 @pytest.mark.parametrize("shift", [0.0, 10.0])
-def test_no_member_passes_the_vertex_nor_the_bound(domain, shift):
+def test_vertex_and_bound_are_extreme(domain, shift):
     rng = np.random.default_rng(2)
     G = rng.standard_normal((5, 5))
     G = G + G.T + shift * np.eye(5)
@@ -104,7 +104,7 @@ def test_no_member_passes_the_vertex_nor_the_bound(domain, shift):
     assert PSDCone().least(-1.0) == -np.inf
 
 
-def test_domains_say_what_they_are():
+def test_domains_as_text():
     assert PSDCone().trace is None
     assert Spectrahedron(2.0).trace == 2.0
     assert str(PSDCone()) == "M ⪰ 0"
@@ -112,6 +112,6 @@ def test_domains_say_what_they_are():
 
 
 @pytest.mark.parametrize("trace", [0.0, -1.0, np.nan, np.inf])
-def test_a_trace_that_is_not_a_positive_number_is_refused(trace):
-    with pytest.raises(ValueError, match="needs a trace above 0"):
+def test_rejects_trace_that_is_not_positive(trace):
+    with pytest.raises(ValueError, match="needs a positive trace"):
         Spectrahedron(trace)

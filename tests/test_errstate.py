@@ -1,4 +1,4 @@
-"""Answers do not depend on NumPy's error state, which belongs to the caller."""
+"""Results do not depend on the caller's NumPy error state."""
 
 import functools
 import inspect
@@ -68,7 +68,7 @@ def expected_outcome(name):
 
 @pytest.mark.parametrize("state", slow_except(STATES, "raise"))
 @pytest.mark.parametrize("name", slow_among(ESTIMATORS, *LONG_FITS))
-def test_the_error_state_of_the_caller_changes_no_answer(name, state):
+def test_result_is_independent_of_error_state(name, state):
     expected, result = expected_outcome(name)
     with np.errstate(all=state):
         found, other = outcome(ESTIMATORS[name])
@@ -79,7 +79,7 @@ def test_the_error_state_of_the_caller_changes_no_answer(name, state):
 
 
 @pytest.mark.slow
-def test_links_held_out_are_judged_the_same_when_numpy_is_to_raise():
+def test_shrinkage_selection_with_raise():
     """The kernels that choose the shrinkage ended as diverged, and another one was chosen."""
     digits, labels = (part[:600] for part in load_digits(return_X_y=True))
     known = np.where(np.random.default_rng(0).random(labels.size) < 0.1, labels, -1)
@@ -117,7 +117,7 @@ def test_eigenpairs_are_the_same():
     np.testing.assert_array_equal(found.vectors, expected.vectors)
 
 
-def test_what_is_ignored_stays_ignored_and_nothing_raises():
+def test_ignored_errors_stay_ignored():
     with np.errstate(all="raise", over="ignore"), own_errstate():
         state = np.geterr()
     assert state == {"divide": "warn", "over": "ignore", "under": "ignore", "invalid": "warn"}

@@ -1,4 +1,4 @@
-"""Neighbourhood graphs, their Laplacians, and what joins their parts."""
+"""Neighbour graphs, their Laplacians, and connecting edges."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def clouds(parts=3, each=20, seed=0):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 2**16), k=st.integers(1, 5))
-def test_an_edge_joins_a_point_with_its_nearest(seed, k):
+def test_edges_join_nearest_neighbours(seed, k):
     X = np.random.default_rng(seed).normal(size=(30, 3))
     graph = neighbor_graph(X, k, connect="mst")
     found = {tuple(edge) for edge in graph.edges}
@@ -49,9 +49,9 @@ def test_sparse_samples_and_approximate_search_give_the_same_graph():
     np.testing.assert_array_equal(near.edges, exact.edges)
 
 
-def test_a_graph_in_parts_is_refused_or_joined_by_the_shortest_edges():
+def test_disconnected_graph_raises_or_is_joined():
     X = clouds()
-    with pytest.raises(ValueError, match=r"falls into 3 parts of 20, 20, 20 points.*mst"):
+    with pytest.raises(ValueError, match=r"falls into 3 components of 20, 20, 20 points.*mst"):
         neighbor_graph(X, 4)
     graph = neighbor_graph(X, 4, connect="mst")
     assert graph.n_parts == 1
@@ -62,7 +62,7 @@ def test_a_graph_in_parts_is_refused_or_joined_by_the_shortest_edges():
     assert [first, second + 20] in bridges.tolist()
 
 
-def test_many_parts_are_joined_with_no_edge_too_many():
+def test_components_are_joined_by_a_spanning_tree():
     X = clouds(parts=12, each=6)
     pairs = neighbor_graph(X, 5, connect="mst")
     inside = sum(6 * 5 // 2 for _ in range(12))
@@ -70,7 +70,7 @@ def test_many_parts_are_joined_with_no_edge_too_many():
     assert inside + 11 <= len(pairs.edges) <= inside + 2 * 11
 
 
-def test_a_joined_graph_stays_as_it_is():
+def test_connected_graph_is_unchanged():
     graph = neighbor_graph(clouds(parts=1), 6)
     assert joined(clouds(parts=1), graph) is graph
 
@@ -87,7 +87,7 @@ def test_laplacians_have_their_null_vector_and_are_semidefinite(normalized):
         np.testing.assert_allclose(np.diag(L), 1.0)
 
 
-def test_gaussian_weights_fall_with_length_and_have_a_scale_of_their_own():
+def test_gaussian_weights():
     graph = neighbor_graph(clouds(parts=1), 4)
     weights = graph.weights()
     order = np.argsort(graph.sq_distances)
@@ -123,14 +123,14 @@ def test_the_smoothest_vectors_are_the_lowest_eigenvectors(n):
         ({"connect": "glue"}, "connect must be one of"),
     ],
 )
-def test_graphs_that_make_no_sense_are_refused(options, message):
+def test_rejects_bad_input(options, message):
     with pytest.raises(ValueError, match=message):
         neighbor_graph(clouds(), **options)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("limit", ["FACTORED", "TRIED"])
-def test_waves_without_the_factor_are_those_with_it(limit, weighted, monkeypatch):
+def test_eigenvectors_without_factorisation_agree(limit, weighted, monkeypatch):
     graph = neighbor_graph(np.random.default_rng(0).normal(size=(400, 3)), 6, connect="mst")
     P = graph.laplacian(graph.weights() if weighted else None)
     values, vectors = smoothest(P, 5)
@@ -144,7 +144,7 @@ def test_waves_without_the_factor_are_those_with_it(limit, weighted, monkeypatch
     np.testing.assert_allclose(solve_laplacian(P, side), side / values[:2], atol=1e-4)
 
 
-def test_a_factor_that_fills_in_is_not_made(monkeypatch):
+def test_no_factorisation_with_fill_in(monkeypatch):
     def refused(*given, **more):
         raise AssertionError("factored")
 
@@ -156,7 +156,7 @@ def test_a_factor_that_fills_in_is_not_made(monkeypatch):
     np.testing.assert_allclose(smoothest(P, 2)[0], np.linalg.eigvalsh(P.toarray())[1:3], rtol=1e-3)
 
 
-def test_there_are_fewer_trials_where_the_time_is_short(monkeypatch):
+def test_short_time_limit_reduces_trials(monkeypatch):
     upper = sp.coo_array(sp.triu(neighbor_graph(clouds(1, 400), 6).laplacian(), k=1))
     edges = PairDistances(np.column_stack(upper.coords), 400)
     monkeypatch.setattr("gramian.maps.whitened.WHOLE", 10)
@@ -166,7 +166,7 @@ def test_there_are_fewer_trials_where_the_time_is_short(monkeypatch):
         assert not sparse_root(edges)[1].all()
 
 
-def test_graphs_that_are_parts_but_for_rounding_have_smooth_waves():
+def test_eigenvectors_of_almost_disconnected_graph():
     weights = 10.0 ** np.random.default_rng(0).uniform(-14, -2, 39)
     W = sp.block_diag([sp.coo_array(np.ones((10, 10)) - np.eye(10))] * 40).tolil()
     for part, weight in enumerate(weights):

@@ -1,4 +1,4 @@
-"""Model files made to grow: loading takes memory and time in proportion to the size of the file."""
+"""Hostile model files: loading takes memory and time in proportion to the size of the file."""
 
 import io
 import json
@@ -70,7 +70,7 @@ def columns(steps=(), width=3, names=None, **more) -> dict:
 
 
 def loaded(path: Path):
-    """What loading gives, or the refusal; in memory that is in proportion to the file."""
+    """The loaded object, or the error; asserts that memory is in proportion to the file."""
     tracemalloc.start()
     try:
         return gm.load(path)
@@ -233,7 +233,7 @@ def test_only_arrays_are_taken_for_arrays(step, message, tmp_path):
 
 
 def test_an_encoder_of_one_long_column_and_many_short_ones(tmp_path):
-    """It was fitted to a table of as many rows as the longest column, and as many columns."""
+    """A naive reader would make a table of the longest column times the number of columns."""
     short = {"objects": ["a"], "shape": [1]}
     long = {"objects": [f"{k:04d}" for k in range(1000)], "shape": [1000]}
     encoder = class_of(
@@ -266,7 +266,7 @@ def test_names_of_columns_are_looked_up_in_linear_time(tmp_path):
 
 
 def test_an_imputer_of_many_columns_is_quick(tmp_path):
-    """The mode of each column was looked for, in a row of one: 86 s for 165 kB."""
+    """A naive reader would compute the mode of each column: 86 s for 165 kB."""
     count = 150_000
     imputer = class_of(
         "sklearn.impute.SimpleImputer",

@@ -1,4 +1,4 @@
-"""What parameters may be: the rules, and the tables of them that estimators have."""
+"""Rules for parameters, and the tables of rules of estimators."""
 
 import inspect
 
@@ -44,7 +44,7 @@ RULES = {
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_rule_takes_what_it_says_and_names_what_it_does_not(name):
+def test_rule_accepts_and_rejects(name):
     rule, good, bad = RULES[name]
     for value in good:
         rule.check(value, "p")
@@ -54,7 +54,7 @@ def test_a_rule_takes_what_it_says_and_names_what_it_does_not(name):
         assert str(refused.value) == f"p must be {rule.words}, got {value!r}"
 
 
-def test_words_are_listed():
+def test_one_of_lists_words():
     assert one_of("a", "b", "c").words == '"a", "b" or "c"'
     assert or_auto(SHARE).words == 'between 0 and 1, or "auto"'
 
@@ -71,7 +71,7 @@ def test_levels_are_two_at_least_and_not_too_many(values, told):
 
 
 @pytest.mark.parametrize("cls", ESTIMATORS)
-def test_every_rule_is_for_a_parameter_and_the_defaults_keep_them(cls):
+def test_rules_refer_to_parameters_and_accept_defaults(cls):
     if "_rules" in vars(cls):
         assert set(cls._rules) <= set(inspect.signature(cls).parameters)
     if not inspect.isabstract(cls) and all(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from gramian.common import application
 
-if TYPE_CHECKING:  # what type checkers and editors read; at run time names are found when asked
+if TYPE_CHECKING:  # for type checkers and editors; at run time names are resolved on first access
     from gramian import (
         checks,
         completion,
@@ -64,8 +64,8 @@ _HOMES = {
     "minimize": "run",
     "save": "app.models",
 }
-"""The module of each public name. numpy, SciPy and scikit-learn take a second to import, so
-nothing is until a name asks for it."""
+"""The module of each public name. NumPy, SciPy and scikit-learn take a second to import, so
+modules are imported on first access."""
 
 __all__ = [
     "Certificate",

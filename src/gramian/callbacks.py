@@ -1,4 +1,4 @@
-"""What watches a run: the state handed to callbacks, and the progress bar."""
+"""The state passed to callbacks, and the progress bar."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class _Step(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """One iteration, as a callback sees it. Returning True from the callback stops the run."""
+    """One iteration, as passed to a callback. Returning True from the callback stops the run."""
 
     iteration: int
     step: _Step
     record: dict[str, float]
-    """The row added to the history: time, rank, and what the solver tells besides."""
+    """The row added to the history: time, rank, and values specific to the solver."""
 
     @property
     def value(self) -> float:
@@ -47,15 +47,15 @@ Callback = Callable[[State], Any]
 
 
 class CallbackError(Exception):
-    """What a callback raised, which is not the solver's."""
+    """An exception raised by a callback, not by the solver."""
 
     def __init__(self, cause: BaseException) -> None:
         self.cause = cause
 
 
 def says_stop(watchers: list[Any], state: State) -> bool:
-    """Show the state to all; whether one answers True and nothing else, as they may return what
-    they like.
+    """Pass the state to all callbacks; True if one returns exactly True, because callbacks may
+    return anything.
     """
     framed = clock.on_frame()
     if framed is not None:
@@ -68,14 +68,14 @@ def says_stop(watchers: list[Any], state: State) -> bool:
 
 
 SURE = 1.0
-"""How far the logarithm of the gap has to have fallen to tell the time left from."""
+"""Decrease of the logarithm of the gap from which the remaining time is estimated."""
 
 
 class ProgressBar:
     """One line with iteration, objective, certified gap, rank and time left, in notebooks too.
 
-    The time left is told where it can be: by the iterations or the seconds allowed, and by the
-    rate at which the gap has fallen to the tolerance so far, whichever ends the run first.
+    The remaining time is estimated from the limits on iterations and seconds and from the rate at
+    which the gap decreases, whichever ends the run first.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ProgressBar:
             from tqdm.auto import tqdm
         except ImportError as missing:
             raise ImportError(
-                "progress=True needs tqdm: install gramian[progress], or leave progress off"
+                "progress=True needs tqdm: install gramian[progress], or use progress=False"
             ) from missing
         self._bar = tqdm(desc=label, bar_format="{desc}: {n_fmt} steps, {elapsed}{postfix}")
         self._tol, self._max_iter, self._seconds = tol, max_iter, seconds
@@ -104,7 +104,7 @@ class ProgressBar:
         self._bar.update(state.iteration - self._bar.n)
 
     def _left(self, state: State) -> float:
-        """Seconds until something ends the run, infinite where nothing tells."""
+        """Estimated seconds until the end of the run, infinite if unknown."""
         passed = clock.elapsed(self._started)
         left = [max(0.0, self._seconds - passed)]
         if self._max_iter is not None and state.iteration:

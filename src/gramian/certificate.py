@@ -1,4 +1,4 @@
-"""How far from optimal a point can be: what is proved, and how it is displayed."""
+"""Certificates: a bound on the distance of a point from the optimum, and its display."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gramian.common.storage import storable
 from gramian.objectives import LowerBound
 
 ZERO = 1e-6
-"""The floor of the relative gap: an optimum smaller than this part of |F(0)| counts as 0."""
+"""Floor of the relative gap: an optimum below this fraction of |F(0)| counts as 0."""
 
 
 @storable
 @dataclass(frozen=True)
 class Certificate:
-    """What is proved about a point M of a problem with minimum F*.
+    """A proved statement about a point M of a problem with minimum F*.
 
     Attributes
     ----------
@@ -28,18 +28,18 @@ class Certificate:
     complementarity : float
         ⟨∇F(M), M⟩: 0 at an optimum over the cone.
     gap : float or None
-        F(M) − F* is at most this; None where no true bound is known.
+        An upper bound on F(M) − F*; None if no bound is known.
     relative_gap : float or None
-        gap / max(|F(M)|, |F(M) − gap|, 1e-6 |F(0)|). The last is what an optimum of 0 is measured
-        by. A run has converged where this is at most its `tol`.
+        gap / max(|F(M)|, |F(M) − gap|, 1e-6 |F(0)|). The last term is the reference for an optimum
+        of 0. A run has converged if this is at most its `tol`.
     method : str
-        The theorem behind the gap.
+        The argument that proves the gap.
     proof : str
-        How the eigenvalue behind it was bounded: "eigenvalues" (all of them), "Cholesky", "sparse
+        How the eigenvalue was bounded: "eigenvalues" (all of them), "Cholesky", "sparse
         Cholesky", "span", "blocks" are proofs; "Lanczos" is an estimate.
     miss : float
-        A bound on the probability that the estimate missed an eigenvalue: 0 for a proof, 1 where
-        nothing can be said.
+        A bound on the probability that the estimate missed an eigenvalue: 0 for a proof, 1 if
+        unknown.
     """
 
     value: float
@@ -55,28 +55,28 @@ class Certificate:
     scale: float = 0.0
     """|F(0)|."""
     violation: float = 0.0
-    """How far M is from the linear constraints: ‖𝒜(M) − b‖/(1 + max |b|), and so for bounds."""
+    """Violation of the linear constraints: ‖𝒜(M) − b‖/(1 + max |b|), and similarly for bounds."""
 
     @property
     def lower_bound(self) -> float:
-        """A number that F never goes below on the domain."""
+        """A lower bound of F on the domain."""
         return -np.inf if self.gap is None else self.value - self.gap
 
     @property
     def bound(self) -> LowerBound:
-        """The lower bound with the theorem behind it, how it was found and how sure it is."""
+        """The lower bound with its argument, how it was computed and its probability of error."""
         return LowerBound(self.lower_bound, self.method, how=self.proof, miss=self.miss)
 
     @property
     def proved(self) -> bool:
-        """Whether the gap is a theorem, and no estimate."""
+        """Whether the gap is proved, not estimated."""
         return self.miss == 0.0
 
     def within(self, tol: float) -> bool:
         """Whether the relative gap is at most `tol`.
 
         Without a bound on the gap, both optimality conditions have to hold to the tolerance:
-        ⟨∇F, M⟩, and what −λ_min could gain on a matrix of this trace.
+        ⟨∇F, M⟩, and the possible gain of −λ_min on a matrix of this trace.
         """
         if self.relative_gap is not None:
             return self.relative_gap <= tol
@@ -109,8 +109,8 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        """As notebooks show it."""
-        told = {
+        """HTML for notebooks."""
+        shown = {
             "F(M)": self.value,
             "gap": "no bound is known" if self.gap is None else self.gap,
             "relative gap": self.relative_gap,
@@ -119,7 +119,7 @@ class Certificate:
             "sure": "proved" if self.proved else self._chance(),
             "violation": self.violation or None,
         }
-        return html.facts("certificate", told)
+        return html.facts("certificate", shown)
 
     def _chance(self) -> str:
         chance = "an unknown probability" if self.miss >= 1 else f"probability {self.miss:.1e}"
@@ -127,7 +127,7 @@ class Certificate:
 
 
 def relative(gap: float, value: float, scale: float = 0.0) -> float:
-    """gap / max(|F|, |F − gap|, 1e-6 |F(0)|), 0 for a gap of 0: the one definition of it."""
+    """gap / max(|F|, |F − gap|, 1e-6 |F(0)|), 0 for a gap of 0: the definition of relative gap."""
     size = max(abs(value), abs(value - gap), ZERO * abs(scale), np.finfo(float).tiny)
     return 0.0 if gap == 0 else float(gap / size)
 

@@ -1,6 +1,6 @@
-"""Checks of maps, losses and objectives, for our tests and for anyone who writes their own.
+"""Checks of maps, losses and objectives, for tests of the library and of extensions.
 
-Each raises AssertionError with the figures when it fails, and returns the error it found.
+Each raises AssertionError with the figures if it fails, and returns the error found.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def check_gradient(
     random_state: int = 0,
     rtol: float = 1e-6,
 ) -> float:
-    """The slope along a random direction against a central difference.
+    """Compare the slope along a random direction with a central difference.
 
-    For a loss the point is z (random of the given size unless told), for an objective the factor
+    For a loss the point is z (default: random, of the given size), for an objective the factor
     L, whose gradient is 2∇F(LLᵀ)L.
     """
     rng = np.random.default_rng(random_state)
@@ -67,7 +67,7 @@ def check_gradient(
 def check_curvature(
     loss: Loss, z: Any = None, *, size: int = 20, random_state: int = 0, rtol: float = 1e-5
 ) -> float:
-    """dᵀ∇²g(z)d for a random direction against a central difference of the gradient."""
+    """Compare dᵀ∇²g(z)d for a random direction with a central difference of the gradient."""
     rng = np.random.default_rng(random_state)
     x = rng.standard_normal(size) if z is None else np.asarray(z, dtype=float)
     direction = rng.standard_normal(x.shape)
@@ -88,7 +88,7 @@ def check_hessian(
     random_state: int = 0,
     rtol: float = 1e-5,
 ) -> float:
-    """⟨D, ∂²F[D]⟩ for a random direction of factors against a central difference of ∂F."""
+    """Compare ⟨D, ∂²F[D]⟩ for a random direction of factors with a central difference of ∂F."""
     rng = np.random.default_rng(random_state)
     L = rng.standard_normal((objective.order, rank)) if point is None else np.asarray(point)
     direction = rng.standard_normal(L.shape)
@@ -104,7 +104,7 @@ def check_hessian(
 def _against_difference(
     derivative: float, function: Any, x: np.ndarray, direction: np.ndarray
 ) -> tuple[float, float]:
-    """|derivative − central difference| and the scale to judge it by, rounding included."""
+    """|derivative − central difference| and the scale of its tolerance, including rounding."""
     step = 1e-5 * max(1.0, float(np.linalg.norm(x))) / float(np.linalg.norm(direction))
     ahead, behind = function(step), function(-step)
     difference = (ahead - behind) / (2 * step)

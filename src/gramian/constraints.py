@@ -1,7 +1,7 @@
-"""Pairs and triplets from labels: the constraints that local metric learners are fitted to.
+"""Pairs and triplets from labels, the training constraints of local metric learners.
 
-Pairs are (p, 2) and triplets (t, 3) integer arrays, (anchor, same, other) in that order. The
-nearest are found by `gramian.neighbours`, which never holds n × n distances.
+Pairs are (p, 2) and triplets (t, 3) integer arrays, (anchor, same, other) in that order. Nearest
+neighbours are found by `gramian.neighbours`, without n × n distances.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Indices = NDArray[np.integer]
 Array = NDArray[np.floating]
 
 EQUAL, BESIDE = 1e-9, 4
-"""A relative difference of squared distances that may be rounding, and how many samples beyond
-the k nearest are looked at, for they may be as near."""
+"""Relative difference of squared distances that may be rounding error, and the number of samples
+beyond the k nearest that are checked for ties."""
 
 
 @under_own_errstate
@@ -37,7 +37,7 @@ def same_class_neighbors(
     approximate: bool = False,
     device: Any = None,
 ) -> Indices:
-    """The k nearest samples of its own class for every sample: its targets.
+    """The k nearest samples of the same class for every sample: its target neighbours.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ def same_class_neighbors(
     y : labels of shape (n_samples,)
     k : int
     fewer : bool
-        Let a class of k samples or less have as many targets as it can, at least one; the
-        nearest is then repeated to fill the row. Otherwise such a class is an error.
+        Allow classes with at most k samples: they have fewer targets, at least one, and the nearest
+        is repeated to fill the row. Otherwise such a class raises an error.
     approximate : bool
-        Allow some to be missed in classes of `gramian.neighbours.APPROXIMATE_FROM` samples or
-        more; needs the extra ``gramian[neighbours]``.
-    device : None, "cpu", "cuda" or the like
-        Where to search.
+        Allow missed neighbours in classes of at least `gramian.neighbours.APPROXIMATE_FROM`
+        samples; needs the extra ``gramian[neighbours]``.
+    device : None, "cpu", "cuda" or similar
+        Device of the search.
 
     Returns
     -------
     array of shape (n_samples, k)
-        Indices, nearest first. Of a group of identical samples each is a neighbour of the others.
+        Indices, nearest first. Identical samples are neighbours of each other.
     """
     X, classes, names = _labelled(X, y)
     k = whole_number(k, "k")
@@ -86,7 +86,7 @@ def other_class_neighbors(
     if classes.size - sizes.max() < k:
         raise ValueError(
             f"only {classes.size - sizes.max()} samples are outside class "
-            f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: lower k"
+            f"{plainly(names[sizes.argmax()])!r}, fewer than k = {k}: decrease k"
         )
     if not approximate:
         sought = min(k + BESIDE, classes.size - int(sizes.max()))
@@ -101,10 +101,10 @@ def other_class_neighbors(
 
 @under_own_errstate
 def local_pairs(X: Any, y: ArrayLike, k: int = 3, **options: Any) -> tuple[Indices, Indices]:
-    """Similar pairs of every sample with its k targets, dissimilar ones with its k impostors.
+    """Similar pairs of every sample and its k targets, dissimilar pairs with its k impostors.
 
-    DML-eig §5. Each is (n·k, 2), the sample first: a pair that is near from both sides counts
-    twice, as there. `options` are those of `same_class_neighbors`.
+    DML-eig §5. Each is (n·k, 2), the sample first; a pair of mutual neighbours counts twice, as
+    there. `options` are those of `same_class_neighbors`.
     """
     near = same_class_neighbors(X, y, k, **options)
     options.pop("fewer", None)
@@ -138,7 +138,7 @@ def as_triplets(near: Indices, far: Indices) -> Indices:
 
 
 def all_pairs(y: ArrayLike) -> tuple[Indices, Indices]:
-    """Every pair of one class, and every pair of two: n(n − 1)/2 in all, each once."""
+    """All pairs within a class and all pairs across classes: n(n − 1)/2 in total, each once."""
     _, classes = class_indices(y)
     i, j = np.triu_indices(classes.size, 1)
     same = classes[i] == classes[j]
@@ -147,16 +147,16 @@ def all_pairs(y: ArrayLike) -> tuple[Indices, Indices]:
 
 
 def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple[Indices, Indices]:
-    """`count` similar and `count` dissimilar pairs drawn at random, none of a sample with itself.
+    """`count` random similar and `count` random dissimilar pairs of different samples.
 
-    Pairs may repeat; the same seed draws the same pairs.
+    Pairs may repeat; the same seed gives the same pairs.
     """
     names, classes = class_indices(y)
     count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
     if partnered.size == 0:
-        raise ValueError("every class has one member only, so there is no similar pair to draw")
+        raise ValueError("every class has only one member, so there are no similar pairs")
     first = rng.choice(partnered, count)
     similar = np.column_stack([first, _drawn(rng, classes, first, same=True)])
     first = rng.integers(0, classes.size, count)
@@ -164,20 +164,20 @@ def random_pairs(y: ArrayLike, count: int, *, random_state: Any = None) -> tuple
 
 
 def random_triplets(y: ArrayLike, count: int, *, random_state: Any = None) -> Indices:
-    """`count` triplets (anchor, same, other) drawn at random; the same seed draws the same."""
+    """`count` random triplets (anchor, same, other); the same seed gives the same triplets."""
     names, classes = class_indices(y)
     count, rng = whole_number(count, "count"), generator(random_state)
     _need_two(names)
     partnered = np.flatnonzero(np.bincount(classes)[classes] > 1)
     if partnered.size == 0:
-        raise ValueError("every class has one member only, so no triplet has a same side")
+        raise ValueError("every class has only one member, so there are no triplets")
     anchor = rng.choice(partnered, count)
     same = _drawn(rng, classes, anchor, same=True)
     return np.column_stack([anchor, same, _drawn(rng, classes, anchor, same=False)])
 
 
 def check_class_sizes(classes: Indices, names: Any, k: int) -> None:
-    """Refuse a class with fewer than k + 1 members, by name."""
+    """Raise ValueError for a class with fewer than k + 1 members."""
     k = whole_number(k, "n_neighbors")
     sizes = np.bincount(classes)
     short = int(np.argmin(sizes))
@@ -185,17 +185,17 @@ def check_class_sizes(classes: Indices, names: Any, k: int) -> None:
     if sizes[short] == 1:
         raise ValueError(
             f"class {name!r} has a single sample, which has no neighbour of its own "
-            "class: leave the class out or add samples to it"
+            "class: remove the class or add samples to it"
         )
     if sizes[short] <= k:
         raise ValueError(
             f"class {name!r} has {sizes[short]} samples, too few for {k} neighbours "
-            f"each: use at most {sizes[short] - 1} neighbours, or leave the class out"
+            f"each: use at most {sizes[short] - 1} neighbours, or remove the class"
         )
 
 
 def plainly(label: Any) -> Any:
-    """A label as Python writes it, not as a numpy scalar."""
+    """A label as a Python object instead of a NumPy scalar."""
     return label.item() if isinstance(label, np.generic) else label
 
 
@@ -218,7 +218,7 @@ def _members(classes: Indices) -> Iterator[Indices]:
 
 
 def _first(found: Neighbours, k: int) -> Indices:
-    """The k nearest; of those at equal distances, but for rounding, the ones of smaller index."""
+    """The k nearest; ties up to rounding are broken by the smaller index."""
     squares = found.sq_distances
     apart = squares[:, 1:] > (1.0 + EQUAL) * squares[:, :-1]
     level = np.cumsum(np.pad(apart, ((0, 0), (1, 0))), axis=1)
@@ -227,7 +227,7 @@ def _first(found: Neighbours, k: int) -> Indices:
 
 
 def _drawn(rng: Any, classes: Indices, anchor: Indices, *, same: bool) -> Indices:
-    """A partner for each anchor, of its class or of another, by drawing within the sorted order."""
+    """A random partner for each anchor, of its class or of another, using the sorted order."""
     order = np.argsort(classes, kind="stable")
     sizes = np.bincount(classes)
     starts = np.cumsum(sizes) - sizes

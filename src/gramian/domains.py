@@ -1,4 +1,4 @@
-"""Where M lives: the PSD cone, or its slice of a given trace."""
+"""The domain of M: the PSD cone, or its slice of a given trace."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ Array = NDArray[np.floating]
 
 
 class Domain(Protocol):
-    """A set of PSD matrices that is closed under rotation, so that eigenvalues tell it all."""
+    """A set of PSD matrices that is invariant to rotations, so that eigenvalues determine it."""
 
     @property
     def trace(self) -> float | None:
-        """The trace every member has, None where it is free."""
+        """The trace of all members, None if it is free."""
 
     @property
     def bounded(self) -> bool:
-        """Whether no ray lies within: the trace is fixed, and 0 is no member."""
+        """Whether the domain contains no ray: the trace is fixed, and 0 is not a member."""
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
         """The eigenvalues of the nearest member."""
 
     def rescale(self, L: Array) -> Array:
-        """L made a factor of a member."""
+        """L scaled to be a factor of a member."""
 
     def tangent(self, D: Array, L: Array) -> Array:
-        """The part of a direction D at the factor L that keeps to the domain."""
+        """The component of a direction D at the factor L that is tangent to the domain."""
 
     def level(self, along: float) -> float:
         """λ with ∇F − λI ⪰ 0 at an optimum, given ⟨∇F, M⟩ = `along`."""
 
     def vertex(self, slope: float, v: Array, reach: float) -> Array:
-        """A factor of the member of trace `reach` at most where ⟨−∇F, ·⟩ is largest.
+        """A factor of the member of trace at most `reach` that maximises ⟨−∇F, ·⟩.
 
         v is the leading eigenvector of −∇F, as a column, and `slope` its eigenvalue.
         """
@@ -71,7 +71,7 @@ class PSDCone:
         return 0.0
 
     def vertex(self, slope: float, v: Array, reach: float) -> Array:
-        """Nothing, where no direction descends."""
+        """Zero if there is no descent direction."""
         return float(np.sqrt(reach)) * v if slope > 0 else v[:, :0]
 
     def least(self, bottom: float) -> float:
@@ -89,15 +89,15 @@ class Spectrahedron:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.trace) and self.trace > 0):
-            raise ValueError(f"a spectrahedron needs a trace above 0, got {self.trace}")
+            raise ValueError(f"a spectrahedron needs a positive trace, got {self.trace}")
 
     @property
     def bounded(self) -> bool:
         return True
 
     def project_eigenvalues(self, eigenvalues: Array) -> Array:
-        """Onto the simplex Σ = τ: a shift, then the positive part."""
-        # Shifting all eigenvalues changes nothing; from the largest, no rounding loses τ.
+        """Projection on the simplex Σ = τ: a shift, then the positive part."""
+        # The result is invariant to shifts; relative to the largest, rounding does not lose τ.
         eigenvalues = eigenvalues - np.max(eigenvalues)
         descending = np.sort(eigenvalues)[::-1]
         shifts = (np.cumsum(descending) - self.trace) / np.arange(1, descending.size + 1)
@@ -108,7 +108,7 @@ class Spectrahedron:
         return L * float(np.sqrt(self.trace / inner(L, L)))
 
     def tangent(self, D: Array, L: Array) -> Array:
-        """On the plane that touches the sphere ‖L‖² = τ."""
+        """The projection on the tangent plane of the sphere ‖L‖² = τ."""
         return D - (inner(D, L) / self.trace) * L
 
     def level(self, along: float) -> float:
@@ -127,7 +127,7 @@ class Spectrahedron:
 def project(domain: Domain, M: Array) -> tuple[Array, Array]:
     """The nearest member of the domain to a symmetric matrix, as (eigenvalues, eigenvectors).
 
-    The eigenvalues are on the host, the vectors where M is.
+    The eigenvalues are on the host, the eigenvectors on the device of M.
     """
     values, vectors = namespace(M).linalg.eigh(M)
     return domain.project_eigenvalues(host(values)), vectors

@@ -1,7 +1,7 @@
-"""Neighbourhood graphs: what manifolds and kernels are learned along.
+"""Neighbour graphs for manifold and kernel learning.
 
-A graph is its edges i < j, each once, with their squared lengths. Neighbours are found by
-`gramian.neighbours`, which never holds n × n distances.
+A graph consists of edges i < j without duplicates, with their squared lengths. Neighbours are found
+by `gramian.neighbours`, without n × n distances.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ Indices = NDArray[np.integer]
 CONNECT = ("error", "mst", "components")
 
 REFINED = 3
-"""Rounds that tell points apart whose rows are of one length."""
+"""Number of rounds that distinguish points with rows of equal norm."""
 
 FACTORED = 20_000
-"""Points beyond which a Laplacian is not factored: its fill can grow with their square."""
+"""Number of points above which a Laplacian is not factored: its fill-in can grow quadratically."""
 
 TRIED = 5000
-"""Points beyond which it is tried on a part of the edges whether the factor fills in."""
+"""Number of points above which fill-in is first tested on a subset of the edges."""
 
 UNDERRATED = 3.0
-"""How many times longer than its estimate a sparse factor may take: 20,000 points of 5 dimensions
-take 49 s, estimated as 16 s, and 5,000 of 50 dimensions 1.5 s, estimated as 0.6 s."""
+"""Ratio of the actual to the estimated time of a sparse factorisation, at most: 20,000 points of 5
+dimensions take 49 s, estimated as 16 s, and 5,000 of 50 dimensions 1.5 s, estimated as 0.6 s."""
 
 WAVES_SHARE = 0.5
-"""Part of the time left that waves to start from may take."""
+"""Fraction of the remaining time for the eigenvectors of a starting point."""
 
 SHIFT = 1e-6
-"""The shift of a shift-inverted Laplacian, in units of its mean diagonal entry."""
+"""The shift of a shift-inverted Laplacian, relative to its mean diagonal entry."""
 
 FEW_RESTARTS, WIDE, DENSE = 100, 160, 3000
-"""Restarts of a short Krylov space, the width of the next, and points up to which all eigenvalues
-are had where that does not do either."""
+"""Restarts of a short Krylov space, the size of the next one, and the number of points up to which
+all eigenvalues are computed if that fails, too."""
 
 AS_DENSE = 20_000_000
-"""Numbers up to which sparse samples are made dense for the lengths of edges: 160 MB."""
+"""Number of elements up to which sparse samples are made dense for edge lengths: 160 MB."""
 
 
 @storable
@@ -76,7 +76,7 @@ class Graph:
     edges : array of shape (p, 2)
     sq_distances : array of shape (p,)
     recall : float
-        The share of the nearest neighbours that were found: 1 unless the search was approximate.
+        The fraction of the nearest neighbours found: 1 unless the search was approximate.
     """
 
     n: int
@@ -86,17 +86,17 @@ class Graph:
 
     @cached_property
     def labels(self) -> Indices:
-        """The part of the graph that each point belongs to."""
+        """The connected component of each point."""
         found: Indices = connected_components(self.adjacency(), directed=False)[1]
         return found
 
     @property
     def n_parts(self) -> int:
-        """How many parts the graph falls into; 1 where it is connected."""
+        """Number of connected components."""
         return int(self.labels.max()) + 1
 
     def renumbered(self, order: Indices) -> tuple[Graph, Indices]:
-        """The graph whose point k is point order[k] of this one, and which edge each edge was."""
+        """The graph whose point k is point order[k] of this one, and the old index of each edge."""
         place = np.empty(self.n, dtype=np.int64)
         place[order] = np.arange(self.n)
         ends = np.sort(place[self.edges], axis=1)
@@ -104,11 +104,11 @@ class Graph:
         return Graph(self.n, ends[sorting], self.sq_distances[sorting], self.recall), sorting
 
     def weights(self, bandwidth: float | str = "auto") -> Array:
-        """Gaussian weights exp(−D_e/σ²) of the edges; "auto" takes σ² = the median of D_e."""
+        """Gaussian weights exp(−D_e/σ²) of the edges; "auto" uses σ² = median of D_e."""
         return np.exp(-self.sq_distances / self.square_bandwidth(bandwidth))
 
     def square_bandwidth(self, bandwidth: float | str = "auto") -> float:
-        """σ²; the mean where the median is 0, and 1 where all edges are of length 0."""
+        """σ²; the mean if the median is 0, and 1 if all edges have length 0."""
         if bandwidth == "auto":
             D = self.sq_distances
             return float(np.median(D)) or float(np.mean(D)) or 1.0
@@ -117,7 +117,7 @@ class Graph:
         raise ValueError(f'bandwidth must be a number above 0 or "auto", got {bandwidth!r}')
 
     def adjacency(self, weights: ArrayLike | None = None) -> sp.csr_array:
-        """The symmetric matrix of the weights; of ones unless they are given."""
+        """The symmetric matrix of the weights, default 1."""
         w = np.ones(len(self.edges)) if weights is None else np.asarray(weights, dtype=float)
         if w.shape != (len(self.edges),):
             raise ValueError(f"expected {len(self.edges)} weights, got shape {w.shape}")
@@ -144,22 +144,21 @@ def neighbor_graph(
     connect: str = "error",
     device: Any = None,
 ) -> Graph:
-    """The symmetric graph that joins each sample with its nearest ones.
+    """The symmetric graph that joins each sample to its nearest neighbours.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n_samples, n_features)
     n_neighbors : int
-        An edge joins two samples where either is among the nearest of the other.
+        An edge joins two samples if one is among the nearest neighbours of the other.
     approximate : bool
-        Allow some neighbours to be missed where there are `gramian.neighbours.APPROXIMATE_FROM`
-        samples or more; needs the extra ``gramian[neighbours]``. `recall` of the graph says how
-        many were found.
+        Allow missed neighbours if there are at least `gramian.neighbours.APPROXIMATE_FROM` samples;
+        needs the extra ``gramian[neighbours]``. `recall` of the graph is the fraction found.
     connect : {"error", "mst", "components"}
-        What becomes of a graph in several parts: an error, joined by the shortest edges between
-        them, or left as it is.
-    device : None, "cpu", "cuda" or the like
-        Where to search.
+        How to treat a disconnected graph: raise an error, join its components by the shortest
+        edges, or leave it unchanged.
+    device : None, "cpu", "cuda" or similar
+        Device of the search.
     """
     X = checked_samples(X, ensure_min_samples=2)
     k, n = whole_number(n_neighbors, "n_neighbors"), X.shape[0]
@@ -179,10 +178,10 @@ def neighbor_graph(
 
 @under_own_errstate
 def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
-    """The graph with the shortest edges between its parts, as many as it takes.
+    """The graph with the shortest edges that connect its components.
 
-    Round by round every part but the largest takes its shortest edge to another part (Borůvka),
-    so only points outside the largest part ask for distances.
+    In each round every component but the largest adds its shortest edge to another one (Borůvka),
+    so distances are computed only from points outside the largest component.
     """
     while graph.n_parts > 1:
         sizes = np.bincount(graph.labels)
@@ -200,12 +199,12 @@ def joined(X: Any, graph: Graph, *, device: Any = None) -> Graph:
 
 @under_own_errstate
 def canonical_order(X: Any) -> Indices:
-    """An order of samples, or of the points of a symmetric matrix, that their own order is not in.
+    """An order of samples, or of the points of a symmetric matrix, independent of their own order.
 
-    What is drawn at random or divided into parts in this order does not depend on how the rows are
-    numbered. Nor does it change where samples are shifted, scaled or turned: it is found from inner
-    products of the centred rows, their squared lengths k first and ⟨x_i, Σ_j √k_j x_j⟩ next, which
-    tells rows of one length apart.
+    Random draws and splits in this order do not depend on the numbering of the rows. The order is
+    invariant to translation, scaling and rotation of samples: it is computed from inner products of
+    the centred rows, first their squared norms k and then ⟨x_i, Σ_j √k_j x_j⟩, which distinguishes
+    rows of equal norm.
     """
     rows: Any = sp.csr_array(X, dtype=float) if sp.issparse(X) else np.asarray(X, dtype=float)
     mean = np.ravel(np.asarray(rows.mean(axis=0)))
@@ -225,7 +224,7 @@ def canonical_order(X: Any) -> Indices:
 
 
 def ranks(X: Any) -> Indices:
-    """The place of each sample or point in the canonical order."""
+    """The rank of each sample or point in the canonical order."""
     order = canonical_order(X)
     found = np.empty_like(order)
     found[order] = np.arange(order.size)
@@ -234,7 +233,7 @@ def ranks(X: Any) -> Indices:
 
 @under_own_errstate
 def normalized_laplacian(W: sp.csr_array) -> sp.csr_array:
-    """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for a lonely point."""
+    """I − D^{-1/2} W D^{-1/2}, D the row sums of symmetric affinities W; 0 for isolated points."""
     degree = np.asarray(W.sum(axis=1)).ravel()
     root = np.zeros(degree.size)
     np.divide(1.0, np.sqrt(degree), out=root, where=degree > 0)
@@ -248,12 +247,12 @@ def smoothest(
 ) -> tuple[Array, Array]:
     """The m smallest eigenvalues of a Laplacian and their eigenvectors.
 
-    Without the first of them unless `constant`: it is the constant vector of a connected graph's
-    D − W, with the eigenvalue 0.
+    Without the first of them unless `constant`: for D − W of a connected graph it is the constant
+    vector, with the eigenvalue 0.
 
-    By shift-and-invert Lanczos, which takes one sparse factorisation; where that fills in (samples
-    of many dimensions) by LOBPCG with a part of the edges for its preconditioner, to a residual of
-    10⁻⁴ of the mean degree or what a hundred steps give.
+    By shift-and-invert Lanczos, with one sparse factorisation. If the fill-in is too large (samples
+    of many dimensions) by LOBPCG, preconditioned by a subset of the edges, to a residual of 10⁻⁴ of
+    the mean degree or at most a hundred steps.
     """
     L = sp.csc_array(laplacian)
     n = L.shape[0]
@@ -274,7 +273,7 @@ def smoothest(
     shift = -SHIFT * float(L.diagonal().mean())
     try:
         if filled:
-            top = 2.0 * float(L.diagonal().max())  # no eigenvalue of a Laplacian is larger
+            top = 2.0 * float(L.diagonal().max())  # an upper bound on the eigenvalues
             turned = in_time(sp.csc_array(top * sp.eye_array(n) - L))
             values, vectors = eigsh(turned, m + first, which="LA", v0=start, tol=1e-6)
             values = top - values
@@ -291,9 +290,9 @@ def smoothest(
 def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Array, Array]:
     """The lowest eigenpairs by shift-and-invert Lanczos.
 
-    Samples that lie far apart for the width of their affinities are parts of the graph but for
-    rounding, and there are more eigenvalues of 0 than a short Krylov space can tell apart: it never
-    ends. A wide one, and for small graphs all eigenvalues, come in its place.
+    If the affinities of distant samples are tiny, the graph is disconnected up to rounding, and
+    there are more eigenvalues near 0 than a short Krylov space can separate: the iteration does not
+    converge. Then a larger space, and for small graphs a full decomposition, is used.
     """
     n = L.shape[0]
     wide = {"ncv": min(n, max(WIDE, 4 * count)), "tol": 1e-10}
@@ -311,9 +310,9 @@ def _lowest(L: sp.csc_array, count: int, shift: float, start: Array) -> tuple[Ar
 
 
 def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
-    """Whether the factor of a Laplacian fills in, and P̃⁺ of `_partial_root` where it was tried.
+    """Whether the factor of a Laplacian has too much fill-in, and P̃⁺ of `_partial_root` if tested.
 
-    A factor that would take too much of the time left counts as one that fills in.
+    A factor that would take too much of the remaining time counts as such.
     """
     late = _too_long(L)
     easy = L.shape[0] <= min(TRIED, FACTORED) and not late
@@ -324,7 +323,7 @@ def _fill(L: sp.csc_array) -> tuple[bool, LinearOperator | None]:
 
 
 def _too_long(L: sp.csc_array) -> bool:
-    """Whether a sparse factor, which cannot be interrupted, may end after the deadline."""
+    """Whether a sparse factorisation, which cannot be interrupted, may exceed the deadline."""
     left = clock.left()
     timed = left < clock.ENDLESS and L.shape[0] > DENSE
     return timed and UNDERRATED * SparseForm(L).seconds > left
@@ -350,7 +349,7 @@ def _solved(laplacian: Any, root: LinearOperator, b: Array) -> Array:
 def _inverted(
     L: sp.csc_array, m: int, root: LinearOperator, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The smoothest eigenvectors by Lanczos with P⁺, which leaves the constant vector out."""
+    """The smoothest eigenvectors by Lanczos with P⁺, which excludes the constant vector."""
     start = rng.standard_normal(L.shape[0])
     values, vectors = eigsh(root, m, which="LA", v0=start, tol=1e-6)
     order = np.argsort(-values)
@@ -360,10 +359,10 @@ def _inverted(
 def _preconditioned(
     L: sp.csc_array, m: int, root: LinearOperator, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """The smoothest eigenvectors by LOBPCG: blocks beside the constant vector."""
+    """The smoothest eigenvectors by LOBPCG, orthogonal to the constant vector."""
     block = rng.standard_normal((L.shape[0], m + max(5, m // 4)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of the spare vectors, which may be rough
+        warnings.simplefilter("ignore", UserWarning)  # spare vectors may be inaccurate
         values, vectors = lobpcg(
             L,
             block,
@@ -393,7 +392,7 @@ def _in_time(shape: tuple[int, int], product: Callable[[Array], Array]) -> Linea
 
 
 def _partial_root(laplacian: Any) -> tuple[LinearOperator, bool]:
-    """P̃⁺, P̃ the Laplacian of as many edges as its fill allows, and whether these are all."""
+    """P̃⁺, P̃ the Laplacian of a subset of edges limited by fill-in, and whether it is complete."""
     n = laplacian.shape[0]
     upper = sp.coo_array(sp.triu(laplacian, k=1))
     root, kept = sparse_root(PairDistances(np.column_stack(upper.coords), n), -upper.data)
@@ -407,7 +406,7 @@ def _partial_root(laplacian: Any) -> tuple[LinearOperator, bool]:
 
 
 def _graph(X: Any, pairs: Indices, recall: float) -> Graph:
-    """The edges of the pairs, each once, and their squared lengths."""
+    """The edges of the pairs without duplicates, and their squared lengths."""
     n = X.shape[0]
     keys = np.sort(pairs.min(axis=1).astype(np.int64) * n + pairs.max(axis=1))
     keys = keys[np.append(True, keys[1:] != keys[:-1])[: keys.size]]
@@ -431,11 +430,11 @@ def _lengths(X: Any, edges: Indices) -> Array:
 
 
 def disconnected(graph: Graph, k: int) -> str:
-    """What to do with a graph of k nearest neighbours in several parts."""
+    """The error message for a disconnected graph of k nearest neighbours."""
     sizes = np.sort(np.bincount(graph.labels))[::-1]
     shown = ", ".join(map(str, sizes[:4])) + (", …" if sizes.size > 4 else "")
     return (
-        f"the graph of {k} nearest neighbours falls into {graph.n_parts} parts of {shown} points, "
-        'which nothing holds together: pass connect="mst" to join them by the shortest edges, '
-        'connect="components" to treat each by itself, or raise n_neighbors'
+        f"the graph of {k} nearest neighbours falls into {graph.n_parts} components of {shown} "
+        'points: pass connect="mst" to join them by the shortest edges, connect="components" to '
+        "treat each separately, or increase n_neighbors"
     )

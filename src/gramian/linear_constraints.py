@@ -1,4 +1,4 @@
-"""Linear constraints on M: a map of ours and bounds on its values."""
+"""Linear constraints on M: a linear map with bounds on its values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True, eq=False)
 class Constraint:
-    """lower ≤ 𝒜(M) ≤ upper, entry by entry; an equality where the two are the same.
+    """lower ≤ 𝒜(M) ≤ upper, entry by entry; an equality if both are the same.
 
     Parameters
     ----------
     map : LinearMap
-        𝒜: entries, distances, a mix of them, `gramian.maps.inner_products`, …
+        𝒜: entries, distances, linear combinations of them, `gramian.maps.inner_products`, …
     lower, upper : float or array of 𝒜's size
-        Bounds; −inf and inf where there is none.
+        Bounds; −inf and inf for none.
     unit : float or array of 𝒜's size
-        What the violation of a row is measured by, above 0: 1 unless told.
+        Positive scale of the violation of each row, default 1.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Constraint:
         if not isinstance(self.map, LinearMap):
             raise TypeError(
                 f"a constraint needs a map of gramian.maps, got {type(self.map).__name__}; "
-                "inner_products makes one of matrices"
+                "inner_products makes one from matrices"
             )
         lowest = _vector(self.lower, self.map.size, "lower")
         highest = _vector(self.upper, self.map.size, "upper")
@@ -57,8 +57,8 @@ class Constraint:
         if np.any(empty):
             k = int(np.argmax(empty))
             raise ValueError(
-                f"row {k} of a constraint allows nothing: it is to lie between {lowest[k]:g} "
-                f"and {highest[k]:g}"
+                f"row {k} of a constraint is infeasible: its bounds are {lowest[k]:g} and "
+                f"{highest[k]:g}"
             )
         object.__setattr__(self, "lowest", lowest)
         object.__setattr__(self, "highest", highest)
@@ -108,12 +108,12 @@ class Constraints:
 
     @cached_property
     def scale(self) -> float:
-        """1 + the largest bound: what violations are measured by, as in the DIMACS errors."""
+        """1 + the largest bound: the scale of violations, as in the DIMACS errors."""
         bounds = np.concatenate([self.lower / self.unit, self.upper / self.unit])
         return 1.0 + float(np.max(np.abs(bounds), where=np.isfinite(bounds), initial=0.0))
 
     def off(self, z: Array) -> Array:
-        """How far each value lies outside its bounds, with its sign."""
+        """Signed distance of each value from its bounds."""
         outside: Array = z - np.clip(z, self.lower, self.upper)
         return outside
 
@@ -122,13 +122,13 @@ class Constraints:
         return float(np.linalg.norm(self.off(z) / self.unit)) / self.scale
 
     def reach(self, y: Array) -> float:
-        """The least of y·𝒜(M) that the bounds allow: y⁺·lower − y⁻·upper, −inf where none."""
+        """The smallest y·𝒜(M) within the bounds: y⁺·lower − y⁻·upper, −inf if unbounded."""
         ends = np.where(y > 0, self.lower, self.upper)
         live = y != 0
         return float(np.sum(y[live] * ends[live]))
 
     def signed(self, y: Array) -> Array:
-        """Multipliers with 0 where a bound that they would need is not there."""
+        """Multipliers, set to 0 if the bound they refer to does not exist."""
         missing = ((y > 0) & ~np.isfinite(self.lower)) | ((y < 0) & ~np.isfinite(self.upper))
         return np.where(missing, 0.0, y)
 
@@ -137,7 +137,7 @@ def _vector(bound: ArrayLike, size: int, name: str) -> Array:
     values = np.asarray(bound, dtype=float)
     if values.ndim > 1 or values.size not in (1, size):
         raise ValueError(
-            f"{name} must be one number or {size}, one a row of the map; got shape {values.shape}"
+            f"{name} must be one number or {size}, one per row of the map; got shape {values.shape}"
         )
     if np.any(np.isnan(values)):
         first = int(np.argmax(np.isnan(np.atleast_1d(values))))

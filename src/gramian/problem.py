@@ -1,4 +1,4 @@
-"""A problem: an objective, where it is minimised, and how to write it down."""
+"""A problem: an objective, its domain, its constraints, and its formula."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from gramian.objectives import Objective
 from gramian.objectives.gram_quadratic import fall_unit
 
 ROUNDED = 1e-14
-"""The part of how far F could fall that is rounding."""
+"""Fraction of the possible decrease of F that is rounding error."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """min F(M) over a domain of PSD matrices, subject to linear constraints where there are any."""
+    """min F(M) over a domain of PSD matrices, optionally subject to linear constraints."""
 
     objective: Objective
     domain: Domain = field(default_factory=PSDCone)
     name: str = "problem"
     formula: str = "F(M)"
     variable: str = "M"
-    """What the formula calls M, or how its variable lies in it."""
+    """The name of M in the formula, or its block structure."""
     constraints: tuple[Constraint, ...] = ()
-    """lower ≤ 𝒜(M) ≤ upper, each with a map of its own."""
+    """lower ≤ 𝒜(M) ≤ upper, each with its own map."""
     conditions: str = ""
-    """The constraints as they are written down."""
+    """The constraints as displayed."""
 
     def __post_init__(self) -> None:
         given = self.constraints
@@ -42,13 +42,13 @@ class Problem:
         for k, constraint in enumerate(constraints):
             if not isinstance(constraint, Constraint):
                 raise TypeError(
-                    f"constraints[{k}] is a {type(constraint).__name__}; make it a "
+                    f"constraints[{k}] is a {type(constraint).__name__}; pass a "
                     "gramian.Constraint(map, lower, upper)"
                 )
             if constraint.map.order != self.order:
                 raise ValueError(
-                    f"constraints[{k}] is about matrices of order {constraint.map.order}, and the "
-                    f"objective about order {self.order}"
+                    f"constraints[{k}] has order {constraint.map.order}, but the objective has "
+                    f"order {self.order}"
                 )
         object.__setattr__(self, "constraints", constraints)
 
@@ -59,7 +59,7 @@ class Problem:
 
     @under_own_errstate
     def value(self, factor: ArrayLike) -> float:
-        """F(LLᵀ), the value of the displayed formula, constants included."""
+        """F(LLᵀ), the value of the displayed formula, including constants."""
         L = as_factor(factor, self.order, self.objective.place)
         return self.objective.value(self.objective.image(L))
 
@@ -70,30 +70,30 @@ class Problem:
 
     @cached_property
     def scale(self) -> float:
-        """|F(0)|, what an optimum of 0 is measured by; where that is 0 too, its rounding."""
+        """|F(0)|, the reference for an optimum of 0; if that is also 0, its rounding error."""
         at_zero = abs(self.value(np.zeros((self.order, 0))))
         return at_zero if at_zero > 0 else ROUNDED * fall_unit(self.objective)
 
     @property
     def displayed(self) -> str:
-        """The problem as a line of mathematics."""
+        """The problem as one line of mathematics."""
         domain = str(self.domain).replace("M", self.variable)
         if self.constraints:
             domain = f"{self.conditions or 'l ≤ 𝒜(M) ≤ u'}, {domain}"
         return f"min {self.formula}  subject to {domain}"
 
     def _repr_html_(self) -> str:
-        """As notebooks show it."""
+        """HTML for notebooks."""
         constraints = sum(constraint.map.size for constraint in self.constraints) or None
-        told = {"problem": self.displayed, "order of M": self.order, "constraints": constraints}
-        return html.facts(self.name, told)
+        shown = {"problem": self.displayed, "order of M": self.order, "constraints": constraints}
+        return html.facts(self.name, shown)
 
     def __str__(self) -> str:
         return f"{self.name}: {self.displayed}  (order {self.order})"
 
 
 def as_factor(factor: ArrayLike, order: int, place: Place = HOST) -> np.ndarray:
-    """A factor L as a C-contiguous float array of shape (order, r), checked, at a place."""
+    """A validated factor L as a C-contiguous float array of shape (order, r), on a device."""
     if place.is_host or isinstance(factor, np.ndarray):
         L: np.ndarray = place.put(_checked_factor(factor, order))
         return L

@@ -1,4 +1,4 @@
-"""What a solver returns: the factor, its value, its certificate, and how it got there."""
+"""The result of a solver: the factor, its value, its certificate, and the history."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ Array = NDArray[np.floating]
 
 @storable
 class Status(Enum):
-    """How a run ended, with a sentence for people."""
+    """How a run ended, with a sentence for users."""
 
     CONVERGED = "the optimum was reached to the tolerance asked for"
-    LOCAL = "no better point of this rank was found nearby; the certificate says what that costs"
+    LOCAL = "no better point of this rank was found nearby; the certificate bounds its cost"
     SETTLED = (
-        "the error held out stopped moving; the certificate says what the optimum may still hold"
+        "the held-out error no longer decreases; the certificate bounds the distance to the optimum"
     )
-    STALLED = "no step makes progress any more, and the tolerance was not reached"
+    STALLED = "no step decreases the objective further, and the tolerance was not reached"
     MAX_ITER = "the iteration limit was reached first; raise max_iter or tol"
     TIME_LIMIT = "the time limit was reached first; this is the best point so far"
     STOPPED = "the callback asked to stop; this is the best point so far"
     INTERRUPTED = "interrupted from the keyboard; this is the best point so far"
     DIVERGED = "values became NaN or infinite; this is the best point before that"
-    ROUNDING = "the tolerance lies below what float64 resolves here; the gap says what is sure"
-    UNBOUNDED = "the objective has no minimum: it falls without bound along a ray of PSD matrices"
+    ROUNDING = "the tolerance is below the accuracy of float64 here; the gap states what is proved"
+    UNBOUNDED = "the objective has no minimum: it is unbounded below along a ray of PSD matrices"
     UNATTAINED = (
         "no bound can be proved, and the infimum may not be attained: along a ray of PSD matrices "
         "neither the objective nor the constraints change"
     )
     INFEASIBLE = (
-        "no matrix of a reasonable size meets all the constraints: a combination of them "
+        "no matrix of a reasonable size satisfies all constraints: a combination of them "
         "contradicts M ⪰ 0"
     )
 
@@ -50,8 +50,8 @@ class Status(Enum):
 
     @property
     def converged(self) -> bool:
-        """Whether the solver did what was asked: the optimum, the best of a limited rank, or an
-        answer whose error on what was held out does not move any more.
+        """Whether the solver reached its goal: the optimum, a local optimum of limited rank, or a
+        held-out error that no longer decreases.
         """
         return self in (Status.CONVERGED, Status.LOCAL, Status.SETTLED)
 
@@ -59,10 +59,10 @@ class Status(Enum):
 @storable
 @dataclass
 class History:
-    """The trace of a run: one record an iteration, columns by name.
+    """The trace of a run: one record per iteration, columns by name.
 
-    ``history["value"]`` is an array with NaN where a record lacks that entry; iterating gives
-    the records. Columns every solver fills: iteration, time, value, rank.
+    ``history["value"]`` is an array with NaN for records without that entry; iterating gives
+    the records. All solvers provide the columns iteration, time, value and rank.
     """
 
     records: list[dict[str, float]] = field(default_factory=list)
@@ -89,7 +89,7 @@ class History:
 @storable
 @dataclass(frozen=True)
 class Result:
-    """The outcome of `gramian.minimize`."""
+    """The result of `gramian.minimize`."""
 
     factor: Array
     """L of shape (n, r); M = LLᵀ."""
@@ -102,16 +102,16 @@ class Result:
     problem: str
     seconds: float
     formula: str = ""
-    """The problem as it is written down."""
+    """The problem as displayed."""
     route: tuple[str, ...] = ()
-    """The methods that ran, one after the other; `solver` is what was asked for."""
+    """The methods that ran, in order; `solver` is the requested one."""
     dual: Array | None = None
-    """w of the dual point behind the certificate, where it is not that of the factor itself:
-    `certify(problem, factor, dual=w)` finds the same gap. With constraints it is their
+    """w of the dual point behind the certificate, if it is not that of the factor itself:
+    `certify(problem, factor, dual=w)` gives the same gap. With constraints it holds their
     multipliers y, with ∇F − 𝒜*(y) ⪰ 0."""
     ray: Array | None = None
-    """V with F(tVVᵀ) → −∞ for t → ∞, where the status is UNBOUNDED; where it is INFEASIBLE, y with
-    −𝒜*(y) ⪰ 0 and y·𝒜(M) above 0 for every M that meets the constraints; where it is UNATTAINED,
+    """If the status is UNBOUNDED: V with F(tVVᵀ) → −∞ for t → ∞. If it is INFEASIBLE: y with
+    −𝒜*(y) ⪰ 0 and y·𝒜(M) > 0 for every M that satisfies the constraints. If it is UNATTAINED:
     V with ⟨C, VVᵀ⟩ = 0 and 𝒜(VVᵀ) = 0."""
     dimacs: tuple[float, ...] | None = None
     """The six DIMACS errors of a problem with constraints (Mittelmann 2003)."""
@@ -129,7 +129,7 @@ class Result:
         return self.factor @ self.factor.T
 
     def report(self, path: str | Path) -> Path:
-        """Write an HTML page of this result, which needs no network; returns where."""
+        """Write a self-contained HTML page of this result; returns its path."""
         return application.report(self, path)
 
     def summary(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Result:
         }
 
     def _constrained(self) -> dict[str, Any]:
-        """What is told of constraints, where there are any."""
+        """The figures of constraints, empty if there are none."""
         if self.dimacs is None:
             return {}
         return {"violation": self.certificate.violation, "dimacs": list(self.dimacs)}
@@ -160,8 +160,8 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        """As notebooks show it."""
-        told = {
+        """HTML for notebooks."""
+        shown = {
             "how it ended": self.status.sentence,
             "certificate": str(self.certificate),
             "methods that ran": " → ".join(self.route),
@@ -169,7 +169,7 @@ class Result:
             "iterations": self.iterations,
             "seconds": self.seconds,
         }
-        return html.facts(f"{self.problem} by {self.solver}", told)
+        return html.facts(f"{self.problem} by {self.solver}", shown)
 
     def __str__(self) -> str:
         went = "" if self.route in ((), (self.solver,)) else f" ({' → '.join(self.route)})"

@@ -1,4 +1,4 @@
-"""Compiled kernels are kept for the next process, also where the package may not be written to."""
+"""The on-disk cache of compiled kernels, also if the package folder is not writable."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ print(sum(_kernels.solve_lower.stats.cache_hits.values()))
 
 @pytest.fixture
 def installed(tmp_path):
-    """A copy of the package in which no cache can be made, not even by the superuser."""
+    """A copy of the package in which no cache can be written, not even by root."""
     site = tmp_path / "site"
     source = Path(gramian.__file__).parent
     shutil.copytree(source, site / "gramian", ignore=shutil.ignore_patterns("__pycache__"))
@@ -31,7 +31,7 @@ def installed(tmp_path):
 
 
 def solve(site, home):
-    """Run a kernel in a process of its own; how often it came from a cache."""
+    """Run a kernel in a new process; returns the number of cache hits."""
     env = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     env |= {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(home)}
     env |= {"XDG_CACHE_HOME": str(home / "cache")}
@@ -43,9 +43,7 @@ def solve(site, home):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is named otherwise")
-def test_kernels_of_a_package_that_may_not_be_written_are_kept_in_the_users_cache(
-    installed, tmp_path
-):
+def test_read_only_package_uses_user_cache(installed, tmp_path):
     home = tmp_path / "home"
     home.mkdir()
     assert solve(installed, home) == 0
@@ -54,7 +52,7 @@ def test_kernels_of_a_package_that_may_not_be_written_are_kept_in_the_users_cach
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the user's cache folder is named otherwise")
-def test_kernels_run_where_no_cache_can_be_written_at_all(installed, tmp_path):
+def test_kernels_run_without_any_cache(installed, tmp_path):
     home = tmp_path / "home"
     home.write_text("in the way")
     assert solve(installed, home) == 0

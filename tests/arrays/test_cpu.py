@@ -1,4 +1,4 @@
-"""Each kernel, plain and compiled, against its definition with dense matrices."""
+"""Each kernel, in NumPy and compiled, against its definition with dense matrices."""
 
 import os
 import subprocess
@@ -64,7 +64,7 @@ def test_gather_distances(n, p, r, dtype, compiled):
 @BOTH
 @DTYPES
 @pytest.mark.parametrize("gather", [cpu.gather_entries, cpu.gather_distances])
-def test_same_factor_is_a_shortcut_not_another_answer(gather, dtype, compiled):
+def test_same_factor_gives_same_values(gather, dtype, compiled):
     rows, cols = random_pairs(40, 500)
     U, _ = random_factors(40, 9, dtype)
     same = gather(U, U, rows, cols, compiled=compiled)
@@ -134,7 +134,7 @@ def test_differences_and_their_transpose(compiled):
     [(cpu.entries_matrix, dense_entries), (cpu.laplacian_matrix, dense_laplacian)],
     ids=["entries", "laplacian"],
 )
-def test_sparse_matrices_are_canonical_and_leave_the_pattern_alone(assemble, dense):
+def test_sparse_matrices_are_canonical_copies(assemble, dense):
     n, p = 20, 200
     rows, cols = random_pairs(n, p)
     w = np.random.default_rng(2).standard_normal(p)
@@ -155,7 +155,7 @@ def test_pattern_sorts_half_edges():
     assert pattern.row_blocks[0] == 0 and pattern.row_blocks[-1] == 4
 
 
-def test_pattern_refuses_more_half_edges_than_int32_counts(monkeypatch):
+def test_pattern_rejects_int32_overflow(monkeypatch):
     monkeypatch.setattr(cpu, "MAX_EDGES", 2)
     with pytest.raises(ValueError, match="at most 2 pairs"):
         cpu.Pattern.from_pairs([0, 0, 0], [1, 1, 1], 2)
@@ -192,7 +192,7 @@ def test_layout_dtype_and_read_only_inputs_are_accepted(compiled):
 
 
 @BOTH
-def test_nan_is_not_hidden(compiled):
+def test_nan_propagates(compiled):
     U = np.array([[1.0, np.nan], [2.0, 3.0]])
     assert np.isnan(cpu.gather_entries(U, U, [0], [1], compiled=compiled)).all()
 
@@ -236,7 +236,7 @@ def test_kernels_compile_without_a_writable_cache(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_child_starts_its_own_threads():
+def test_threads_after_fork():
     before = threads._pool()
     child = os.fork()
     if child == 0:
@@ -245,7 +245,7 @@ def test_a_forked_child_starts_its_own_threads():
 
 
 @pytest.mark.parametrize("size", [0, 7, 300_000])
-def test_values_are_taken_from_any_places(size):
+def test_taken_agrees_with_indexing(size):
     rng = np.random.default_rng(size)
     values, places = rng.standard_normal(1000), rng.integers(0, 1000, size).astype(np.int32)
     np.testing.assert_array_equal(cpu.taken(values, places), values[places])

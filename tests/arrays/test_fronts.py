@@ -1,4 +1,4 @@
-"""Factors by fronts beside dense ones: signs, solves, and the errors they own up to."""
+"""Multifrontal factors compared with dense ones: signs, solves and error bounds."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_factors_solve(n, each):
 
 
 @pytest.mark.parametrize("weights", [[1.0], [-0.01], [2.0, -0.01, 3.0]])
-def test_borders_tell_the_signs_of_what_they_stand_for(weights):
+def test_borders_give_inertia(weights):
     rng = np.random.default_rng(0)
     A, weights = definite(rng, 200), np.array(weights)
     U = 0.1 * rng.standard_normal((200, weights.size))
@@ -67,7 +67,7 @@ def test_sizes_and_terms_are_those_of_the_factor():
     assert np.all(fronts.plan.terms[order] >= np.sum(np.abs(C) > 1e-12, axis=1))
 
 
-def test_what_is_not_definite_has_signs_or_no_factor():
+def test_indefinite_matrix():
     rng = np.random.default_rng(4)
     A = sp.csr_array(definite(rng, 120) - 2.0 * sp.eye_array(120))
     below = int(np.sum(np.linalg.eigvalsh(A.toarray()) < 0))
@@ -76,6 +76,6 @@ def test_what_is_not_definite_has_signs_or_no_factor():
     assert not fronts.usable or fronts.negative == below
 
 
-def test_an_order_is_found_once():
+def test_elimination_order_is_cached():
     A = definite(np.random.default_rng(5), 80)
     assert elimination(A) is elimination(3.0 * A)

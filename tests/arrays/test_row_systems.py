@@ -1,4 +1,4 @@
-"""The systems of single rows against the Hessian that they are blocks of."""
+"""Systems of single rows compared with the diagonal blocks of the Hessian."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def blocks(map, w, base, V):
 
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize(("n", "pairs", "rank"), [(30, 100, 5), (40, 30, 8), (25, 10, 1)])
-def test_rows_are_solved_by_their_blocks(compiled, n, pairs, rank):
+def test_solves_diagonal_blocks(compiled, n, pairs, rank):
     rng = np.random.default_rng(n)
     links = np.vstack([rng.integers(0, n, (pairs, 2)), np.column_stack([np.arange(n)] * 2)])
     map, base = Entries(links, n), 1 + rng.random(n)
@@ -45,7 +45,7 @@ def test_rows_without_pairs_are_divided_by_their_base():
 
 
 @pytest.mark.parametrize("compiled", [False, True])
-def test_rows_are_solved_in_the_precision_of_the_factor(compiled):
+def test_keeps_precision_of_factor(compiled):
     rng = np.random.default_rng(3)
     links = np.vstack([rng.integers(0, 50, (80, 2)), np.column_stack([np.arange(50)] * 2)])
     map, w, base = Entries(links, 50), np.ones(130), np.ones(50)
@@ -57,7 +57,7 @@ def test_rows_are_solved_in_the_precision_of_the_factor(compiled):
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-def test_rows_are_solved_alike_by_dense_systems(monkeypatch):
+def test_dense_systems_agree(monkeypatch):
     rng = np.random.default_rng(4)
     links = np.vstack([rng.integers(0, 40, (90, 2)), np.column_stack([np.arange(40)] * 2)])
     map, w, base = Entries(links, 40), rng.random(130), 1 + rng.random(40)

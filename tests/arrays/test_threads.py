@@ -1,4 +1,4 @@
-"""Threads are given by the size of the work, held while it runs, and given back."""
+"""The number of threads depends on the size of the work, and is restored afterwards."""
 
 import os
 import subprocess
@@ -21,15 +21,15 @@ def blas_threads() -> set[int]:
 
 @pytest.fixture
 def many(monkeypatch):
-    """A machine of sixteen cores, as far as the rules know."""
+    """Pretend that the machine has sixteen cores."""
     monkeypatch.setattr(threads, "cores", lambda: 16)
 
 
-def test_dense_work_gets_threads_by_its_size(many):
+def test_dense_threads_depend_on_size(many):
     assert [dense_threads(n) for n in (0, SMALL, SMALL + 1, MIDDLE, MIDDLE + 1)] == [1, 1, 4, 4, 16]
 
 
-def test_small_matrices_take_one_thread_and_give_the_rest_back(many):
+def test_limits_nest_and_are_restored(many):
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with blas_threads_for(SMALL):
@@ -42,7 +42,7 @@ def test_small_matrices_take_one_thread_and_give_the_rest_back(many):
             assert blas_threads() == before
 
 
-def test_an_error_gives_the_threads_back():
+def test_limit_is_restored_after_error():
     with threadpool_limits(2, user_api="blas"):
         before = blas_threads()
         with pytest.raises(RuntimeError), blas_threads_for(1):
@@ -50,8 +50,8 @@ def test_an_error_gives_the_threads_back():
         assert blas_threads() == before
 
 
-def test_runs_that_overlap_leave_the_number_as_they_found_it():
-    """Each begins before the one before it has ended: a plain save and restore would leave 1."""
+def test_overlapping_limits_restore_the_number():
+    """Runs overlap: a plain save and restore would leave 1."""
     count = 6
     gate = threading.Barrier(count)
 
@@ -67,7 +67,7 @@ def test_runs_that_overlap_leave_the_number_as_they_found_it():
     assert blas_threads() == before
 
 
-def test_every_unit_is_done_once_whatever_the_threads(many):
+def test_every_unit_is_processed_once(many):
     for units, work in ((1, 10**9), (7, 10**9), (1000, 10**9), (1000, 1)):
         done = np.zeros(units, dtype=int)
 
@@ -78,13 +78,13 @@ def test_every_unit_is_done_once_whatever_the_threads(many):
         assert np.all(done == 1)
 
 
-def test_little_work_stays_in_its_own_thread(many):
+def test_little_work_uses_one_thread(many):
     seen = set()
     in_parts(lambda start, stop: seen.add(threading.get_ident()), 100, threads.WORK)
     assert seen == {threading.get_ident()}
 
 
-def test_an_error_in_a_part_is_told(many):
+def test_error_in_a_part_propagates(many):
     def kernel(start, stop):
         raise ValueError("part")
 
@@ -96,7 +96,7 @@ LIMITS = ["NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"]
 
 
 @pytest.mark.parametrize("name", slow_except(LIMITS, "OMP_NUM_THREADS"))
-def test_the_user_may_ask_for_fewer_cores(name):
+def test_environment_variables_limit_cores(name):
     script = "from gramian.arrays.threads import cores; print(cores())"
     environment = {k: v for k, v in os.environ.items() if not k.endswith("NUM_THREADS")}
     environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)

@@ -237,7 +237,7 @@ REFUSED = {
     "b of words": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], ["a"]), "b must hold real"),
     "b complex": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [1j]), "b must hold real"),
     "b ragged": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [[1], [1, 2]]), "b must be a"),
-    "A alone": (lambda: gm.problems.sdp(np.eye(2), np.eye(2), [1.0]), "matrix alone as \\[A\\]"),
+    "A alone": (lambda: gm.problems.sdp(np.eye(2), np.eye(2), [1.0]), "single matrix as \\[A\\]"),
     "a block that is a number": (
         lambda: gm.problems.sdp([np.eye(2), 1.0], [[np.eye(2), 1.0]], [1.0]),
         "C\\[1\\] must be a block",
@@ -257,7 +257,7 @@ REFUSED = {
     "b not finite": (lambda: gm.problems.sdp(np.eye(2), [np.eye(2)], [np.inf]), "b\\[0\\]"),
     "nothing": (lambda: gm.problems.sdp(np.eye(2)), "needs constraints"),
     "empty": (lambda: gm.problems.sdp(np.eye(2), [], []), "A is empty"),
-    "empty bounds": (lambda: gm.Constraint(diagonal(2), 2.0, 1.0), "row 0 .* allows nothing"),
+    "empty bounds": (lambda: gm.Constraint(diagonal(2), 2.0, 1.0), "row 0 .* is infeasible"),
     "no map": (lambda: gm.Constraint(np.eye(2)), "needs a map"),
     "another order": (
         lambda: gm.Problem(Linear(np.eye(2)), constraints=gm.Constraint(diagonal(3), 0.0)),

@@ -1,4 +1,4 @@
-"""gramian as a solver of CVXPY, beside Clarabel."""
+"""gramian as a CVXPY solver, compared with Clarabel."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ EVERY = [cut, cut_with_bounds, matrix_inequality, largest_eigenvalue, linear_pro
 
 
 @pytest.mark.parametrize("make", EVERY, ids=lambda make: make.__name__)
-def test_the_optimum_is_that_of_clarabel(make):
+def test_optimum_agrees_with_clarabel(make):
     problem = make()
     expected = problem.solve(solver=cp.CLARABEL)
     found = problem.solve(solver=gm.cvxpy.Gramian(), tol=1e-7)
@@ -67,7 +67,7 @@ def test_the_optimum_is_that_of_clarabel(make):
 
 
 @pytest.mark.parametrize("make", [cut, matrix_inequality], ids=lambda make: make.__name__)
-def test_duals_come_back(make):
+def test_duals_agree_with_clarabel(make):
     problem = make()
     problem.solve(solver=cp.CLARABEL)
     expected = [c.dual_value for c in problem.constraints]
@@ -95,7 +95,7 @@ def test_infeasible_and_unbounded():
     assert falling.status == cp.UNBOUNDED
 
 
-def test_a_parameter_is_solved_again_warm():
+def test_parameter_with_warm_start():
     X, t = cp.Variable((N, N), PSD=True), cp.Parameter(value=1.0)
     problem = cp.Problem(cp.Minimize(cp.trace(weights() @ X)), [cp.diag(X) == t])
     first = problem.solve(solver=gm.cvxpy.Gramian(), algorithm="augmented-lagrangian")
@@ -136,12 +136,12 @@ def whole_number():
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_it_cannot_take_is_refused_by_name(make, named):
+def test_rejects_unsupported_cones(make, named):
     with pytest.raises(cp.SolverError, match=named):
         make().solve(solver=gm.cvxpy.Gramian())
 
 
-def test_an_option_that_is_none_is_refused():
+def test_rejects_unknown_option():
     with pytest.raises(TypeError, match="no option speed"):
         cut().solve(solver=gm.cvxpy.Gramian(), speed=1)
 
@@ -197,7 +197,7 @@ def test_duals_prove_that_a_problem_is_infeasible(make):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_an_equation_given_twice_is_no_contradiction(seed):
+def test_duplicate_equations_are_consistent(seed):
     rng = np.random.default_rng(seed)
     X, x = cp.Variable((3, 3), symmetric=True), cp.Variable(2)
     A = rng.standard_normal((3, 3))
@@ -216,7 +216,7 @@ def test_a_feasible_point_is_found_without_an_objective():
 
 
 def test_an_optimum_of_zero_is_reached_within_the_tolerance():
-    """Only in the limit, where no gap is small beside the value."""
+    """Reached only in the limit, where no gap is small relative to the value."""
     X = cp.Variable((3, 3), PSD=True)
     problem = cp.Problem(cp.Minimize(X[0, 0]), [X[0, 1] == 1])
     assert problem.solve(solver=gm.cvxpy.Gramian()) == pytest.approx(0.0, abs=1e-5)
@@ -269,7 +269,7 @@ def test_the_standard_infeasible_problems_of_cvxpy(name):
 
 @pytest.mark.parametrize("name", ["lp_bound_attr", "qp_bound_attr"])
 def test_bounds_of_variables(name):
-    """CVXPY's own test wants them beside the constraints; here they are rows like the others."""
+    """CVXPY's own test expects separate bounds; here they are ordinary rows."""
     given = getattr(standard_problems(), name)()
     given.solve(gm.cvxpy.Gramian())
     given.verify_objective(4)
@@ -291,7 +291,7 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("family", "name"), [(family, name) for family, names in REFUSED.items() for name in names]
 )
-def test_the_other_standard_problems_are_refused_by_name(family, name):
+def test_rejects_other_standard_problems(family, name):
     run = getattr(getattr(standard_problems(), family), f"test_{name}")
     with pytest.raises(cp.SolverError, match=r"exponential cone|power cone|mixed-integer"):
         run(solver=gm.cvxpy.Gramian())

@@ -1,4 +1,4 @@
-"""The sparse SDPA format: what is read, what is written, and damaged files by their line."""
+"""The sparse SDPA format: reading, writing, and errors with line numbers."""
 
 import gzip
 
@@ -31,7 +31,7 @@ def path(tmp_path):
     return file
 
 
-def test_a_file_is_the_problem_it_says(path):
+def test_reads_problem(path):
     problem = gm.io.read_sdpa(path)
     assert (problem.name, problem.order, problem.bounds.size) == ("small", 4, 2)
     C = problem.objective.C.dense()
@@ -43,7 +43,7 @@ def test_a_file_is_the_problem_it_says(path):
     np.testing.assert_allclose(problem.bounds.lower, [1.0, 2.0])
 
 
-def test_gzip_and_writing_bring_it_back(path, tmp_path):
+def test_round_trip_with_gzip(path, tmp_path):
     problem = gm.io.read_sdpa(path)
     for name in ("again.dat-s", "again.dat-s.gz"):
         written = gm.io.write_sdpa(problem, tmp_path / name)
@@ -57,7 +57,7 @@ def test_gzip_and_writing_bring_it_back(path, tmp_path):
     assert gzip.decompress((tmp_path / "again.dat-s.gz").read_bytes()).startswith(b"2\n")
 
 
-def test_inequalities_are_written_with_entries_of_their_own(tmp_path):
+def test_inequalities_are_written_with_slacks(tmp_path):
     problem = gm.problems.sdp(np.eye(2), [np.eye(2)], [1.0], A_ub=[np.diag([1.0, 0])], b_ub=[0.25])
     again = gm.io.read_sdpa(gm.io.write_sdpa(problem, tmp_path / "bounds.dat-s"))
     assert again.order == 3
@@ -68,10 +68,10 @@ def test_inequalities_are_written_with_entries_of_their_own(tmp_path):
 DAMAGED = {
     "0 2 2 2 -3": ("0 2 2 x -3", "line 8: expected five numbers"),
     "1 2 1 1 1": ("1 2 1 2 1", "line 11: a diagonal block"),
-    "2 1 1 2 0.5": ("2 1 1 3 0.5", "line 13: a row or column lies outside"),
+    "2 1 1 2 0.5": ("2 1 1 3 0.5", "line 13: a row or column is outside"),
     "1 1 2 2 1": ("7 1 2 2 1", "line 10: there are 2 matrices"),
     "2 2 2 2 1": ("2 3 2 2 1", "line 12: there are 2 blocks"),
-    "0 1 1 2 -0.5": ("0 1 1 1 -0.5", "line 7: this entry was given before"),
+    "0 1 1 2 -0.5": ("0 1 1 1 -0.5", "line 7: duplicate entry"),
     "{1.0, 2.0}": ("{1.0, b}", "line 5: the right-hand side"),
     "(2, -2)": ("(2, 0)", "line 4: expected the sizes of 2 blocks"),
     "2 = mDIM": ("none", "line 2: the number of constraints"),
@@ -79,13 +79,13 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize(("line", "damage"), DAMAGED.items(), ids=DAMAGED)
-def test_a_damaged_file_is_told_by_its_line(path, line, damage):
+def test_error_names_line_of_damaged_entry(path, line, damage):
     path.write_text(FILE.replace(line, damage[0], 1))
     with pytest.raises(FileError, match=damage[1]):
         gm.io.read_sdpa(path)
 
 
-def test_files_that_are_not_there_or_cut_short(tmp_path, path):
+def test_missing_or_truncated_file(tmp_path, path):
     with pytest.raises(FileError, match="no such file"):
         gm.io.read_sdpa(tmp_path / "nothing.dat-s")
     short = tmp_path / "short.dat-s.gz"
@@ -97,7 +97,7 @@ def test_files_that_are_not_there_or_cut_short(tmp_path, path):
         gm.io.read_sdpa(path)
 
 
-def test_what_the_format_cannot_hold(tmp_path):
+def test_rejects_problems_outside_the_format(tmp_path):
     with pytest.raises(ValueError, match="linear objective"):
         gm.io.write_sdpa(gm.problems.quadratic(np.eye(2), None, None), tmp_path / "a.dat-s")
 
@@ -113,16 +113,16 @@ def test_a_file_without_entries_is_read_without_a_warning(tmp_path):
 ODD = {
     "too few numbers on the right": (("{1.0, 2.0}", "{1.0}"), "line 6: .* must hold 2 numbers"),
     "too many numbers on the right": (("{1.0, 2.0}", "1 2 3"), "line 5: .* must hold 2 numbers"),
-    "a broken count": (("2 = mDIM", "2.5 = mDIM"), "line 2: .* whole number between 1 and 2,000"),
-    "a broken column": (("2 1 1 2 0.5", "2 1 1 1.5 0.5"), "line 13: .* whole numbers"),
-    "a column beyond integers": (("2 1 1 2 0.5", f"2 1 1 {10**20} 0.5"), "line 13: .* whole num"),
+    "a broken count": (("2 = mDIM", "2.5 = mDIM"), "line 2: .* integer between 1 and 2,000"),
+    "a broken column": (("2 1 1 2 0.5", "2 1 1 1.5 0.5"), "line 13: .* integers"),
+    "a column beyond integers": (("2 1 1 2 0.5", f"2 1 1 {10**20} 0.5"), "line 13: .* integers"),
 }
 
 
-@pytest.mark.parametrize(("change", "told"), ODD.values(), ids=ODD)
-def test_numbers_that_do_not_fit_are_told_by_their_line(path, change, told):
+@pytest.mark.parametrize(("change", "message"), ODD.values(), ids=ODD)
+def test_error_names_line_of_bad_number(path, change, message):
     path.write_text(FILE.replace(*change))
-    with pytest.raises(FileError, match=told):
+    with pytest.raises(FileError, match=message):
         gm.io.read_sdpa(path)
 
 

@@ -35,7 +35,7 @@ def random_psd(rng, rank):
 
 
 def grid_minimum(f, lower, upper, reach=20.0, ticks=11):
-    """The least value on a grid, polished from its best point."""
+    """The smallest value on a grid, refined from its best point."""
     ends = np.where(np.isfinite(upper), upper, lower + reach)
     axes = np.linspace(lower, ends, ticks).T
     start = min((np.array([a, b]) for a in axes[0] for b in axes[1]), key=f)
@@ -50,7 +50,7 @@ def grid_minimum(f, lower, upper, reach=20.0, ticks=11):
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), rank=st.integers(0, 2))
 @example(seed=0, rank=0)
-def test_box_quadratic_matches_a_grid_wherever_there_is_a_minimum(lower, upper, seed, rank):
+def test_box_quadratic_matches_a_grid(lower, upper, seed, rank):
     rng = np.random.default_rng(seed)
     Q, p = random_psd(rng, rank), rng.standard_normal(2)
     if np.isinf(upper).any() and rank < 2:
@@ -77,7 +77,7 @@ FALLING = {
 
 
 @pytest.mark.parametrize(("Q", "p", "box"), FALLING.values(), ids=FALLING)
-def test_box_quadratic_says_where_there_is_no_minimum(Q, p, box):
+def test_box_quadratic_detects_unboundedness(Q, p, box):
     assert box_quadratic(Q, np.array(p), *box) is None
 
 
@@ -133,14 +133,14 @@ def test_bilateral_matches_a_grid(loss, mode, alphas, seed):
     assert value <= restriction.value(np.array([1.0, 0.0]))
 
 
-def test_bilateral_of_a_falling_quadratic_is_minus_infinity():
+def test_bilateral_of_unbounded_quadratic():
     falling = QuadraticRestriction(np.zeros((2, 2)), np.array([0.0, -1.0]), 0.0)
     assert bilateral(falling)[2] == -np.inf
 
 
 @pytest.mark.parametrize("loss", [SquaredHinge(1.0), SmoothedHinge(1.0), Logistic()])
-def test_bilateral_of_any_falling_function_is_minus_infinity(loss):
-    """Past the margins only the linear term is left, and it falls for ever."""
+def test_bilateral_of_unbounded_function(loss):
+    """Beyond the margins only the linear term remains, which is unbounded below."""
     falling = CompositeRestriction(loss, np.ones((3, 2)), np.array([0.0, -1.0]), 0.0)
     assert bilateral(falling)[2] == -np.inf
 
@@ -155,15 +155,15 @@ def test_bilateral_is_exact_for_a_quadratic_at_any_scale(seed, scale):
     np.testing.assert_allclose(scaled[:2], plain[:2], rtol=1e-6, atol=1e-9)
 
 
-def test_a_start_far_up_costs_no_digits():
-    """f(1, 0) is 1e25 times the size of the fall: rounding there must not hide the minimum."""
+def test_large_starting_value_loses_no_digits():
+    """f(1, 0) is 1e25 times the decrease: rounding there must not hide the minimum."""
     steep = QuadraticRestriction(np.diag([1e26, 1.0]), np.array([-1e17, 0.0]), 1e11)
     alpha, _, value = bilateral(steep)
     assert alpha == pytest.approx(1e-9, rel=1e-6)
     assert value < 1e11
 
 
-def test_restrictions_along_a_line_are_those_at_its_points():
+def test_along_agrees_with_value():
     rng = np.random.default_rng(0)
     composite = CompositeRestriction(
         SoftMin(mu=0.5), rng.normal(size=(30, 4)), rng.normal(size=4), 1.5

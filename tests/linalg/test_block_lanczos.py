@@ -1,4 +1,4 @@
-"""Block Lanczos against LAPACK, above all where eigenvalues coincide."""
+"""Block Lanczos compared with LAPACK, in particular for multiple eigenvalues."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_restarts_reach_the_same_pairs():
     assert np.max(residuals) <= 1e-10 * np.linalg.norm(K, 2)
 
 
-def test_a_limit_on_products_shows_in_the_residuals():
+def test_residuals_reflect_product_limit():
     K = MATRICES["random"]
     values, vectors, residuals = block_lanczos(K, 5, max_products=30, random_state=0)
     assert np.max(residuals) > 1e-6 * np.linalg.norm(K, 2)
@@ -74,7 +74,7 @@ def test_a_limit_on_products_shows_in_the_residuals():
     np.testing.assert_allclose(residuals, measured, rtol=1e-6)
 
 
-def test_float32_products_are_trusted_to_their_precision():
+def test_float32_products():
     K = MATRICES["random"].astype(np.float32)
     values, _, _ = block_lanczos(K, 4, random_state=0)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(K.astype(float))[::-1][:4], rtol=1e-5)

@@ -1,4 +1,4 @@
-"""The small quadratic over the cone: optimality by its own conditions, and known optima."""
+"""The small quadratic program over the cone: optimality conditions and known optima."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_the_trace_is_kept_and_the_optimality_conditions_hold(seed, order, trace
 
 
 def test_the_projection_onto_the_cone_is_found():
-    """½‖S − K‖² is least at P₊(K)."""
+    """½‖S − K‖² is minimal at P₊(K)."""
     K = symmetric(np.random.default_rng(0), 8)
     values, vectors = np.linalg.eigh(K)
     nearest = (vectors * np.maximum(values, 0.0)) @ vectors.T
@@ -58,7 +58,7 @@ def test_the_projection_onto_the_cone_is_found():
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_scales_do_not_matter(scale, unit):
+def test_invariant_to_scale(scale, unit):
     H, gradient, here = random_quadratic(5, 6)
     plain = cone_quadratic(H, gradient, here).S
     S = cone_quadratic(scale * H, scale * gradient * unit, here * unit).S
@@ -86,7 +86,7 @@ def test_the_gradient_is_definite_at_some_point_inside():
     assert min(definite) < 1e-6
 
 
-def test_an_endless_fall_ends_far_out():
+def test_unbounded_problem_gives_large_solution():
     order = 3
     H = np.zeros((6, 6))
     H[0, 0] = 1.0

@@ -38,7 +38,7 @@ def test_stops_at_the_residual_asked_for(definite):
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_each_of_many_systems_is_solved_as_it_is_alone(definite, axis):
+def test_systems_are_independent(definite, axis):
     A, _ = definite
     rng = np.random.default_rng(1)
     B = rng.standard_normal((12, 5)) * np.logspace(-3, 3, 5)

@@ -1,4 +1,4 @@
-"""Leading eigenpairs against dense eigenvalue decompositions, and every degenerate case."""
+"""Leading eigenpairs compared with dense eigenvalue decompositions, with degenerate cases."""
 
 import numpy as np
 import pytest
@@ -139,7 +139,7 @@ def test_not_finite(method, bad):
 
 
 @every_method
-def test_no_convergence_is_said(method):
+def test_reports_no_convergence(method):
     a, _ = with_spectrum(1 - np.linspace(0, 1, 300) ** 4)
     pair = leading_eigenpair(a, method=method, tol=1e-12, max_iter=1, random_state=0)
     assert not pair.converged

@@ -99,7 +99,7 @@ def valleys(phi, reach=10.0):
 
 
 @pytest.mark.parametrize("make", OTHERS.values(), ids=OTHERS)
-def test_other_searches_match_a_grid_where_there_is_one_valley(make):
+def test_other_searches_match_a_grid_of_unimodal_functions(make):
     lines = [line(make, seed) for seed in range(16)]
     single = [(restriction, phi) for restriction, phi in lines if valleys(phi) == 1]
     assert len(single) >= 3

@@ -1,4 +1,4 @@
-"""L-BFGS of our own beside the recursion it stands for, and beside SciPy's."""
+"""L-BFGS compared with the BFGS recursion and with SciPy's."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_rosenbrock_is_solved_in_about_the_steps_of_scipy(n):
 
 @given(st.integers(0, 10**6), st.integers(2, 12))
 @settings(max_examples=40, deadline=None)
-def test_values_never_rise_and_the_least_is_found(seed, n):
+def test_values_decrease_to_the_minimum(seed, n):
     rng = np.random.default_rng(seed)
     A, b = definite(rng, n), rng.standard_normal(n)
     values = []
@@ -104,7 +104,7 @@ def test_values_never_rise_and_the_least_is_found(seed, n):
 
 @given(st.integers(0, 10**6))
 @settings(max_examples=20, deadline=None)
-def test_a_rotation_of_the_coordinates_changes_nothing(seed):
+def test_invariant_to_rotation(seed):
     rng, n = np.random.default_rng(seed), 6
     Q = ortho_group.rvs(n, random_state=seed % 2**31)
     A, b, start = definite(rng, n, 10.0), rng.standard_normal(n), rng.standard_normal(n)
@@ -120,7 +120,7 @@ def test_float32_stays_float32():
     assert found.x == pytest.approx(np.linalg.solve(A, b), abs=1e-4)
 
 
-def test_it_ends_where_only_rounding_is_left():
+def test_stops_at_rounding_level():
     steps = 0
 
     def after(point):
@@ -133,15 +133,15 @@ def test_it_ends_where_only_rounding_is_left():
     assert steps < 500
 
 
-def test_it_ends_when_told():
+def test_after_ends_the_descent():
     found = quasi_newton(
         rosenbrock, np.zeros(4), iterations=100, memory=3, after=lambda point: point.value < 1.0
     )
     assert 0.1 < found.value < 1.0
 
 
-def test_a_line_that_leaves_the_numbers_is_cut_back():
-    """F is infinite beyond 1: the first trials fall outside."""
+def test_backtracks_from_infinite_values():
+    """F is infinite beyond 1: the first trials are outside."""
 
     def evaluate(x):
         with np.errstate(all="ignore"):
@@ -159,8 +159,8 @@ def test_a_line_that_leaves_the_numbers_is_cut_back():
     assert best.value <= peer.fun + 1e-9
 
 
-def test_no_direction_of_descent_is_no_step():
-    """A gradient that points nowhere better ends the search at the start."""
+def test_stops_without_descent_direction():
+    """A gradient that is no descent direction ends the search at the start."""
 
     def evaluate(x):
         return Point(x, float(np.abs(x).sum()), np.where(x == 0, 1.0, np.sign(x)))

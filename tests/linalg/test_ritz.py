@@ -13,7 +13,7 @@ def matrix():
     return symmetric(np.random.default_rng(0), 120)
 
 
-def test_residuals_and_vectors_are_what_they_say(matrix):
+def test_residuals_and_vectors(matrix):
     found = ritz_pairs(matrix, 5, steps=30, random_state=0)
     V = found.vectors
     np.testing.assert_allclose(V.T @ V, np.eye(5), atol=1e-10)
@@ -23,24 +23,24 @@ def test_residuals_and_vectors_are_what_they_say(matrix):
     assert np.all(np.diff(found.values) <= 0)
 
 
-def test_as_many_steps_as_rows_give_the_eigenvalues(matrix):
+def test_full_number_of_steps_gives_eigenvalues(matrix):
     found = ritz_pairs(matrix, 3, steps=500, random_state=1)
     np.testing.assert_allclose(found.values, np.linalg.eigvalsh(matrix)[::-1][:3], atol=1e-8)
 
 
-def test_a_start_is_where_it_starts(matrix):
+def test_uses_given_start(matrix):
     values, vectors = np.linalg.eigh(matrix)
     found = ritz_pairs(matrix, 2, steps=20, v0=vectors[:, -1])
     assert found.values[0] == pytest.approx(values[-1])
     assert found.residuals[0] == pytest.approx(0.0, abs=1e-8)
 
 
-def test_fewer_directions_than_asked_for_is_no_error():
+def test_fewer_pairs_than_requested():
     assert ritz_pairs(np.eye(4), 3, steps=10, random_state=0).values.size == 1
 
 
-def test_vectors_that_drift_are_made_orthogonal_in_time():
-    """Plain recurrences lose all of it here once an eigenvalue at the end has come out."""
+def test_reorthogonalisation():
+    """Without reorthogonalisation it is lost once an extreme eigenvalue converges."""
     rng = np.random.default_rng(0)
     values = np.append(np.linspace(0.0, 1.0, 2000), [2.0, 3.0, 5.0])
     start = rng.standard_normal(values.size)

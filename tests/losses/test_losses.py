@@ -1,4 +1,4 @@
-"""Every loss: its derivatives, its convexity, its bounds and its conjugate."""
+"""Derivatives, convexity, bounds and conjugate of every loss."""
 
 import numpy as np
 import pytest
@@ -76,7 +76,7 @@ def point(loss: Loss, seed: int, spread: float = 2.0) -> np.ndarray:
 
 
 def off_kinks(loss: Loss, z: np.ndarray) -> np.ndarray:
-    """z moved at least 1e-3 away from where the second derivative jumps."""
+    """z moved at least 1e-3 away from jumps of the second derivative."""
     if isinstance(loss, FilledSoftMin):
         for _ in range(SIZE):
             close = np.abs(z[:-1] + loss.offset - loss.level(z)) < 1e-3
@@ -149,7 +149,7 @@ def test_fenchel_young_holds_with_equality_at_the_gradient(loss, seed):
 
 @random_case
 def test_fenchel_young_holds_inside_the_domain(loss, seed):
-    """Domains are convex, so a mix of gradients lies inside."""
+    """Domains are convex, so a convex combination of gradients lies inside."""
     z = point(loss, seed)
     w = np.mean([loss.gradient(point(loss, seed + k, spread=5.0)) for k in range(1, 4)], axis=0)
     assert np.isfinite(loss.conjugate(w))
@@ -241,7 +241,7 @@ def test_sharp_soft_min_neither_overflows_nor_underflows(scale):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), mu=st.floats(0.3, 3.0), rate=st.floats(0.2, 5.0))
-def test_filled_soft_min_is_the_least_over_all_slack(seed, mu, rate):
+def test_filled_soft_min_minimises_over_slack(seed, mu, rate):
     """SLSQP over ξ ≥ 0 with Σ ξ = ωt."""
     rng = np.random.default_rng(seed)
     c, b, t = rng.standard_normal(5), rng.standard_normal(5), rng.uniform(0.0, 2.0)
@@ -260,8 +260,8 @@ def test_filled_soft_min_is_the_least_over_all_slack(seed, mu, rate):
 
 
 @pytest.mark.parametrize("t", [-0.3, -2.0])
-def test_gradient_of_a_filled_soft_min_below_no_slack(t):
-    """Extrapolation may leave the cone: what it meets there has the gradient it says."""
+def test_gradient_of_filled_soft_min_with_negative_slack(t):
+    """Extrapolation may leave the cone: value and gradient must agree there, too."""
     loss = FilledSoftMin(mu=0.5, rate=1.5)
     check_gradient(loss, np.append(np.linspace(-1.0, 2.0, 7), t))
 
@@ -274,7 +274,7 @@ def test_gradient_of_a_filled_soft_min_below_no_slack(t):
     ],
     ids=["soft-min", "filled"],
 )
-def test_an_offset_is_a_shift(loss, shifted):
+def test_offset_shifts_the_argument(loss, shifted):
     z, by = point(loss, 1), np.append(CENTRE[:-1], CENTRE[-1] if isinstance(loss, SoftMin) else 0)
     D = np.random.default_rng(2).standard_normal((SIZE, 2))
     assert loss.size is None and shifted.size == SIZE
@@ -286,7 +286,7 @@ def test_an_offset_is_a_shift(loss, shifted):
 
 
 @pytest.mark.parametrize("name", ["soft-min-offset", "filled-soft-min-offset"])
-def test_another_smoothing_keeps_the_rest(name):
+def test_smoothed_keeps_other_parameters(name):
     loss = LOSSES[name]
     again = loss.smoothed(0.01)
     assert again.mu == 0.01 and again.size == loss.size
@@ -315,7 +315,7 @@ def test_sharp_filled_soft_min_neither_overflows_nor_underflows(scale):
 
 
 @pytest.mark.parametrize("scale", [1e2, 1e8])
-def test_logistic_keeps_its_tails(scale):
+def test_logistic_is_accurate_in_its_tails(scale):
     loss, z = Logistic(), np.array([-scale, scale])
     assert loss.value(z) == pytest.approx(scale)
     np.testing.assert_allclose(loss.gradient(z), [-1.0, 0.0], atol=1e-40)
@@ -332,38 +332,38 @@ def test_smoothed_hinge_lies_within_half_mu_of_the_hinge():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"weight": -1.0}, "weights that are not negative"),
-        ({"weight": [1.0, np.nan]}, "finite weights"),
-        ({"weight": np.inf}, "finite weights"),
+        ({"weight": -1.0}, "finite and not negative"),
+        ({"weight": [1.0, np.nan]}, "finite and not negative"),
+        ({"weight": np.inf}, "finite and not negative"),
     ],
 )
-def test_bad_weights_are_refused(make, options, message):
+def test_rejects_bad_weights(make, options, message):
     with pytest.raises(ValueError, match=message):
         make(**options)
 
 
 @pytest.mark.parametrize("make", [Squared, SquaredHinge, SmoothedHinge, Logistic])
 @pytest.mark.parametrize("centre", [np.nan, np.inf, [0.0, -np.inf]])
-def test_a_target_or_margin_that_is_not_finite_is_refused(make, centre):
+def test_rejects_target_that_is_not_finite(make, centre):
     with pytest.raises(ValueError, match="NaN or infinite"):
         make(centre)
 
 
 @pytest.mark.parametrize("make", [SmoothedHinge, SoftMin, FilledSoftMin])
 @pytest.mark.parametrize("mu", [0.0, -1.0, np.nan, np.inf])
-def test_a_smoothing_that_is_not_a_positive_number_is_refused(make, mu):
+def test_rejects_smoothing_that_is_not_positive(make, mu):
     with pytest.raises(ValueError, match="needs mu > 0"):
         make(mu=mu)
 
 
 @pytest.mark.parametrize("make", [SoftMin, FilledSoftMin])
 @pytest.mark.parametrize("offset", [np.nan, [0.0, np.inf], [[1.0]]])
-def test_an_offset_that_is_not_a_finite_vector_is_refused(make, offset):
+def test_rejects_offset_that_is_not_a_finite_vector(make, offset):
     with pytest.raises(ValueError, match="finite number or vector"):
         make(mu=1.0, offset=offset)
 
 
 @pytest.mark.parametrize("rate", [0.0, -1.0, np.nan, np.inf])
-def test_a_rate_of_slack_that_is_not_a_positive_number_is_refused(rate):
-    with pytest.raises(ValueError, match="rate of slack must be above 0"):
+def test_rejects_slack_rate_that_is_not_positive(rate):
+    with pytest.raises(ValueError, match="rate of slack must be positive"):
         FilledSoftMin(mu=1.0, rate=rate)

@@ -1,4 +1,4 @@
-"""Thresholds that are free: values, slopes, conjugates, and what MMMF makes of them."""
+"""Free thresholds: values, slopes, conjugates, and their use in MMMF."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ HINGE = Signed(SmoothedHinge(1.0, mu=0.4), SIGNS)
 LOSS = WithThresholds(HINGE, GROUPS, K, SCALE, ridge=KAPPA)
 
 
-def test_the_value_is_the_least_over_the_thresholds():
+def test_value_is_the_minimum_over_thresholds():
     for seed in range(5):
         z = np.random.default_rng(seed).normal(size=P) * 2
 
@@ -35,7 +35,7 @@ def test_the_value_is_the_least_over_the_thresholds():
     check_curvature(LOSS, z)
 
 
-def test_the_optimum_is_that_of_a_search_over_thresholds():
+def test_optimum_agrees_with_search_over_thresholds():
     rows, cols = np.indices((7, 6)).reshape(2, -1)
     levels = RNG.integers(0, 3, rows.size)
     signs = np.where(levels[:, None] > np.arange(2), 1.0, -1.0)
@@ -61,7 +61,7 @@ def test_the_optimum_is_that_of_a_search_over_thresholds():
 
 
 @pytest.mark.slow
-def test_levels_that_are_far_apart_move_their_thresholds():
+def test_learned_thresholds_adapt_to_levels():
     true = RNG.normal(size=(40, 2)) @ RNG.normal(size=(2, 30))
     levels = np.digitize(true, [-0.2, 0.2]) + 1.0  # few in the middle
     rows, cols = np.nonzero(RNG.random(true.shape) < 0.6)

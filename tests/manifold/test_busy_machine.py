@@ -1,4 +1,4 @@
-"""What a fit finds depends neither on how fast the machine is nor on what else it does."""
+"""The result of a fit does not depend on the speed or load of the machine."""
 
 import time
 
@@ -11,7 +11,7 @@ from tests.slow import slow
 
 
 @pytest.mark.parametrize("pace", [slow(20.0), 0.02])
-def test_a_clock_of_another_pace_changes_no_bit(monkeypatch, pace):
+def test_result_is_independent_of_clock_speed(monkeypatch, pace):
     X = make_swiss_roll(400, random_state=0)[0]
     known = MVU(tol=1e-3).fit(X)
     clock = time.perf_counter

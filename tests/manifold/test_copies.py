@@ -1,4 +1,4 @@
-"""Samples that come more than once are one point, which weighs as many as they are."""
+"""Duplicate samples are one point that counts with its multiplicity."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from gramian.manifold._copies import Copies
 
 
 def rows(seed=0, kinds=60, n=150):
-    """Samples of few distinct rows, as words in short texts give."""
+    """Samples with few distinct rows, as for words in short texts."""
     rng = np.random.default_rng(seed)
     once = rng.standard_normal((kinds, 3))
     return once[np.concatenate([np.arange(kinds), rng.integers(0, kinds // 4, n - kinds)])]
 
 
-def test_copies_are_counted_by_their_bytes_and_zeros_have_no_sign():
+def test_negative_zero_equals_zero():
     X = np.array([[1.0, 0.0], [2.0, 1.0], [1.0, -0.0], [2.0, 1.0], [0.0, 0.0]])
     stored = sp.csr_array(X)
     stored.data[:] = stored.data
@@ -30,7 +30,7 @@ def test_copies_are_counted_by_their_bytes_and_zeros_have_no_sign():
 
 
 @pytest.mark.parametrize("learner", [MVU, RegMVU, ColoredMVU])
-def test_copies_come_to_lie_at_one_place(learner):
+def test_copies_have_equal_coordinates(learner):
     X = rows()
     y = X[:, 0] + 0.1 * X[:, 1]
     fitted = learner(n_neighbors=5).fit(X, y)
@@ -45,7 +45,7 @@ def test_copies_come_to_lie_at_one_place(learner):
     assert fitted.X_fit_.shape == X.shape
 
 
-def test_a_copy_counts_in_the_variance_and_its_certificate_is_that_of_the_masses():
+def test_copies_count_in_variance_and_certificate():
     X = rows(kinds=30, n=60)
     fitted = MVU(n_neighbors=5, tol=1e-4).fit(X)
     copies = Copies.of(X)
@@ -62,7 +62,7 @@ def test_a_copy_counts_in_the_variance_and_its_certificate_is_that_of_the_masses
     assert problem.value(once) - fitted.certificate_.gap <= problem.value(once[:, :2])
 
 
-def test_masses_of_one_are_none():
+def test_unit_masses_have_no_effect():
     X = np.unique(rows(), axis=0)
     graph = gm.graph.neighbor_graph(X, 5, connect="mst")
     plain = gm.problems.mvu(graph.edges, graph.sq_distances, graph.n, 0.1)
@@ -73,14 +73,14 @@ def test_masses_of_one_are_none():
 
 @pytest.mark.parametrize(
     ("mass", "message"),
-    [([1.0, 2.0], "one number for each of 3 points"), ([1.0, 0.0, 1.0], "not a number above 0")],
+    [([1.0, 2.0], "one number for each of 3 points"), ([1.0, 0.0, 1.0], "not a positive number")],
 )
-def test_masses_that_are_none_are_refused(mass, message):
+def test_rejects_bad_masses(mass, message):
     with pytest.raises(ValueError, match=message):
         gm.problems.mvu([[0, 1], [1, 2]], [1.0, 1.0], 3, 0.1, mass=mass)
 
 
-def test_few_distinct_samples_and_too_many_neighbours_are_refused_in_a_sentence():
+def test_rejects_too_few_distinct_samples():
     with pytest.raises(ValueError, match="nothing to unfold"):
         MVU().fit(np.ones((20, 3)))
     with pytest.raises(ValueError, match="2 distinct samples unfold to at most 1"):
@@ -89,7 +89,7 @@ def test_few_distinct_samples_and_too_many_neighbours_are_refused_in_a_sentence(
         MVU(n_neighbors=150).fit(np.random.default_rng(0).standard_normal((200, 3)))
 
 
-def test_a_hub_is_told():
+def test_warns_of_hub():
     X = np.random.default_rng(0).standard_normal((400, 60))
     X[7] = 0.0
     with pytest.warns(UserWarning, match=r"sample 7 is a neighbour of \d+ of 400 samples"):

@@ -1,4 +1,4 @@
-"""What unfoldings refuse before anything is computed, each in a sentence."""
+"""Input validation of unfoldings."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 @EVERY_UNFOLDING
-def test_masks_are_refused(learner):
+def test_rejects_masked_arrays(learner):
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
         clone(learner).fit(MASKED, Y)
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
@@ -32,13 +32,13 @@ def test_masks_are_refused(learner):
 
 @EVERY_UNFOLDING
 @pytest.mark.parametrize(("size", "word"), [(1e200, "large"), (1e-200, "small")])
-def test_sizes_whose_squares_overflow_or_vanish_are_refused(learner, size, word):
+def test_rejects_samples_that_overflow_or_underflow(learner, size, word):
     with pytest.raises(ValueError, match=f"too {word}"):
         clone(learner).fit(size * X, Y)
 
 
 @EVERY_UNFOLDING
-def test_long_indices_do_as_well_as_short_ones(learner):
+def test_accepts_long_indices(learner):
     short = sp.csr_array(X)
     parts = (short.data, short.indices.astype(np.int64), short.indptr.astype(np.int64))
     long = sp.csr_array(parts, shape=X.shape)
@@ -55,7 +55,7 @@ def test_long_indices_do_as_well_as_short_ones(learner):
         (np.ma.masked_array(Y, Y == 1), r"y has .* masked entries"),
     ],
 )
-def test_labels_that_are_none_are_refused(y, message):
+def test_rejects_missing_labels(y, message):
     y = y if isinstance(y, np.ma.MaskedArray) else np.array(y, dtype=object)
     with pytest.raises(ValueError, match=message):
         ColoredMVU().fit(X, y)

@@ -39,7 +39,7 @@ NEW = ROLL + 0.3 * RNG.normal(size=ROLL.shape)
 
 @pytest.fixture(scope="module")
 def fits():
-    """Each estimator fitted to the samples as they are."""
+    """Each estimator fitted to the original samples."""
     found = {}
 
     def fitted(name):
@@ -52,8 +52,8 @@ def fits():
 
 @pytest.mark.parametrize("how", slow_except(CHANGES, "rotated"))
 @pytest.mark.parametrize("name", slow_among(ESTIMATORS, "NeighborLayout"))
-def test_the_answer_is_the_same(name, how, fits):
-    """Samples that are changed, their rows permuted and their labels renamed."""
+def test_result_is_invariant(name, how, fits):
+    """Transformed samples with permuted rows and renamed labels."""
     expected, change = fits(name), CHANGES[how]
     for order, side in ((EVERY, Y), (ORDER, 5 - Y[ORDER])):
         found = ESTIMATORS[name]().fit(change(ROLL[order]), side)
@@ -72,7 +72,7 @@ def distances_to(fitted, samples):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_one_row_alone_is_what_it_is_in_a_batch(name, fits):
+def test_single_row_agrees_with_batch(name, fits):
     fitted, new = fits(name), ROLL[:20] + 0.1
     alone = np.concatenate([fitted.transform(row[None]) for row in new])
     np.testing.assert_allclose(alone, fitted.transform(new), rtol=1e-9, atol=1e-9)

@@ -1,4 +1,4 @@
-"""MVU, ColoredMVU and RegMVU: what they unfold, and what they refuse."""
+"""MVU, ColoredMVU and RegMVU: embeddings and input validation."""
 
 import time
 import warnings
@@ -60,7 +60,7 @@ def test_a_bent_sheet_is_unfolded(learner):
         assert correlation(fitted.embedding_[:, 1], across) > 0.9
 
 
-def test_the_roll_is_unfolded_with_its_edges_nearly_kept():
+def test_roll_is_unfolded_with_small_edge_error():
     fitted = MVU(n_neighbors=6, tol=1e-2).fit(ROLL)
     assert correlation(fitted.embedding_[:, 0], ALONG) > 0.97
     i, j = fitted.graph_.edges.T
@@ -85,7 +85,7 @@ def equality_variance(edges, D, n):
 
 
 @pytest.mark.parametrize("n", [12, 20])
-def test_constraints_give_the_unfolding_that_keeps_its_edges(n):
+def test_constrained_unfolding_agrees_with_clarabel(n):
     X, _, _ = sheet(n)
     fitted = MVU(n_neighbors=4, max_edge_error=1e-3, tol=1e-5).fit(X)
     assert fitted.result_.status is gm.Status.CONVERGED
@@ -94,7 +94,7 @@ def test_constraints_give_the_unfolding_that_keeps_its_edges(n):
     assert np.sum(fitted.kernel_factor_**2) == pytest.approx(expected, rel=5e-3)
 
 
-def test_a_limit_of_time_is_one_of_the_whole_fit_and_edges_not_kept_are_told():
+def test_time_limit_and_warning_of_edge_error():
     X, _, _ = sheet(70)
     started = time.perf_counter()
     with pytest.warns(ConvergenceWarning, match="time limit"):
@@ -104,7 +104,7 @@ def test_a_limit_of_time_is_one_of_the_whole_fit_and_edges_not_kept_are_told():
     assert fitted.edge_error_ > 1e-9
 
 
-def test_parts_share_the_time_and_the_worst_of_their_edges_is_told():
+def test_components_share_time_limit():
     X, _, _ = sheet(12)
     apart = np.vstack([X, X + 100.0])
     model = MVU(n_neighbors=4, max_edge_error=1e-2, connect="components", time_limit=60.0)
@@ -116,7 +116,7 @@ def test_parts_share_the_time_and_the_worst_of_their_edges_is_told():
 
 
 @pytest.mark.slow
-def test_neither_scale_nor_place_nor_order_matters():
+def test_invariant_to_scale_translation_and_order():
     X, _, _ = sheet(80)
     plain = MVU(n_neighbors=6, tol=1e-5).fit(X)
     moved = MVU(n_neighbors=6, tol=1e-5).fit(1e3 * X + 7.0)
@@ -135,7 +135,7 @@ def test_neither_scale_nor_place_nor_order_matters():
 
 
 @pytest.mark.slow
-def test_labels_pull_their_directions_apart():
+def test_colored_mvu_follows_labels():
     X, along, across = sheet()
     colored = ColoredMVU(n_neighbors=8).fit(X, across)
     plain = MVU(n_neighbors=8).fit(X)
@@ -149,7 +149,7 @@ def test_labels_pull_their_directions_apart():
 
 
 @pytest.mark.parametrize("learner", [MVU, RegMVU])
-def test_new_points_come_to_lie_among_their_neighbours(learner):
+def test_transform_places_points_near_neighbours(learner):
     X, along, _ = sheet(150)
     fitted = learner(n_neighbors=8).fit(X[:130])
     placed = fitted.transform(X[130:])
@@ -170,16 +170,16 @@ def test_frames_and_sparse_samples_are_unfolded_alike():
     assert list(named.transform(frame).columns) == ["mvu0", "mvu1"]
 
 
-def test_parts_are_joined_or_refused():
+def test_connect():
     X, _, _ = sheet(60)
     apart = np.vstack([X, X + 100.0])
     joined = MVU(tol=1e-2).fit(apart)
     assert joined.graph_.n_parts == 1
-    with pytest.raises(ValueError, match="falls into 2 parts of 60, 60 points"):
+    with pytest.raises(ValueError, match="falls into 2 components of 60, 60 points"):
         MVU(connect="error").fit(apart)
 
 
-def test_limits_are_told_and_parameters_left_alone():
+def test_warns_of_limits_and_keeps_parameters():
     X, _, _ = sheet(100)
     model = MVU(tol=1e-9, max_iter=1)
     before = model.get_params()
@@ -209,12 +209,12 @@ def test_a_rank_limit_is_kept():
         ({"solver": "newton"}, "unknown solver"),
     ],
 )
-def test_what_makes_no_sense_is_refused(options, message):
+def test_rejects_bad_parameters(options, message):
     with pytest.raises(ValueError, match=message):
         MVU(**options).fit(sheet(90)[0])
 
 
-def test_more_that_makes_no_sense_is_refused():
+def test_rejects_bad_input():
     X, _, _ = sheet(30)
     with pytest.raises(ValueError, match="n_basis must be"):
         RegMVU(n_basis=0).fit(X)
@@ -238,9 +238,9 @@ def two_sheets():
 
 
 @pytest.mark.parametrize("learner", [MVU, RegMVU])
-def test_parts_of_a_graph_are_unfolded_by_themselves(learner):
+def test_components_are_unfolded_separately(learner):
     X, along = two_sheets()
-    with pytest.raises(ValueError, match=r'2 parts of 80, 50 .*"components"'):
+    with pytest.raises(ValueError, match=r'2 components of 80, 50 .*"components"'):
         learner(connect="error").fit(X)
     fitted = learner(connect="components").fit(X)
     first = learner().fit(X[:80])
@@ -261,7 +261,7 @@ def test_parts_of_two_points_and_sides_that_do_not_vary():
     np.testing.assert_allclose(np.ptp(fitted.embedding_[2:4, 0]), 2.0, rtol=0.1)
     assert np.all(fitted.embedding_[:, 1] == 0)
     X, _ = two_sheets()
-    with pytest.raises(ValueError, match="part of the graph"):
+    with pytest.raises(ValueError, match="constant on a component"):
         ColoredMVU(connect="components").fit(X, np.repeat(["a", "b"], [80, 50]))
 
 
@@ -290,7 +290,7 @@ def test_the_picture_shows_points_graph_and_spectrum(components, monkeypatch):
 
 
 @pytest.mark.slow
-def test_very_many_points_start_from_few_waves(monkeypatch):
+def test_many_points_start_from_few_eigenvectors(monkeypatch):
     X, along, _ = sheet(200)
     plain = MVU(n_neighbors=6, tol=1e-4, random_state=0).fit(X)
     monkeypatch.setattr("gramian.manifold.mvu.MANY", 100)
@@ -301,7 +301,7 @@ def test_very_many_points_start_from_few_waves(monkeypatch):
 
 
 @pytest.mark.slow
-def test_as_many_components_as_the_variance_asks_for():
+def test_automatic_number_of_components():
     X, _, _ = sheet(150)
     fitted = MVU(n_neighbors=8, n_components="auto").fit(X)
     kept = fitted.embedding_.shape[1]
@@ -316,7 +316,7 @@ def test_as_many_components_as_the_variance_asks_for():
         MVU(n_components="some").fit(X)
 
 
-def test_places_are_told_their_error_and_lead_back_to_samples():
+def test_transform_error_and_inverse_transform():
     X, _, _ = sheet(150)
     fitted = MVU(n_neighbors=8).fit(X[:130])
     places, error = fitted.transform(X[130:], return_error=True)

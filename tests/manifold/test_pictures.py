@@ -1,4 +1,4 @@
-"""Fits that are watched: frames, what is drawn of them, and moving pictures."""
+"""Progress plots: frames, figures and animations."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Distances or a graph in place of samples."""
+"""Distances or a graph instead of samples."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def graph_of(points, k=6):
 
 
 @LEARNERS
-def test_distances_do_as_well_as_samples(learner):
+def test_distances_agree_with_samples(learner):
     plain = made(learner).fit(X, ALONG)
     given = made(learner, metric="precomputed").fit(D, ALONG)
     np.testing.assert_array_equal(given.graph_.edges, plain.graph_.edges)
@@ -39,7 +39,7 @@ def test_distances_do_as_well_as_samples(learner):
 
 
 @pytest.mark.parametrize("learner", [ColoredMVU, NeighborLayout])
-def test_a_graph_does_too(learner):
+def test_graph_agrees_with_samples(learner):
     plain = made(learner).fit(X, ALONG)
     given = made(learner, metric="precomputed").fit(graph_of(X), ALONG)
     np.testing.assert_array_equal(given.graph_.edges, plain.graph_.edges)
@@ -73,7 +73,7 @@ def test_new_samples_are_placed_by_their_distances(learner):
     np.testing.assert_allclose(places * turned, expected, atol=0.1 * size)
     np.testing.assert_allclose(error, known, atol=0.1)
     np.testing.assert_allclose(given.transform(D[:5]), given.embedding_[:5], atol=1e-9)
-    with pytest.raises(ValueError, match="no samples that could be combined"):
+    with pytest.raises(ValueError, match="no samples to combine"):
         given.inverse_transform(places)
     with pytest.raises(ValueError, match="60 features"):
         given.transform(cdist(new, X[:50]))
@@ -81,9 +81,9 @@ def test_new_samples_are_placed_by_their_distances(learner):
         given.transform(np.where(np.eye(1, N, 1), -1.0, D[:1]))
 
 
-def test_a_graph_has_no_place_for_new_samples():
+def test_graph_cannot_transform():
     fitted = MVU(metric="precomputed", tol=0.1).fit(graph_of(X))
-    with pytest.raises(ValueError, match="a graph has no place for new samples"):
+    with pytest.raises(ValueError, match="new samples cannot be embedded with a graph"):
         fitted.transform(sp.csr_array(D[:3]))
 
 
@@ -104,16 +104,16 @@ def test_parts_are_joined_refused_or_unfolded_by_themselves():
     joined = MVU(metric="precomputed", tol=0.1).fit(far)
     assert joined.graph_.n_parts == 1
     np.testing.assert_array_equal(joined.graph_.edges, MVU(tol=0.1).fit(points).graph_.edges)
-    with pytest.raises(ValueError, match="2 parts of 60, 40 points"):
+    with pytest.raises(ValueError, match="2 components of 60, 40 points"):
         MVU(metric="precomputed", connect="error").fit(far)
     parts = MVU(metric="precomputed", connect="components", tol=0.1).fit(far)
     assert len(parts.parts_) == 2
     np.testing.assert_allclose(parts.transform(far[55:65]), parts.embedding_[55:65], atol=1e-9)
 
 
-def test_a_graph_in_parts_tells_no_distances_between_them():
+def test_rejects_disconnected_given_graph():
     links = graph_of(apart())
-    with pytest.raises(ValueError, match="falls into 2 parts, and tells no distances"):
+    with pytest.raises(ValueError, match="falls into 2 components without distances"):
         MVU(metric="precomputed").fit(links)
     parts = MVU(metric="precomputed", connect="components", tol=0.1).fit(links)
     assert len(parts.parts_) == 2
@@ -123,7 +123,7 @@ def test_a_graph_in_parts_tells_no_distances_between_them():
 
 
 def changed(*entries):
-    """The distances with others at some places."""
+    """The distances with some entries replaced."""
     other = D.copy()
     for i, j, value in entries:
         other[i, j] = value
@@ -151,19 +151,19 @@ def with_zero():
         (changed((2, 5, -1.0), (5, 2, -1.0)), r"at least 0, but d\(2, 5\) = -1"),
         (changed((4, 4, 0.5)), r"0 from a sample to itself, but d\(4, 4\) = 0.5"),
         (changed((1, 2, np.nan)), "contains NaN"),
-        (linked((0, 1, 5.0), (1, 0, 7.0)), "that between 0 and 1 is 5 and 7 long|is 7 and 5 long"),
-        (linked((0, 1, -1.0)), r"longer than 0, but \(0, 1\) is -1 long"),
-        (with_zero(), r"longer than 0, but \(0, \d+\) is 0 long"),
+        (linked((0, 1, 5.0), (1, 0, 7.0)), "0 and 1 have 5 and 7|have 7 and 5"),
+        (linked((0, 1, -1.0)), r"positive lengths, but \(0, 1\) has -1"),
+        (with_zero(), r"positive lengths, but \(0, \d+\) has 0"),
         (sp.csr_array(graph_of(X)[:50]), "square matrix"),
         (1e200 * D, "too large"),
     ],
 )
-def test_what_is_wrong_is_told(given, message):
+def test_rejects_bad_distances(given, message):
     with pytest.raises(ValueError, match=message):
         MVU(metric="precomputed").fit(given)
 
 
-def test_crowds_of_edges_and_other_metrics_are_refused():
+def test_rejects_too_many_edges_and_unknown_metric():
     points = np.random.default_rng(1).standard_normal((300, 3))
     with pytest.raises(ValueError, match="keep the 4 to 30 shortest of each"):
         MVU(metric="precomputed").fit(sp.csr_array(cdist(points, points)))
@@ -171,7 +171,7 @@ def test_crowds_of_edges_and_other_metrics_are_refused():
         MVU(metric="cosine").fit(X)
 
 
-def test_time_that_is_up_leaves_places_by_the_ways_along_the_graph():
+def test_time_limit_falls_back_to_shortest_paths():
     with pytest.warns(UserWarning, match="time limit"):
         fitted = MVU(metric="precomputed", time_limit=1e-3).fit(D)
     assert abs(np.corrcoef(fitted.embedding_[:, 0], ALONG)[0, 1]) > 0.9

@@ -1,4 +1,4 @@
-"""Every map: its values, its adjoint, and what it refuses."""
+"""Values, adjoints and input checks of every map."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def make_triplets(rng, n, p):
 
 
 def make_anchored(rng, n, p):
-    """Triplets by their keys, some of which share their pair."""
+    """Triplets given by their keys, some with a common pair."""
     k = 2
     near = np.array([rng.choice(np.delete(np.arange(n), i), k, replace=False) for i in range(n)])
     anchor, other = distinct_of(rng, n, p, 2).T
@@ -79,7 +79,7 @@ def make_whitened(rng, n, p):
 
 
 def make_grounded(rng, n, p):
-    """Pairs that edges to the first point, and others, do not know of."""
+    """Pairs that differ from the edges of the whitening graph."""
     star = np.column_stack([np.zeros(n, dtype=int), np.arange(1, n + 1)])
     edges = PairDistances(np.vstack([star, distinct_of(rng, n, p, 2) + 1]), n + 1)
     pairs = PairDistances(distinct_of(rng, n, p, 2) + 1, n + 1)
@@ -100,7 +100,7 @@ def make_stack(rng, n, p):
 
 
 def make_inner_products(rng, n, p):
-    """Sparse matrices, and two that are full and of rank one."""
+    """Sparse matrices, and two full ones of rank one."""
     G = rng.standard_normal((p, n, n)) * (rng.random((p, n, n)) < 0.3)
     return inner_products(sparse.csr_array((G + G.transpose(0, 2, 1)).reshape(p, n * n)), n)
 
@@ -148,7 +148,7 @@ def test_columns_are_the_map_of_small_matrices(make):
 
 
 @EVERY_MAP
-def test_a_fixed_factor_gives_the_same_products(make):
+def test_fixed_agrees_with_bilinear_and_adjoint(make):
     rng = np.random.default_rng(6)
     linear_map = make(rng, 8, 15)
     L, D = rng.standard_normal((2, linear_map.order, 3))
@@ -159,7 +159,7 @@ def test_a_fixed_factor_gives_the_same_products(make):
 
 
 @EVERY_MAP
-def test_what_a_map_sees_of_a_factor_gives_the_same_products(make):
+def test_seen_agrees_with_bilinear_and_adjoint(make):
     rng = np.random.default_rng(7)
     linear_map = make(rng, 8, 15)
     L, w = rng.standard_normal((linear_map.order, 3)), rng.standard_normal(linear_map.size)
@@ -269,18 +269,18 @@ def test_triplets_share_their_distances():
         ([[0, 1]], 2**31, "below"),
     ],
 )
-def test_bad_pairs_are_named(build, pairs, n, message):
+def test_error_names_bad_pair(build, pairs, n, message):
     with pytest.raises(ValueError, match=message):
         build(pairs, n)
 
 
-def test_distance_of_a_point_to_itself_is_refused():
+def test_rejects_pair_of_equal_points():
     with pytest.raises(ValueError, match=r"pairs\[1\] = \[2, 2\] joins a point to itself"):
         PairDistances([[0, 1], [2, 2]], 3)
 
 
 @pytest.mark.parametrize("triplet", [[0, 0, 1], [0, 1, 0], [0, 1, 1]])
-def test_triplets_need_three_points(triplet):
+def test_rejects_triplet_without_three_points(triplet):
     with pytest.raises(ValueError, match=r"triplets\[1\] .* three different points"):
         triplet_margins([[0, 1, 2], triplet], 3)
 
@@ -294,7 +294,7 @@ def test_triplets_need_three_points(triplet):
         (sparse.csr_array(np.array([[np.nan, 0.0]])), "finite"),
     ],
 )
-def test_bad_mixes_are_refused(weights, message):
+def test_rejects_bad_weights(weights, message):
     with pytest.raises(ValueError, match=message):
         Mix(Entries([[0, 1], [1, 1]], 2), weights)
 
@@ -311,13 +311,13 @@ def test_bad_mixes_are_refused(weights, message):
         ([[1j], [2j]], "real numbers"),
     ],
 )
-def test_bad_data_is_refused(X, message):
+def test_rejects_bad_data(X, message):
     with pytest.raises(ValueError, match=message):
         Congruence(Entries([[0, 1]], 2), X)
 
 
 @EVERY_MAP
-def test_wrong_shapes_are_refused_before_any_kernel_runs(make):
+def test_rejects_wrong_shapes(make):
     rng = np.random.default_rng(6)
     linear_map = make(rng, 10, 15)
     n, p = linear_map.order, linear_map.size
@@ -350,14 +350,14 @@ def test_the_grounded_root_makes_the_laplacian_the_identity(seed, n, p):
     np.testing.assert_allclose(root @ root.coordinates(V), V - V[0], atol=1e-9)
 
 
-def test_a_graph_in_two_parts_has_no_root():
+def test_rejects_disconnected_graph():
     distances = PairDistances(np.array([[0, 1], [2, 3]]), 4)
     with pytest.raises(ValueError, match="not connected"):
         GroundedRoot(laplacian(distances))
 
 
 @EVERY_MAP
-def test_products_with_many_vectors_are_the_adjoint(make):
+def test_vector_product_agrees_with_adjoint(make):
     rng = np.random.default_rng(7)
     linear_map = make(rng, 8, 15)
     w, v = rng.standard_normal(linear_map.size), rng.standard_normal(linear_map.order)
@@ -369,7 +369,7 @@ def test_products_with_many_vectors_are_the_adjoint(make):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1.0 + 1e-6])
-def test_weights_of_the_identity_pass_through_an_orthonormal_basis(scale):
+def test_identity_weights_of_orthonormal_congruence(scale):
     rng = np.random.default_rng(8)
     Q = scale * np.linalg.qr(rng.standard_normal((9, 4)))[0]
     pairs = np.vstack([np.column_stack([np.arange(9)] * 2), [[0, 3], [2, 5]]])
@@ -383,7 +383,7 @@ def test_weights_of_the_identity_pass_through_an_orthonormal_basis(scale):
 
 
 @EVERY_MAP
-def test_the_rows_of_a_map_are_its_matrices(make):
+def test_rows_agree_with_adjoint_matrices(make):
     rng = np.random.default_rng(8)
     linear_map = make(rng, 8, 15)
     rows = rows_of(linear_map)
@@ -404,7 +404,7 @@ def test_full_matrices_of_rank_one_become_squares():
     np.testing.assert_allclose(found.of_matrix(M), [np.sum(a * M) for a in A], atol=1e-9)
 
 
-def test_an_empty_stack_needs_its_order():
+def test_empty_stack_requires_order():
     empty = Stack((), 4)
     assert empty.size == 0
     assert empty.bilinear(np.ones((4, 2)), np.ones((4, 2))).shape == (0,)

@@ -1,4 +1,4 @@
-"""Maps of a small M written out as one matrix."""
+"""Small maps as one dense matrix."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ MAPS = {
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_it_is_the_same_map(name):
+def test_values_and_adjoint_agree(name):
     plain = MAPS[name]
     written, n = Written(plain), plain.order
     U, V, w = RNG.standard_normal((n, 3)), RNG.standard_normal((n, 3)), RNG.random(plain.size)
@@ -33,7 +33,7 @@ def test_it_is_the_same_map(name):
     assert written.of_matrix(M) @ w == pytest.approx(np.sum(M * written.adjoint_matrix(w)))
 
 
-def test_steps_of_a_small_objective_go_by_it_and_those_of_a_large_one_do_not():
+def test_used_by_small_objectives_only():
     small = Composite(MAPS["triplets"], SquaredHinge(), C=0.5)
     total = Sum([small, GramQuadratic(np.eye(N), np.eye(N), -np.eye(N))])
     L = RNG.standard_normal((N, 2))
@@ -52,8 +52,8 @@ def test_steps_of_a_small_objective_go_by_it_and_those_of_a_large_one_do_not():
     assert written_out(large) is large
 
 
-def test_what_is_certified_keeps_the_digits_that_a_written_map_loses():
-    """Of M_ii + M_jj − 2M_ij of 1e12 nothing is left: images are those of the plain map."""
+def test_certificates_use_the_original_map():
+    """M_ii + M_jj − 2M_ij cancels for entries of 1e12: images use the original map."""
     plain = MAPS["distances"]
     objective = Composite(plain, Squared(np.full(plain.size, 1e-4)))
     far = np.hstack([1e6 * np.ones((N, 1)), 1e-2 * RNG.standard_normal((N, 2))])

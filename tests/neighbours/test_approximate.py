@@ -1,4 +1,4 @@
-"""The approximate search: only when asked, only with its extra, and honest about what it misses."""
+"""The approximate search: opt-in, with its extra, and with an estimated recall."""
 
 import sys
 from importlib import import_module
@@ -15,7 +15,7 @@ approximate = import_module("gramian.neighbours._approximate")
 
 @pytest.fixture
 def small(monkeypatch):
-    """Approximate a few hundred samples."""
+    """Use the approximate search for a few hundred samples."""
     pytest.importorskip("faiss")
     monkeypatch.setattr(approximate, "APPROXIMATE_FROM", 500)
 
@@ -25,7 +25,7 @@ def clustered(n=1200, d=40):
     return rng.standard_normal((n, d)) * 0.8 ** np.arange(d)
 
 
-def test_below_the_size_that_is_documented_the_search_is_exact(monkeypatch):
+def test_few_samples_are_searched_exactly(monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
     X = clustered(300)
     exact, asked = nearest(X, 4), nearest(X, 4, approximate=True)
@@ -33,7 +33,7 @@ def test_below_the_size_that_is_documented_the_search_is_exact(monkeypatch):
     np.testing.assert_array_equal(asked.indices, exact.indices)
 
 
-def test_without_the_extra_nothing_is_approximated_in_silence(monkeypatch):
+def test_missing_extra_raises(monkeypatch):
     monkeypatch.setattr(approximate, "APPROXIMATE_FROM", 100)
     monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(
@@ -44,7 +44,7 @@ def test_without_the_extra_nothing_is_approximated_in_silence(monkeypatch):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-def test_most_neighbours_are_found_and_the_recall_is_told(form, small):
+def test_recall_agrees_with_found_neighbours(form, small):
     X = clustered()
     exact, near = nearest(X, 5), nearest(form(X), 5, approximate=True)
     true = np.mean([np.isin(a, b).mean() for a, b in zip(exact.indices, near.indices, strict=True)])
@@ -56,14 +56,14 @@ def test_most_neighbours_are_found_and_the_recall_is_told(form, small):
     assert not np.any(near.indices == np.arange(len(X))[:, None])
 
 
-def test_a_graph_says_how_much_of_it_was_found(small):
+def test_graph_has_recall(small):
     X = clustered()
     graph = neighbor_graph(X, 5, approximate=True, connect="components")
     assert 0.9 < graph.recall <= 1.0
     assert neighbor_graph(X, 5, connect="components").recall == 1.0
 
 
-def test_a_poor_recall_is_a_warning(small, monkeypatch):
+def test_warns_of_low_recall(small, monkeypatch):
     monkeypatch.setattr(approximate, "PROBED", 1)
     monkeypatch.setattr(approximate, "DIRECTIONS", 2)
     with pytest.warns(UserWarning, match=r"finds about \d+% of the nearest neighbours"):

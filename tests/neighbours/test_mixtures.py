@@ -1,4 +1,4 @@
-"""Neighbours by mixtures of metrics, against plain sorting."""
+"""Neighbours by combinations of metrics, compared with sorting."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from gramian.neighbours import nearest, search_mixtures
 
 
 def sorted_out(spaces, mixture, k):
-    """The k nearest by the mixture, every distance from differences."""
+    """The k nearest by the combination, every distance from differences."""
     total = sum(
         w * np.sum((asked[:, None] - own[None]) ** 2, axis=2)
         for w, (own, asked) in zip(mixture, spaces, strict=True)
@@ -23,7 +23,7 @@ def sorted_out(spaces, mixture, k):
     widths=st.tuples(st.integers(1, 80), st.integers(1, 80)),
     size=st.floats(1e-8, 1e8),
 )
-def test_mixtures_find_what_sorting_finds(seed, widths, size):
+def test_mixtures_agree_with_sorting(seed, widths, size):
     rng = np.random.default_rng(seed)
     scales = (1.0, size)
     spaces = [
@@ -37,7 +37,7 @@ def test_mixtures_find_what_sorting_finds(seed, widths, size):
 
 
 @pytest.mark.parametrize("width", [3, 40])
-def test_of_equally_near_samples_the_first_comes_first(width):
+def test_ties_are_broken_by_index(width):
     rng = np.random.default_rng(0)
     few = rng.standard_normal((5, width))
     samples = np.tile(few, (6, 1))
@@ -47,7 +47,7 @@ def test_of_equally_near_samples_the_first_comes_first(width):
 
 @pytest.mark.parametrize("far", [1e2, 1e6, 1e12, 1e60])
 def test_queries_far_from_all_samples(far):
-    """Single precision would overflow there."""
+    """Single precision would overflow."""
     rng = np.random.default_rng(1)
     samples, way = rng.standard_normal((200, 50)), rng.standard_normal((4, 50))
     found = nearest(samples, 3, queries=far * way)

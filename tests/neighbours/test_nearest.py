@@ -1,4 +1,4 @@
-"""The exact search: every way to it gives the neighbours of brute force, ties included."""
+"""The exact search: all methods agree with brute force, including ties."""
 
 from importlib import import_module
 
@@ -25,7 +25,7 @@ FORMS = {
 
 @pytest.fixture
 def go(monkeypatch):
-    """Make every search go one way, in small tiles."""
+    """Force one search method, with small tiles."""
 
     def choose(way):
         monkeypatch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
@@ -39,7 +39,7 @@ def go(monkeypatch):
 
 
 def whole(seed, n=150, d=4, most=3):
-    """Whole numbers: many samples are equally far, and some identical."""
+    """Integers: many ties and some identical samples."""
     return np.random.default_rng(seed).integers(0, most, (n, d)).astype(float)
 
 
@@ -65,7 +65,7 @@ def same(found, expected):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("k", [1, 6, 40])
-def test_of_equally_near_samples_the_smaller_index_comes_first(way, form, k, go):
+def test_ties_are_broken_by_index(way, form, k, go):
     go(way)
     X = whole(k)
     same(nearest(FORMS[form](X), k), brute(X, k))
@@ -86,7 +86,7 @@ def test_queries_and_labels(way, form, go):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_query_that_is_among_the_samples_finds_itself(way, go):
+def test_query_among_the_samples_finds_itself(way, go):
     go(way)
     X = np.random.default_rng(0).standard_normal((60, 4))
     found = nearest(X, 3, queries=X)
@@ -102,7 +102,7 @@ def test_a_query_that_is_among_the_samples_finds_itself(way, go):
     scale=st.sampled_from([1e-60, 1.0, 1e60]),
     far=st.sampled_from([0.0, 1e4, 1e9]),
 )
-def test_numbers_of_any_size_far_away_and_with_one_farther_still(way, seed, offset, scale, far):
+def test_scale_offset_and_outlier(way, seed, offset, scale, far):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(front, "PLAIN_WORK", 0 if way == "compiled" else 10**12)
         patch.setattr(tree, "FEATURES", {9: 0} if way == "tree" else {})
@@ -122,7 +122,7 @@ def test_hundreds_of_identical_samples(form, go):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_grid_where_every_distance_is_a_tie(way, go):
+def test_grid_with_ties(way, go):
     go(way)
     X = np.stack(np.meshgrid(np.arange(15.0), np.arange(12.0)), axis=-1).reshape(-1, 2) / 7
     found = nearest(X, 6)
@@ -131,7 +131,7 @@ def test_a_grid_where_every_distance_is_a_tie(way, go):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_threads_change_nothing(threads, monkeypatch):
+def test_result_is_independent_of_threads(threads, monkeypatch):
     monkeypatch.setattr(tiles, "SIDE", 16)
     X, labels = whole(5, n=203) / 3, whole(6, n=203, d=1)[:, 0].astype(np.int32)
     marks = np.arange(203, dtype=np.int32)
@@ -142,8 +142,8 @@ def test_threads_change_nothing(threads, monkeypatch):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), d=st.integers(1, 300), spread=st.sampled_from([0.0, 2.0, 8.0]))
-def test_a_float32_score_lies_within_its_room(seed, d, spread):
-    """Also where the samples are of very different sizes and not centred well."""
+def test_float32_score_is_within_error_bound(seed, d, spread):
+    """Also for samples of very different sizes that are not well centred."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((40, d)) * 10 ** rng.uniform(-spread, 0, (40, 1)) + rng.uniform(0, 3)
     frame = _sides.Frame.of(X, X)
@@ -158,14 +158,14 @@ def test_a_float32_score_lies_within_its_room(seed, d, spread):
     assert rooms.max() < 1e-6 * (d + 20) * squares.max()
 
 
-def test_whole_numbers_are_not_rounded():
+def test_integers_are_exact():
     X = np.random.default_rng(0).integers(-30, 30, (50, 100)).astype(float)
     assert _sides.Frame.of(X, X).terms == 0
     assert _sides.Frame.of(X + 0.5, X).terms == 100
     assert _sides.Frame.of(X * 1000, X).terms == 100
 
 
-def test_csr_out_of_order_and_with_entries_in_two_parts(go):
+def test_unsorted_csr_with_duplicates(go):
     go("compiled")
     X = whole(7, n=60)
     order = np.argsort(np.random.default_rng(0).random(X.shape), axis=1)
@@ -179,7 +179,7 @@ def test_csr_out_of_order_and_with_entries_in_two_parts(go):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 7])
-def test_in_the_rounds_every_two_blocks_meet_once_and_none_twice_at_a_time(count):
+def test_rounds_pair_blocks_once(count):
     rounds = list(tiles._rounds(count))
     met = [pair for pairs in rounds for pair in pairs]
     assert sorted(met) == [(a, b) for a in range(count) for b in range(a + 1, count)]
@@ -190,14 +190,14 @@ def test_in_the_rounds_every_two_blocks_meet_once_and_none_twice_at_a_time(count
     ("options", "most"),
     [({}, 9), ({"queries": whole(1, n=3)}, 10), ({"apart": [0] * 7 + [1] * 3}, 3)],
 )
-def test_more_neighbours_than_there_are_are_refused(options, most):
+def test_rejects_too_many_neighbours(options, most):
     X = whole(0, n=10)
     assert nearest(X, most, **options).indices.shape[1] == most
-    with pytest.raises(ValueError, match=f"there are {most} other samples"):
+    with pytest.raises(ValueError, match=f"has only {most} other samples"):
         nearest(X, most + 1, **options)
 
 
-def test_numpy_searches_until_compiling_has_become_cheaper(monkeypatch):
+def test_compiles_after_enough_work(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 5))
     kernels = import_module("gramian.arrays.neighbours")
     expected = front.nearest(X, 3)
@@ -224,7 +224,7 @@ def test_numpy_searches_until_compiling_has_become_cheaper(monkeypatch):
     assert len(asked) == 2
 
 
-def test_a_kernel_is_known_to_be_compiled(tmp_path, monkeypatch):
+def test_is_compiled(tmp_path, monkeypatch):
     kernels = import_module("gramian.arrays._kernels")
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
 

@@ -1,4 +1,4 @@
-"""The symmetric matrices: products, dense forms, true lower bounds, and what is refused."""
+"""Symmetric matrices: products, dense forms, lower bounds and input validation."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_products_dense_form_and_lower_bound_agree(make, seed):
 
 
 @pytest.mark.parametrize("name", ["dense", "sparse"])
-def test_lower_bound_holds_and_is_tight_at_large_order_too(name, monkeypatch):
+def test_lower_bound_is_tight_at_large_order(name, monkeypatch):
     monkeypatch.setattr(matrices, "DENSE_ORDER", 10)
     array = symmetric(np.random.default_rng(0), 40)
     matrix = Dense(array) if name == "dense" else Sparse(sp.csr_array(array))
@@ -98,18 +98,18 @@ def test_lower_bound_holds_and_is_tight_at_large_order_too(name, monkeypatch):
         (LowRankPlusIdentity(3, 1.0), "C has order 3, but the problem has order 2"),
     ],
 )
-def test_what_is_not_a_symmetric_matrix_is_refused(value, message):
+def test_rejects_matrix_that_is_not_symmetric(value, message):
     with pytest.raises(ValueError, match=message):
         as_symmetric(value, "C", 2)
 
 
 @pytest.mark.parametrize("value", [None, 2.0])
-def test_a_number_needs_an_order(value):
-    with pytest.raises(ValueError, match="nothing else says the order"):
+def test_number_requires_order(value):
+    with pytest.raises(ValueError, match="no matrix determines the order"):
         as_symmetric(value, "B")
 
 
-def test_low_rank_refuses_parts_that_do_not_fit():
+def test_low_rank_rejects_inconsistent_shapes():
     with pytest.raises(ValueError, match=r"shape \(4, k\) and k weights"):
         LowRankPlusIdentity(4, 1.0, np.ones((3, 2)))
     with pytest.raises(ValueError, match="k weights"):
@@ -132,7 +132,7 @@ INDEFINITE = np.diag([1.0, -0.5, 1.0])
     ],
     ids=["dense", "sparse", "number", "low-rank", "gram", "gram-weighted"],
 )
-def test_an_A_or_B_that_is_not_psd_is_refused_by_name(name, value):
+def test_rejects_A_or_B_that_is_not_psd(name, value):
     parts = {"A": np.eye(3), "B": np.eye(3), "C": np.eye(3), name: value}
     with pytest.raises(ValueError, match=f"{name} must be positive semidefinite"):
         problems.quadratic(**parts)
@@ -162,6 +162,6 @@ def test_integer_and_single_precision_matrices_are_taken_as_doubles():
         assert objective.value(objective.image(L)) == pytest.approx(exact.value(exact.image(L)))
 
 
-def test_composite_refuses_a_C_of_another_order():
+def test_composite_rejects_C_of_another_order():
     with pytest.raises(ValueError, match="C has order 4, but the problem has order 3"):
         Composite(Entries([[0, 1]], 3), Squared(), np.eye(4))

@@ -1,4 +1,4 @@
-"""Every objective: factored and dense forms agree, and every search sees the F it should."""
+"""Every objective: factored and dense forms agree, and restrictions agree with F."""
 
 import numpy as np
 import pytest
@@ -108,7 +108,7 @@ def factors(seed=0, columns=(3, 2)):
 
 
 def same_image(objective, image, factor):
-    """Whether an image is that of `factor`, by everything a solver asks of it."""
+    """Whether an image agrees with that of `factor` in all methods of a solver."""
     fresh = objective.image(factor)
     np.testing.assert_allclose(image.factor, factor, atol=1e-12)
     scale = 1 + abs(objective.value(fresh))
@@ -141,7 +141,7 @@ def test_hessian_is_symmetric(objective):
 
 
 @EVERY
-def test_a_subspace_sees_the_same_function(objective):
+def test_subspace_agrees_with_F(objective):
     """svec(S) ↦ F(W S Wᵀ), its gradient and its curvature."""
     W, B = factors(columns=(3, 3))[0], np.random.default_rng(4).standard_normal((3, 2))
     restriction = objective.subspace(W)
@@ -318,7 +318,7 @@ def test_trace_below_solves_the_growth_for_the_trace(growth, value, trace):
     assert found == (None if trace is None else pytest.approx(trace, rel=1e-9))
 
 
-def test_sum_refuses_parts_of_different_orders():
+def test_sum_rejects_different_orders():
     with pytest.raises(ValueError, match=r"one order, got \[3, 7\]"):
         Sum([gram(), Composite(Entries([[0, 1]], 3), Squared())])
     with pytest.raises(ValueError, match="one order"):
@@ -335,7 +335,7 @@ def test_sum_refuses_parts_of_different_orders():
     ],
     ids=["short target", "column target", "long weight", "cube"],
 )
-def test_composite_refuses_a_loss_that_does_not_fit_the_map(make_loss):
+def test_composite_rejects_loss_of_wrong_size(make_loss):
     with pytest.raises(ValueError, match="12"):
         Composite(MAPS["entries"], make_loss())
 
@@ -353,7 +353,7 @@ def test_composite_refuses_a_loss_that_does_not_fit_the_map(make_loss):
     ],
     ids=["B=bI", "A=aI", "B=A²", "repeated", "A=0", "B=0", "apart"],
 )
-def test_common_eigenbasis_is_found_where_there_is_one(A, B, commute):
+def test_common_eigenbasis(A, B, commute):
     objective = GramQuadratic(A, B, SYMMETRIC)
     basis = objective.eigenbasis
     if not commute:
@@ -368,7 +368,7 @@ def test_common_eigenbasis_is_found_where_there_is_one(A, B, commute):
 
 
 def test_a_preconditioner_inverts_the_hessian_within_rows():
-    """Where no two rows meet, and ∇F is a diagonal of equal numbers, it is the inverse itself."""
+    """If no two rows are paired and ∇F is a multiple of I, it is the exact inverse."""
     rng = np.random.default_rng(0)
     n, rank = 12, 3
     diagonal = np.column_stack([np.arange(n)] * 2)
@@ -382,6 +382,6 @@ def test_a_preconditioner_inverts_the_hessian_within_rows():
     np.testing.assert_allclose(product(near(R)), R, rtol=1e-9, atol=1e-9)
 
 
-def test_no_preconditioner_where_rows_meet_everywhere():
+def test_no_preconditioner_for_dense_pairs():
     objective = Composite(PairDistances([(0, 1), (1, 2)], 3), Squared(np.ones(2)))
     assert row_preconditioner(objective, objective.image(np.ones((3, 1)))) is None

@@ -1,4 +1,4 @@
-"""Dual points shifted along the edges of a graph lie in the cone exactly, whatever the rounding."""
+"""Dual points shifted along the edges of a graph are feasible in exact arithmetic."""
 
 from fractions import Fraction
 
@@ -28,7 +28,7 @@ def squares_of(seed, spread):
 
 
 def is_psd(A):
-    """Whether a symmetric matrix of fractions is positive semidefinite, by its exact pivots."""
+    """Whether a symmetric matrix of fractions is PSD, by its exact pivots."""
     A = [list(row) for row in A]
     for k in range(len(A)):
         if A[k][k] < 0 or (A[k][k] == 0 and any(A[k][k + 1 :])):
@@ -63,7 +63,7 @@ def test_a_well_conditioned_pencil_has_a_tight_shift():
     assert pencil_shift(objective, w) == pytest.approx(0.3, rel=1e-10)
 
 
-def test_an_uncertain_null_space_gives_no_bound():
+def test_unknown_null_space_gives_no_bound():
     """P of rank N − 1, whose null vector is not that of a graph."""
     rows = np.array(
         [np.outer(v, v) for v in np.linalg.qr(np.vander(np.arange(1.0, 6)))[0][:, :4].T]
@@ -82,7 +82,7 @@ def test_the_constants_of_a_graph_are_a_null_space(weighed):
     assert root is not None and root.null.shape == (N, 1)
 
 
-def test_the_error_of_a_root_is_measured():
+def test_error_of_root_is_bounded():
     P = np.diag([1.0, 1e-4, 0.0])
     root = PencilRoot.of(P, np.zeros(3))
     assert root is not None and root.null.shape == (3, 1)

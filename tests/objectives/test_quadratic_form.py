@@ -1,4 +1,4 @@
-"""A quadratic objective and its rows are the same function."""
+"""A quadratic objective and its explicit rows agree."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def test_dense_rows_compress_to_the_triangle(name):
     assert row_bound(OBJECTIVES[name]) == triangle_size(N)
 
 
-def test_few_or_sparse_rows_are_left_alone():
+def test_few_or_sparse_rows_are_unchanged():
     for name in ("congruence-few", "entries-many", "gram-multiples"):
         form = quadratic_form(OBJECTIVES[name])
         assert compress(form) is form
@@ -96,7 +96,7 @@ def test_svec_keeps_inner_products_and_comes_back():
     )
 
 
-def test_what_is_not_quadratic_has_no_form():
+def test_no_form_of_other_objectives():
     logistic = Composite(PairDistances(edges(FEW), N), Logistic(1.0))
     for objective in (logistic, Sum([OBJECTIVES["gram"], logistic])):
         assert quadratic_form(objective) is None

@@ -1,4 +1,4 @@
-"""Linear functions below an objective, and the bounds of sums that they give."""
+"""Linear functions below an objective, and the resulting bounds of sums."""
 
 import numpy as np
 import pytest
@@ -38,14 +38,14 @@ SHAPES = {
 
 
 def linear_terms(objective):
-    """⟨C, N⟩, which is what the slope is shrunk towards."""
+    """⟨C, N⟩, the limit of the scaled slope."""
     if isinstance(objective, Sum):
         return sum(linear_terms(part) for part in objective.parts)
     return (2 if isinstance(objective, GramQuadratic) else 1) * objective.C.dense()
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_support_lies_below_its_objective_wherever_it_is_moved(name):
+def test_changed_support_is_below_objective(name):
     objective, rng = SHAPES[name], np.random.default_rng(0)
     C = linear_terms(objective)
     for _ in range(20):
@@ -63,14 +63,14 @@ def test_a_support_lies_below_its_objective_wherever_it_is_moved(name):
             assert support.shifted(t) + np.sum(G * K) + t * np.trace(K) <= value + slack
 
 
-def test_what_can_be_shifted_is():
+def test_shifts_the_part_that_can_be_shifted():
     assert SHAPES["flat-quadratic"].support(SHAPES["flat-quadratic"].image(X)).shifted is None
     for name in ("composite", "quadratic", "sum", "sum-of-sums"):
         assert SHAPES[name].support(SHAPES[name].image(X)).shifted is not None
 
 
 def shards(n, links, rng, parts):
-    """NPKL by edges of its graph, cut into shards of links beside the diagonal."""
+    """NPKL by edges of its graph, split into shards of links and the diagonal."""
     edges = np.unique(np.sort(rng.integers(0, n, (links, 2)), axis=1), axis=0)
     edges = edges[edges[:, 0] < edges[:, 1]]
     signs = rng.choice([-1.0, 1.0], len(edges))
@@ -90,7 +90,7 @@ def shards(n, links, rng, parts):
 
 
 @pytest.mark.parametrize("n", [40, slow(1600)])
-def test_a_sum_of_shards_is_certified_as_well_as_the_whole(n):
+def test_sum_of_shards_has_the_same_certificate(n):
     whole, cut = shards(n, 2 * n, np.random.default_rng(n), 3)
     assert cut.objective.facts.rank_bound(n) == whole.objective.facts.rank_bound(n) < n
     L = gm.minimize(whole, tol=1e-2).factor
@@ -100,7 +100,7 @@ def test_a_sum_of_shards_is_certified_as_well_as_the_whole(n):
         assert sharded.gap == pytest.approx(own.gap, rel=1e-6, abs=1e-9 * abs(own.value))
 
 
-def test_a_sum_of_shards_is_solved_like_the_whole():
+def test_sum_of_shards_has_the_same_optimum():
     whole, cut = shards(40, 80, np.random.default_rng(40), 3)
     result = gm.minimize(cut, tol=1e-6)
     assert result.value == pytest.approx(gm.minimize(whole, tol=1e-6).value, rel=2e-6)
@@ -111,7 +111,7 @@ def test_a_sum_of_shards_is_solved_like_the_whole():
 
 
 def test_blocks_and_spans_are_proved_as_parts_of_a_sum():
-    """Ratings in two shards, and a sum of low rank: each has the form of the whole."""
+    """Ratings in two shards, and a low-rank sum: each has the structure of the whole."""
     rng, m, n = np.random.default_rng(1), 900, 800
     rows, cols = np.sort(rng.integers(0, m, 4000)), rng.integers(0, n, 4000)
     values = rng.standard_normal(4000)
@@ -132,7 +132,7 @@ def test_blocks_and_spans_are_proved_as_parts_of_a_sum():
     assert least - 1e-9 * abs(least) <= bottom.value <= least + 1e-9 * abs(least)
 
 
-def test_a_part_without_a_support_leaves_the_sum_without_one():
+def test_sum_without_support():
     class Bare(GramQuadratic):
         def support(self, image):
             return None

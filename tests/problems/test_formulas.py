@@ -1,4 +1,4 @@
-"""Problems: each has the value of its displayed formula, constants included."""
+"""The value of each problem agrees with its displayed formula, including constants."""
 
 import numpy as np
 import pytest
@@ -68,12 +68,12 @@ def test_linear_separation_is_its_formula(samples, regularizer, penalty, matrix_
 
 @pytest.mark.parametrize("labels", LABELLINGS.values(), ids=LABELLINGS)
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
-def test_labels_of_any_kind_name_the_classes(make, labels):
+def test_labels_of_any_type(make, labels):
     assert make(X, labels, 0.3).value(L) == pytest.approx(make(X, LABELS, 0.3).value(L))
 
 
 @pytest.mark.parametrize("make", [problems.kta, problems.linear_separation])
-def test_without_weight_only_the_regularizer_is_left(make):
+def test_zero_lam_leaves_the_regularizer(make):
     assert make(X, LABELS, 0.0).value(L) == pytest.approx(REGULARIZERS["identity"])
 
 
@@ -87,7 +87,7 @@ def test_single_precision_samples_are_summed_in_double_precision(sparse, weights
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * np.sum(exact**2))
 
 
-def test_kta_of_single_precision_samples_is_that_of_the_same_numbers_in_double():
+def test_kta_of_single_precision_samples():
     single = (X + 20).astype(np.float32)
     value = problems.kta(single, LABELS, 0.3).value(L)
     assert value == pytest.approx(
@@ -136,7 +136,7 @@ def test_top_eigen_is_its_formula_for_every_kind_of_matrix(kernel):
     assert problem.value(L) == pytest.approx(np.sum((M - dense.astype(float)) ** 2))
 
 
-def test_top_eigen_of_an_operator_leaves_the_constant_out_and_says_so():
+def test_top_eigen_of_an_operator_omits_the_constant():
     problem = problems.top_eigen(aslinearoperator(K.astype(float)))
     assert problem.formula == "‖M − K‖² − ‖K‖²"
     assert problem.value(L) == pytest.approx(np.sum((M - K) ** 2) - np.sum(K * K))

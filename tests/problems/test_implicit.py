@@ -1,4 +1,4 @@
-"""Squares of all entries without a sum over them: the same problem as with every entry written."""
+"""Squares of all entries without a sum over them, compared with the explicit sum."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def written_out(lam=LAM):
     )
 
 
-def test_values_and_gradients_are_those_of_every_entry():
+def test_values_and_gradients_agree_with_explicit_sum():
     one, two = implicit(), written_out()
     L, V = RNG.normal(size=(M + N, 4)), RNG.normal(size=(M + N, 3))
     assert one.value(L) == pytest.approx(two.value(L))
@@ -51,7 +51,7 @@ def test_values_and_gradients_are_those_of_every_entry():
     np.testing.assert_allclose(gradient_dense(one.objective, S), G.dense(), atol=1e-9)
 
 
-def test_restrictions_of_the_squares_are_their_values():
+def test_restrictions_agree_with_values():
     squares = BlockSquares(0.7, A, B)
     L, D = RNG.normal(size=(2, M + N, 3))
     image, other = squares.image(L), squares.image(D)
@@ -71,7 +71,7 @@ def test_restrictions_of_the_squares_are_their_values():
 
 
 @pytest.mark.parametrize("solver", ["auto", "staircase", "alternating", "lbfgs"])
-def test_the_optimum_is_that_of_every_entry(solver):
+def test_optimum_agrees_with_explicit_sum(solver):
     options = {"rank": 10} if solver == "lbfgs" else {}
     expected = gm.minimize(written_out(), "staircase", tol=1e-9)
     found = gm.minimize(implicit(), solver, tol=1e-7, **options)
@@ -80,7 +80,7 @@ def test_the_optimum_is_that_of_every_entry(solver):
     assert found.certificate.lower_bound <= expected.value * (1 + 1e-9)
 
 
-def test_a_bound_is_never_above_the_optimum():
+def test_bounds_are_valid():
     problem, best = implicit(), gm.minimize(written_out(), tol=1e-9).value
     for seed in range(20):
         L = np.random.default_rng(seed).normal(size=(M + N, 5)) * 0.3
@@ -88,7 +88,7 @@ def test_a_bound_is_never_above_the_optimum():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_states_have_the_value_of_their_factors_and_sweeps_lower_it(dtype):
+def test_sweeps_decrease_the_value(dtype):
     problem = implicit()
     halves = halves_of(problem.objective, dtype)
     L = RNG.normal(size=(M + N, 4))
@@ -104,11 +104,11 @@ def test_states_have_the_value_of_their_factors_and_sweeps_lower_it(dtype):
         last = value
 
 
-def test_another_weight_is_that_problem():
+def test_trace_weighted_agrees_with_new_problem():
     L = RNG.normal(size=(M + N, 3))
     assert trace_weighted(implicit(), 0.4).value(L) == pytest.approx(implicit(0.4).value(L))
 
 
-def test_confidences_below_that_of_all_others_are_refused():
+def test_rejects_confidence_below_unknown():
     with pytest.raises(ValueError, match="is not above that of all others, 5"):
         problems.implicit_completion([0], [0], [3.0], (2, 2), 1.0, unknown=5.0)

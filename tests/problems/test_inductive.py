@@ -1,4 +1,4 @@
-"""LRO eq. (10): a kernel near a given one."""
+"""LRO eq. (10): a kernel close to a given one."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_the_value_is_that_of_the_formula(parts, tau):
 
 @pytest.mark.parametrize("tau", [0.0, 0.7])
 def test_the_optimum_is_the_positive_part_in_the_span(parts, tau):
-    """With K = N^½WN^½ it is ‖W‖² + tr(GW), G = τI + λN^½TN^½, whose least is at (−G/2)₊."""
+    """With K = N^½WN^½ it is ‖W‖² + tr(GW), G = τI + λN^½TN^½, minimal at (−G/2)₊."""
     N, T = parts
     values, vectors = np.linalg.eigh(N)
     root = (vectors * np.sqrt(values)) @ vectors.T
@@ -78,7 +78,7 @@ def test_a_number_is_a_multiple_of_the_identity(parts):
         ({"tau": np.nan}, "tau must be"),
     ],
 )
-def test_what_makes_no_sense_is_refused(parts, change, message):
+def test_rejects_bad_input(parts, change, message):
     given = {"kernel": parts[0], "scores": parts[1], "lam": 1.0, "tau": 0.0} | change
     with pytest.raises(ValueError, match=message):
         gm.problems.inductive_kernel(

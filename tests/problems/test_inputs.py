@@ -1,4 +1,4 @@
-"""What problems refuse before anything is solved, each in a sentence."""
+"""Input validation of problems."""
 
 import numpy as np
 import pandas as pd
@@ -34,7 +34,7 @@ ENTRIES = pytest.mark.parametrize("make", [completion, margins, margins_eig])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"cols": (0,)}, "as many, got 2 and 1"),
+        ({"cols": (0,)}, "equal lengths, got 2 and 1"),
         ({"rows": (0, 2)}, r"rows\[1\] = \[2\] has an index outside 0..1"),
         ({"cols": (0, 5)}, r"cols\[1\] = \[5\] has an index outside 0..1"),
         ({"cols": (0, -1)}, "outside 0..1"),
@@ -42,10 +42,10 @@ ENTRIES = pytest.mark.parametrize("make", [completion, margins, margins_eig])
         ({"rows": (0.0, 0.5)}, "rows must be integers"),
         ({"rows": ([0], [1])}, "rows must be one-dimensional"),
         ({"rows": (), "cols": ()}, "rows must"),
-        ({"shape": (2.5, 2)}, "shape must be two whole numbers"),
+        ({"shape": (2.5, 2)}, "shape must be two integers"),
     ],
 )
-def test_entries_are_pairs_of_indices_within_the_shape(make, arguments, message):
+def test_rejects_bad_entries(make, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
 
@@ -60,8 +60,8 @@ def test_entries_are_pairs_of_indices_within_the_shape(make, arguments, message)
         (lambda: completion(values=[None, 1.0]), r"values\[0\] = nan is not finite"),
         (lambda: completion(values=[1e200, 1.0]), "entries of values are too large"),
         (lambda: completion(values=np.ma.masked_array([1.0, 2], [0, 1])), "1 masked"),
-        (lambda: completion(row_scale=[1.0]), "row_scale must be one number, or one for each of 2"),
-        (lambda: completion(col_scale=[1.0, 2, 3]), "col_scale must be one number, or one for"),
+        (lambda: completion(row_scale=[1.0]), "row_scale must be one number or 2 numbers"),
+        (lambda: completion(col_scale=[1.0, 2, 3]), "col_scale must be one number or 2"),
         (lambda: margins(signs=[1]), "signs must hold one number for each of 2"),
         (lambda: margins(signs=[2, 0]), r"signs\[0\] = 2.0 is neither 1 nor -1"),
         (lambda: margins(margin=[1.0]), "margin must hold one number for each of 2"),
@@ -71,7 +71,7 @@ def test_entries_are_pairs_of_indices_within_the_shape(make, arguments, message)
         (lambda: problems.reg_mvu(X[:4], EDGES, [1.0], 1.0), "one number for each of 3 edges"),
     ],
 )
-def test_as_many_numbers_as_entries_and_all_of_them_fit(call, message):
+def test_rejects_wrong_number_of_values(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -101,7 +101,7 @@ BAD_LABELS = {
 
 @pytest.mark.parametrize("case", BAD_LABELS)
 @pytest.mark.parametrize("make", LABELLED.values(), ids=LABELLED)
-def test_every_sample_needs_a_label(make, case):
+def test_rejects_missing_labels(make, case):
     labels, message = BAD_LABELS[case]
     with pytest.raises(ValueError, match=message):
         make(labels)
@@ -129,7 +129,7 @@ FROM_MATRICES = {
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("make", FROM_SAMPLES.values(), ids=FROM_SAMPLES)
-def test_samples_whose_squares_overflow_or_vanish_are_refused(make, form):
+def test_rejects_samples_that_overflow_or_underflow(make, form):
     with pytest.raises(ValueError, match=r"entries of X are too large .* overflow; rescale X"):
         make(form(1e200 * X))
     with pytest.raises(ValueError, match=r"entries of X are too small .* vanish; rescale X"):
@@ -137,7 +137,7 @@ def test_samples_whose_squares_overflow_or_vanish_are_refused(make, form):
 
 
 @pytest.mark.parametrize("make", FROM_MATRICES.values(), ids=FROM_MATRICES)
-def test_matrices_whose_squares_overflow_are_refused(make):
+def test_rejects_matrices_that_overflow(make):
     with pytest.raises(ValueError, match=r"too large .* overflow; rescale"):
         make(1e100 * X)
 
@@ -164,13 +164,13 @@ def masked_eye(n):
 
 
 @pytest.mark.parametrize("make", MASKS.values(), ids=MASKS)
-def test_masked_entries_are_refused_where_every_entry_counts(make):
+def test_rejects_masked_entries(make):
     with pytest.raises(ValueError, match="masked entries"):
         make(MASKED)
 
 
 @pytest.mark.parametrize("make", FROM_SAMPLES.values(), ids=FROM_SAMPLES)
-def test_an_array_that_masks_nothing_is_an_array(make):
+def test_accepts_masked_array_without_masked_entries(make):
     make(np.ma.masked_array(X, np.zeros(X.shape, dtype=bool)))
 
 

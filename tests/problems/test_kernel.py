@@ -1,4 +1,4 @@
-"""NPKL and RegPCP: each is its formula, with each pair once, and says what it cannot take."""
+"""NPKL and RegPCP: formulas, duplicate pairs and input validation."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_npkl_is_its_formula(laplacian):
     assert problem.name == "npkl" and problem.order == N
 
 
-def test_the_bound_on_a_sparse_laplacian_is_one():
+def test_lower_bound_of_sparse_laplacian():
     C = LAPLACIAN + 0.3 * np.eye(N)
     lower = problems.npkl(sp.csr_array(C), MUST, CANNOT, LAM).objective.C.lower
     assert lower == pytest.approx(np.linalg.eigvalsh(C)[0])
@@ -99,7 +99,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
-def test_errors_say_what_was_wrong(change, message):
+def test_rejects_bad_input(change, message):
     arguments = {"must_link": MUST, "cannot_link": CANNOT} | change
     with pytest.raises(ValueError, match=message):
         problems.npkl(LAPLACIAN, **arguments, lam=LAM)

@@ -1,4 +1,4 @@
-"""The layout of neighbours: its formula, its optimum, and what it cannot take."""
+"""The neighbour layout: formula, optimum and input validation."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def distances(M, pairs):
     return M[i, i] + M[j, j] - 2 * M[i, j]
 
 
-def test_it_is_its_formula():
+def test_value_agrees_with_formula():
     L = np.random.default_rng(0).standard_normal((N, 3))
     M = L @ L.T
     problem = problems.neighbor_layout(EDGES, PAIRS, N, weights=WEIGHTS, repulsion=0.7, gravity=0.3)
@@ -31,7 +31,7 @@ def test_it_is_its_formula():
     check_gradient(problem.objective)
 
 
-def test_its_optimum_is_certified_with_the_pull_as_the_trace_and_is_of_low_rank():
+def test_optimum_is_certified_and_has_low_rank():
     rng = np.random.default_rng(1)
     n = 300
     ring = np.column_stack([np.arange(n), (np.arange(n) + 1) % n])
@@ -47,7 +47,7 @@ def test_its_optimum_is_certified_with_the_pull_as_the_trace_and_is_of_low_rank(
         assert problem.value(other) >= found.certificate.lower_bound
 
 
-def test_a_proof_by_the_sparse_pencil_never_goes_beyond_its_least_eigenvalue():
+def test_sparse_pencil_proof_is_valid():
     reduced = attraction(problems.neighbor_layout(EDGES, PAIRS, N, weights=WEIGHTS)).problem
     for seed in range(4):
         w = -np.random.default_rng(seed).uniform(0, 2, len(PAIRS))
@@ -58,7 +58,7 @@ def test_a_proof_by_the_sparse_pencil_never_goes_beyond_its_least_eigenvalue():
         assert form.above(least - size).definite and not form.above(least + size).definite
 
 
-def test_its_bound_holds_for_pulls_of_very_different_strength():
+def test_bound_with_weights_of_different_scales():
     weights = np.geomspace(1e-6, 1e3, len(EDGES))
     problem = problems.neighbor_layout(EDGES, PAIRS, N, weights=weights, gravity=1e-4)
     reduction = attraction(problem)
@@ -73,18 +73,18 @@ def test_its_bound_holds_for_pulls_of_very_different_strength():
     ("arguments", "message"),
     [
         ({"weights": [1.0]}, "expected a weight for each of 8 edges"),
-        ({"weights": -WEIGHTS}, "weights.* is no number of at least 0"),
+        ({"weights": -WEIGHTS}, "weights.* is not a finite number"),
         ({"repulsion": 0}, "repulsion must be"),
         ({"gravity": np.inf}, "gravity must be"),
         ({"pairs": [[0, 0]]}, "joins a point to itself"),
         ({"edges": [[0, N]]}, "edges|pairs"),
     ],
 )
-def test_what_makes_no_sense_is_refused(arguments, message):
+def test_rejects_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         problems.neighbor_layout(**{"edges": EDGES, "pairs": PAIRS, "n": N} | arguments)
 
 
-def test_other_problems_have_no_such_coordinates():
+def test_attraction_does_not_apply_to_other_problems():
     assert attraction(problems.mvu(EDGES, np.ones(len(EDGES)), N, 0.1)) is None
     assert attraction(problems.top_eigen(np.eye(3))) is None

@@ -1,4 +1,4 @@
-"""LMNN, the triplet hinge, DML-eig and LMNN-eig: their formulas, their optima, their refusals."""
+"""LMNN, the triplet hinge, DML-eig and LMNN-eig: formulas, optima and input validation."""
 
 from functools import cache
 
@@ -237,7 +237,7 @@ def with_slack():
 
 @cache
 def optimum(name):
-    """The minimum by Clarabel, from formulas that are written out here."""
+    """The minimum by Clarabel, from formulas written out here."""
     if name == "lmnn":
         return conic_minimum(D, [Term("squared-hinge", margin_image(ACTIVE), 1.0, LAM)], scatter())
     if name == "triplets":
@@ -323,7 +323,7 @@ SINGULAR = {
 
 
 @pytest.mark.parametrize("samples", SINGULAR.values(), ids=SINGULAR)
-def test_a_singular_scatter_is_refused_and_a_ridge_mends_it(samples):
+def test_singular_scatter_needs_a_ridge(samples):
     for make in (
         lambda **ridge: problems.dml_eig(samples, SIMILAR, DISSIMILAR, MU, **ridge),
         lambda **ridge: problems.lmnn_eig(samples, SIMILAR, TRIPLETS, GAMMA, MU, **ridge),
@@ -338,7 +338,7 @@ def test_a_singular_scatter_is_refused_and_a_ridge_mends_it(samples):
 
 
 @pytest.mark.parametrize("lam", [0.0, -1.0, np.nan, np.inf, "1"])
-def test_a_weight_that_is_not_a_positive_number_is_refused(lam):
+def test_rejects_lam_that_is_not_positive(lam):
     with pytest.raises(ValueError, match="lam must be a finite number above 0"):
         problems.lmnn(X, Y, K, lam)
     with pytest.raises(ValueError, match="lam must be a finite number above 0"):
@@ -346,13 +346,13 @@ def test_a_weight_that_is_not_a_positive_number_is_refused(lam):
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0, -0.5, np.nan, "half"])
-def test_a_gamma_outside_its_range_is_refused(gamma):
+def test_rejects_gamma_outside_its_range(gamma):
     with pytest.raises(ValueError, match="gamma must be between 0 and 1"):
         problems.lmnn_eig(X, SIMILAR, TRIPLETS, gamma, MU)
 
 
 @pytest.mark.parametrize("mu", [0.0, -1.0, np.nan])
-def test_a_smoothing_that_is_not_a_positive_number_is_refused(mu):
+def test_rejects_mu_that_is_not_positive(mu):
     for make in (
         lambda: problems.triplets(X, TRIPLETS, LAM, mu),
         lambda: problems.dml_eig(X, SIMILAR, DISSIMILAR, mu),
@@ -363,7 +363,7 @@ def test_a_smoothing_that_is_not_a_positive_number_is_refused(mu):
 
 
 @pytest.mark.parametrize("ridge", [-1.0, np.nan])
-def test_a_ridge_below_zero_is_refused(ridge):
+def test_rejects_negative_ridge(ridge):
     with pytest.raises(ValueError, match="ridge must be a finite number"):
         problems.dml_eig(X, SIMILAR, DISSIMILAR, MU, ridge=ridge)
 
@@ -376,7 +376,7 @@ BAD_SAMPLES = {
 
 
 @pytest.mark.parametrize(("samples", "message"), BAD_SAMPLES.values(), ids=BAD_SAMPLES)
-def test_bad_samples_are_refused(samples, message):
+def test_rejects_bad_samples(samples, message):
     for make in (
         lambda: problems.lmnn(samples, Y, K, LAM),
         lambda: problems.triplets(samples, TRIPLETS, LAM, 0.4),
@@ -387,7 +387,7 @@ def test_bad_samples_are_refused(samples, message):
             make()
 
 
-def test_bad_constraints_are_refused():
+def test_rejects_bad_constraints():
     for triplets, message in (
         ([[0, 1, N]], "outside 0"),
         ([[0, 1, 0]], "three different points"),
@@ -405,7 +405,7 @@ def test_bad_constraints_are_refused():
         problems.lmnn(X, Y, 8, LAM)
 
 
-def test_lmnn_counts_its_triplets_before_it_writes_them_down(monkeypatch):
+def test_lmnn_rejects_too_many_triplets(monkeypatch):
     monkeypatch.setattr(local_metric, "MOST_TRIPLETS", len(all_impostors()) - 1)
     with pytest.raises(ValueError, match=r"432 triplets, too many.*gramian\.metric\.LMNN"):
         problems.lmnn(X, Y, K, LAM)

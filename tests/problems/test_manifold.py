@@ -1,4 +1,4 @@
-"""MVU and RegMVU: each is its formula, with each edge once, and says what it cannot take."""
+"""MVU and RegMVU: formulas, duplicate edges and input validation."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_reg_mvu_is_its_formula(basis):
     assert problem.name == "reg_mvu" and problem.order == 4
 
 
-def test_a_shift_of_all_points_changes_nothing():
+def test_invariant_to_translation():
     problem = problems.mvu(EDGES, LENGTHS, N, NU)
     assert problem.value(L + 2.0) == pytest.approx(problem.value(L))
 
@@ -86,8 +86,8 @@ def test_an_edge_given_twice_counts_once():
     assert twice.objective.map.size == len(EDGES)
 
 
-def test_all_of_a_reachable_geometry_is_found_again():
-    """Every distance of a planar set, ν → 0: the set itself, up to a motion."""
+def test_recovers_planar_points():
+    """All distances of a planar set, ν → 0: the set itself, up to an isometry."""
     points = rng.standard_normal((N, 2))
     pairs = np.column_stack(np.triu_indices(N, 1))
     D = np.sum((points[pairs[:, 0]] - points[pairs[:, 1]]) ** 2, axis=1)
@@ -96,7 +96,7 @@ def test_all_of_a_reachable_geometry_is_found_again():
     np.testing.assert_allclose(found, D, rtol=1e-4)
 
 
-def test_parts_that_nothing_connects_leave_no_minimum():
+def test_disconnected_graph_is_unbounded():
     result = gm.minimize(problems.mvu(EDGES[:3], LENGTHS[:3], N, NU), "lbfgs", rank=3)
     assert result.status is Status.UNBOUNDED
 
@@ -121,7 +121,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("change", "message"), BAD.values(), ids=BAD)
-def test_errors_say_what_was_wrong(change, message):
+def test_rejects_bad_input(change, message):
     arguments = {"edges": EDGES, "sq_distances": LENGTHS, "nu": NU} | change
     with pytest.raises(ValueError, match=message):
         problems.mvu(**arguments, n=N)

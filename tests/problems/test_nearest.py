@@ -33,7 +33,7 @@ def test_all_entries_known_is_the_projection():
 
 
 def test_a_linear_term_shifts_the_target():
-    """½‖M − T‖² + ⟨C, M⟩ is ½‖M − (T − C)‖² but for a constant."""
+    """½‖M − T‖² + ⟨C, M⟩ is ½‖M − (T − C)‖² up to a constant."""
     T, C = symmetric(6), symmetric(6, seed=5)
     result = gm.minimize(nearest(T, C=C), tol=1e-10)
     np.testing.assert_allclose(result.matrix(), projected(T - C), atol=1e-4)
@@ -58,7 +58,7 @@ def test_the_value_is_the_formula():
     assert nearest(T, weights=W, C=C).value(L) == pytest.approx(expected)
 
 
-def test_sparse_means_unknown_where_nothing_is_stored():
+def test_missing_sparse_entries_are_unknown():
     T = with_gaps(6)
     known = ~np.isnan(T)
     i, j = np.nonzero(known)
@@ -99,6 +99,6 @@ def test_a_fixed_trace_is_kept():
         ({"T": np.eye(2), "weights": sp.csr_matrix(np.eye(2))}, "every known entry"),
     ],
 )
-def test_bad_input_is_named(arguments, message):
+def test_rejects_bad_input(arguments, message):
     with pytest.raises(ValueError, match=message):
         nearest(**arguments)

@@ -1,4 +1,4 @@
-"""Problems that only see differences of samples do not lose digits far from the origin."""
+"""Problems that depend on differences of samples keep their digits far from the origin."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ PROBLEMS = {
 
 @FORMS
 @pytest.mark.parametrize("make", PROBLEMS.values(), ids=PROBLEMS)
-def test_values_and_gradients_are_those_near_the_origin(make, form):
+def test_values_and_gradients_are_invariant(make, form):
     near, far = make(form(NEAR)), make(form(FAR))
     L = np.random.default_rng(1).normal(size=(near.order, 3))
     assert far.value(L) == pytest.approx(near.value(L), rel=1e-9)
@@ -42,7 +42,7 @@ def test_values_and_gradients_are_those_near_the_origin(make, form):
 
 @FORMS
 @pytest.mark.parametrize("order", [3000, 5], ids=["formed", "matrix-free"])
-def test_linear_separation_has_its_optimum_and_factor_far_away(form, order, monkeypatch):
+def test_linear_separation_far_from_the_origin(form, order, monkeypatch):
     for module in (gram_quadratic, metric, moments):
         monkeypatch.setattr(module, "DENSE_ORDER", order)
     near = gm.minimize(PROBLEMS["linear_separation"](form(NEAR)), tol=1e-10)
@@ -54,7 +54,7 @@ def test_linear_separation_has_its_optimum_and_factor_far_away(form, order, monk
 
 
 @FORMS
-def test_the_centred_moments_keep_their_digits(form):
+def test_centred_moments_are_accurate(form):
     near, far = (moments.moments(form(X), Y, center=True) for X in (NEAR, FAR))
     np.testing.assert_allclose(far.gram.dense(), near.gram.dense(), atol=1e-9)
     np.testing.assert_allclose(far.sums, near.sums, atol=1e-7)
@@ -62,7 +62,7 @@ def test_the_centred_moments_keep_their_digits(form):
 
 
 @FORMS
-def test_neighbours_and_graphs_are_those_near_the_origin(form):
+def test_neighbours_and_graphs_are_invariant(form):
     np.testing.assert_array_equal(
         nearest(form(FAR + 1e8), 3).indices, nearest(form(FAR + 1e8 - 1e8 - 1e6), 3).indices
     )
@@ -71,7 +71,7 @@ def test_neighbours_and_graphs_are_those_near_the_origin(form):
 
 
 @FORMS
-def test_the_gaussian_kernel_is_that_near_the_origin(form):
+def test_gaussian_kernel_is_invariant(form):
     bandwidths = [with_bandwidth("rbf", None, form(X)) for X in (NEAR, FAR)]
     assert bandwidths[1]["gamma"] == pytest.approx(bandwidths[0]["gamma"], rel=1e-9)
     near, far = (kernel_values("rbf", bandwidths[0], form(X), form(X)) for X in (NEAR, FAR))

@@ -1,4 +1,4 @@
-"""λ_min proved: every form against all eigenvalues, and against eigenvalues that hide."""
+"""Bounds on λ_min: every form compared with all eigenvalues, including hard cases."""
 
 import time
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from gramian.proofs.estimate import _miss
 
 @dataclass
 class Matrix:
-    """A matrix as `lowest` takes it."""
+    """A matrix with the interface of `lowest`."""
 
     array: np.ndarray
     structure: Any = None
@@ -93,13 +93,13 @@ FORMS = {f.__name__: f for f in (dense, sparse, bordered, low_rank, blocks)}
 
 @pytest.fixture
 def small_limit(monkeypatch):
-    """Orders above 10 are proved as large ones are."""
+    """Use the methods for large orders above order 10."""
     monkeypatch.setattr(search, "EXACT_ORDER", 10)
 
 
 @pytest.mark.parametrize("make", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("seed", range(5))
-def test_every_form_is_below_the_least_eigenvalue_and_near_it(make, seed, small_limit):
+def test_bound_is_below_and_near_smallest_eigenvalue(make, seed, small_limit):
     A, form = make(np.random.default_rng(seed), 80)
     true = np.linalg.eigvalsh(A)[0]
     found = lowest(Matrix(A, form), wanted=1e-8)
@@ -110,8 +110,8 @@ def test_every_form_is_below_the_least_eigenvalue_and_near_it(make, seed, small_
 @pytest.mark.parametrize("name", ["dense", "sparse", "bordered"])
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), below=st.floats(1e-9, 1.0))
-def test_no_factor_proves_what_is_not_so(name, seed, below):
-    """A shift above λ_min is never proved, one a little below it always."""
+def test_shift_above_smallest_eigenvalue_is_not_proved(name, seed, below):
+    """A shift above λ_min is never proved, a shift slightly below always."""
     A, form = FORMS[name](np.random.default_rng(seed), 40)
     true = np.linalg.eigvalsh(A)[0]
     assert not form.above(true + 1e-9 * below).definite
@@ -120,8 +120,8 @@ def test_no_factor_proves_what_is_not_so(name, seed, below):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10**6), loud=st.sampled_from([1e2, 1e4, 1e6]))
-def test_large_entries_do_not_hide_small_ones(seed, loud):
-    """diag(s) A diag(s): each row is judged by its own size."""
+def test_rows_of_different_scale(seed, loud):
+    """diag(s) A diag(s): each row has its own error bound."""
     rng = np.random.default_rng(seed)
     A = symmetric(rng, 30)
     A += (0.01 - np.linalg.eigvalsh(A)[0]) * np.eye(30)
@@ -133,8 +133,8 @@ def test_large_entries_do_not_hide_small_ones(seed, loud):
         assert not form.above(true + 0.02).definite
 
 
-def test_slack_counts(small_limit):
-    """What the entries may be off by is given up."""
+def test_slack_lowers_the_bound(small_limit):
+    """Errors of the entries are subtracted."""
     A = np.diag(np.linspace(1.0, 2.0, 40))
     exact, rough = DenseForm(A, np.zeros(40)), DenseForm(A, np.full(40, 1e-3))
     assert exact.above(0.999).definite
@@ -142,8 +142,8 @@ def test_slack_counts(small_limit):
     assert rough.above(0.95).definite
 
 
-def test_an_eigenvalue_orthogonal_to_the_start_is_found(small_limit):
-    """Large eigenvalues everywhere else, and one of −1 on a coordinate of its own."""
+def test_finds_eigenvalue_orthogonal_to_start(small_limit):
+    """Large eigenvalues, except −1 on one coordinate."""
     A = np.diag(np.append(np.linspace(1e6, 1e8, 199), -1.0))
     for form in (DenseForm(A, np.zeros(200)), SparseForm(sp.csr_array(A))):
         found = lowest(Matrix(A, form), wanted=1e-6, seconds=10)
@@ -151,7 +151,7 @@ def test_an_eigenvalue_orthogonal_to_the_start_is_found(small_limit):
         assert abs(found.vector[-1]) > 0.9
 
 
-def test_a_laplacian_is_known_to_be_semidefinite():
+def test_gershgorin_proves_laplacian():
     W = sp.random_array((50, 50), density=0.1, rng=np.random.default_rng(0))
     W = W + W.T
     laplacian = sp.csr_array(sp.diags_array(W.sum(axis=1)) - W)
@@ -159,8 +159,8 @@ def test_a_laplacian_is_known_to_be_semidefinite():
     assert gershgorin(sp.csr_array(laplacian + sp.eye_array(50))) == pytest.approx(1.0)
 
 
-def test_a_pencil_is_measured_by_its_unit():
-    """S ⪰ tP for a P that is not the identity."""
+def test_pencil_with_other_matrix_than_identity():
+    """S ⪰ tP for a P other than the identity."""
     rng = np.random.default_rng(0)
     S, P = sparse_symmetric(rng, 30), sp.diags_array(rng.uniform(0.1, 5.0, 30))
     root = np.sqrt(P.diagonal())
@@ -171,7 +171,7 @@ def test_a_pencil_is_measured_by_its_unit():
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_a_pencil_that_fills_in_is_proved_by_a_dense_factor(scale):
+def test_pencil_with_fill_in_uses_dense_factor(scale):
     rng, n = np.random.default_rng(2), 200
     links = sp.random_array((n, n), density=0.05, rng=rng)
     S = scale * sp.csr_array(links + links.T - sp.eye_array(n))
@@ -186,7 +186,7 @@ def test_a_pencil_that_fills_in_is_proved_by_a_dense_factor(scale):
 
 
 @pytest.mark.parametrize("weights", [None, [0.5], [-0.2, 1.0]])
-def test_a_pencil_of_many_points_is_proved_by_fronts(weights, monkeypatch):
+def test_pencil_of_many_points_uses_fronts(weights, monkeypatch):
     monkeypatch.setattr("gramian.proofs.sparse.FRONTED", 50)
     rng = np.random.default_rng(1)
     S, P = sparse_symmetric(rng, 300, 0.01), sp.diags_array(rng.uniform(0.1, 5.0, 300))
@@ -196,7 +196,7 @@ def test_a_pencil_of_many_points_is_proved_by_fronts(weights, monkeypatch):
     true = np.linalg.eigvalsh(dense / np.outer(root, root))[0]
     form = SparseForm(S, U, None if weights is None else np.array(weights), unit=P)
     assert form.plan is not None and 0 < form.seconds < 1
-    for _ in range(2):  # the second time the errors of the first are known
+    for _ in range(2):  # the second time uses the errors of the first
         assert form.above(true - 1e-6).definite
         assert not form.above(true + 1e-6).definite
     b, found = rng.standard_normal((300, 2)), form.tried(true - 1.0)
@@ -206,7 +206,7 @@ def test_a_pencil_of_many_points_is_proved_by_fronts(weights, monkeypatch):
 
 
 @pytest.mark.parametrize("spread", [1.0, 1e8])
-def test_an_estimate_says_how_likely_it_is_wrong(spread):
+def test_estimate_reports_probability_of_miss(spread):
     rng = np.random.default_rng(0)
     A = np.diag(np.append(rng.uniform(0.5, spread, 499), -0.5))
     found = estimated(Matrix(A), 5e-2)
@@ -216,43 +216,43 @@ def test_an_estimate_says_how_likely_it_is_wrong(spread):
         assert -0.56 <= found.value <= -0.5
 
 
-def test_an_estimate_repeats():
+def test_estimate_is_reproducible():
     A = Matrix(symmetric(np.random.default_rng(0), 300))
     assert estimated(A, 1e-9).value == estimated(A, 1e-9).value
 
 
-def test_a_guess_that_is_refuted_leaves_no_bound():
-    """Every shift that is tried lies above λ_min: −∞ is what remains true."""
+def test_refuted_guess_gives_no_bound():
+    """All shifts tried are above λ_min: the bound is −∞."""
     A = Matrix(np.diag(np.append(np.ones(39), -1e30)))
     guess = Bottom(0.5, "Lanczos", 1.0, np.eye(40)[0])
     found = search._proved(A, DenseForm(A.array, np.zeros(40)), guess, 1e-9, np.inf)
     assert found.value == -np.inf and found.proved
 
 
-def test_the_chance_of_a_miss_falls_with_steps_and_grows_with_order():
+def test_probability_of_miss_is_monotone():
     assert _miss(100, 200, 1e-2) < _miss(100, 100, 1e-2) < _miss(10_000, 100, 1e-2) <= 1.0
     assert _miss(100, 10, 1e-12) == 1.0
 
 
-def test_without_time_it_is_an_estimate(small_limit):
+def test_no_time_gives_estimate(small_limit):
     A, form = sparse(np.random.default_rng(0), 60)
     assert lowest(Matrix(A, form), seconds=0.0).how == "Lanczos"
     assert lowest(Matrix(A, form), prove=False).how == "Lanczos"
 
 
-def test_time_ends_inside(small_limit):
+def test_deadline_during_proof(small_limit):
     A = symmetric(np.random.default_rng(0), 60)
     with clock.until(0.0), pytest.raises(clock.TimeUpError):
         lowest(Matrix(A), prove=False)
 
 
-def test_a_matrix_that_is_not_finite_is_refused():
+def test_rejects_matrix_that_is_not_finite():
     A = np.full((4, 4), np.nan)
     with pytest.raises(FloatingPointError, match="not finite"):
         lowest(Matrix(A))
 
 
-def test_a_graph_of_random_links_is_proved_densely_and_a_roll_is_not(monkeypatch):
+def test_dense_factor_only_for_graph_with_fill_in(monkeypatch):
     monkeypatch.setattr("gramian.proofs.search.EXACT_ORDER", 10)
     rng, n = np.random.default_rng(0), 300
     ends = {"links": rng.integers(0, n, (2, 4 * n)), "path": np.array([range(n - 1), range(1, n)])}
@@ -271,8 +271,8 @@ def test_a_graph_of_random_links_is_proved_densely_and_a_roll_is_not(monkeypatch
 
 
 @pytest.mark.slow
-def test_trial_factorisations_stop_before_they_take_long():
-    """A graph that fills in is told to take long by its small parts."""
+def test_trial_factorisations_are_limited():
+    """Trials on small subgraphs predict a long factorisation of a graph with fill-in."""
     rng, n = np.random.default_rng(0), 20_000
     i, j = rng.integers(0, n, (2, 4 * n))
     A = sp.coo_array((np.ones(i.size), (i, j)), shape=(n, n)).tocsr()
@@ -282,8 +282,8 @@ def test_trial_factorisations_stop_before_they_take_long():
     assert time.perf_counter() - started < 20  # minutes once
 
 
-def test_a_small_graph_that_fills_in_is_not_taken_for_a_quick_one():
-    """No trial is made of so few nodes: a run with a limit would wait seconds for its proof."""
+def test_small_graph_with_fill_in_is_not_underestimated():
+    """There is no trial for so few nodes: a run with a time limit would wait for the proof."""
     rng, n = np.random.default_rng(0), 1800
     links = sp.random_array((n, n), density=0.01, rng=rng)
     assert SparseForm(sp.csr_array(links + links.T + 10 * sp.eye_array(n))).seconds > 1.0
@@ -291,8 +291,8 @@ def test_a_small_graph_that_fills_in_is_not_taken_for_a_quick_one():
     assert SparseForm(sp.csr_array(path)).seconds <= 0.1
 
 
-def test_sums_are_bounded_for_every_order_of_summation():
-    """Half an ulp of 1 is lost at every addition to 1: nothing about that is random."""
+def test_rounded_sum_bounds_worst_case():
+    """Each addition to 1 loses half an ulp of 1: a deterministic worst case."""
     terms = 10_000
     unit = float(np.finfo(float).eps) / 2
     total = 1.0

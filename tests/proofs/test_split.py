@@ -1,4 +1,4 @@
-"""λ_min from a few columns in full and a bound beside them."""
+"""λ_min from an exact part on a few columns and a bound on their complement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def operator(G):
 
 
 @given(st.integers(0, 10**6), st.integers(4, 12), st.integers(0, 3))
-def test_the_bound_holds_for_every_matrix_and_columns(seed, order, rank):
+def test_bound_is_valid(seed, order, rank):
     rng = np.random.default_rng(seed)
     G = rng.standard_normal((order, order))
     G = G + G.T
@@ -36,15 +36,15 @@ def test_the_bound_holds_for_every_matrix_and_columns(seed, order, rank):
 
 
 def gradient_of_low_rank(order, rank, rng, least=0.01):
-    """A matrix that is all but 0 on some columns and at least `least` beside them."""
+    """A matrix that is almost 0 on some columns and at least `least` on their complement."""
     Q = np.linalg.qr(rng.standard_normal((order, order)))[0]
     values = np.concatenate([1e-7 * rng.standard_normal(rank), np.linspace(least, 2, order - rank)])
     return (Q * values) @ Q.T, Q[:, :rank], float(values.min())
 
 
 @pytest.mark.slow
-def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
-    """Without them its residual has to tell twelve eigenvalues of 0 apart."""
+def test_known_columns_speed_up_lanczos():
+    """Without them Lanczos has to resolve twelve eigenvalues of 0."""
     rng = np.random.default_rng(0)
     G, Q, lowest = gradient_of_low_rank(1600, 12, rng)
     L = (Q + 1e-7 * rng.standard_normal(Q.shape)) * np.linspace(1, 5, 12)
@@ -57,7 +57,7 @@ def test_columns_that_are_known_leave_lanczos_an_easy_eigenvalue():
 
 
 @pytest.mark.slow
-def test_a_direction_of_descent_beside_the_columns_is_seen():
+def test_finds_descent_direction_in_complement():
     rng = np.random.default_rng(1)
     G, Q, _ = gradient_of_low_rank(1600, 5, rng)
     v = rng.standard_normal(1600)
@@ -70,8 +70,8 @@ def test_a_direction_of_descent_beside_the_columns_is_seen():
 
 
 @pytest.mark.slow
-def test_short_columns_that_are_no_eigenvectors_do_not_spoil_the_bound():
-    """A factor with columns to spare: noise, on which ∇F is far from 0."""
+def test_short_columns_are_ignored():
+    """A factor with spare columns of noise, on which ∇F is far from 0."""
     rng = np.random.default_rng(2)
     G, Q, lowest = gradient_of_low_rank(1600, 8, rng)
     noise = 1e-3 * rng.standard_normal((1600, 10)) / 40
@@ -80,8 +80,8 @@ def test_short_columns_that_are_no_eigenvectors_do_not_spoil_the_bound():
     assert found.miss < 1e-3
 
 
-def test_a_start_that_is_given_does_not_stand_for_the_random_ones():
-    """Their probability is that of random starts: one that is told must not end the search."""
+def test_given_start_does_not_replace_random_starts():
+    """The probability bound is that of random starts: a given start must not end the search."""
     G, Q, lowest = gradient_of_low_rank(1600, 5, np.random.default_rng(3), least=0.5)
     start = np.random.default_rng(4).standard_normal(1600)
     found = estimated(operator(G), 1e-6, known=Q, start=start)
@@ -90,8 +90,8 @@ def test_a_start_that_is_given_does_not_stand_for_the_random_ones():
 
 
 @pytest.mark.parametrize("seed", [3, slow(4)])
-def test_a_proof_that_knows_the_columns_needs_one_factor(seed, monkeypatch):
-    """However far the Lanczos run beside the columns has come after its few products."""
+def test_proof_with_known_columns_needs_one_factorisation(seed, monkeypatch):
+    """After any number of Lanczos products on the complement."""
     rng = np.random.default_rng(seed)
     G, Q, least = gradient_of_low_rank(1600, 12, rng, least=1e-4)
     tried = []
@@ -102,7 +102,7 @@ def test_a_proof_that_knows_the_columns_needs_one_factor(seed, monkeypatch):
     assert -1e-5 < found.value <= least
 
 
-def test_rounding_errors_of_the_matrix_do_not_change_the_random_starts():
+def test_random_starts_are_insensitive_to_rounding():
     rng = np.random.default_rng(5)
     G, _, _ = gradient_of_low_rank(300, 5, rng)
     G = 0.5 * (G + G.T)

@@ -1,4 +1,4 @@
-"""Reductions × problems: the same F, the same optimum, and a bound that is true on both sides.
+"""Reductions × problems: equal F, equal optimum, and valid bounds on both sides.
 
 What is reduced is written out here by its formula, and its optimum found by another route: a conic
 model, or a method of the original variable.
@@ -50,7 +50,7 @@ RNG = np.random.default_rng(3)
 
 @dataclass(frozen=True)
 class Case:
-    """A reduction, the problem that it makes, and the one that it was made of."""
+    """A reduction, the reduced problem, and the original one."""
 
     name: str
     reduction: Any
@@ -60,9 +60,9 @@ class Case:
     reference: Callable[[], float] | None
     """The original optimum."""
     whole: bool = True
-    """Whether the reduced problem has that optimum too, and not a larger one."""
+    """Whether the reduced problem has the same optimum, not a larger one."""
     point: Callable[[np.ndarray], np.ndarray] = lambda Y: Y
-    """A random Y moved to where the two are compared."""
+    """Maps a random Y to a point at which both are compared."""
 
     @cached_property
     def optimum(self) -> float:
@@ -251,7 +251,7 @@ def feature_span() -> Case:
 
 
 def alignment() -> Case:
-    """KTA beside ‖M‖², of which nothing is left outside of the span."""
+    """KTA with ‖M‖², which is 0 outside of the span."""
     y, options = np.array([0, 1, 1, 0, 2]), {"regularizer": "frobenius"}
     Y = np.eye(3)[y]
     terms = [
@@ -352,7 +352,7 @@ TABLE = pytest.mark.parametrize("case", CASES, ids=str)
 
 @TABLE
 @pytest.mark.parametrize("seed", range(2))
-def test_f_is_the_same_on_both_sides(case, seed):
+def test_values_agree(case, seed):
     Y = case.random(seed)
     L = case.reduction.factor(Y)
     carried = case.reduction.certificate(gm.certify(case.reduced, Y), L)
@@ -361,7 +361,7 @@ def test_f_is_the_same_on_both_sides(case, seed):
 
 
 @TABLE
-def test_the_slope_along_m_is_the_same_where_it_is_told(case):
+def test_complementarity_agrees(case):
     Y, step = case.random(4), 1e-5
     L = case.reduction.factor(Y)
     told = case.reduction.certificate(gm.certify(case.reduced, Y), L).complementarity
@@ -373,7 +373,7 @@ def test_the_slope_along_m_is_the_same_where_it_is_told(case):
 
 
 @TABLE
-def test_coordinates_lead_back(case):
+def test_coordinates_invert_factor(case):
     L = case.reduction.factor(case.random(5))
     Y = case.reduction.coordinates(L)
     again = case.reduction.factor(Y)
@@ -383,7 +383,7 @@ def test_coordinates_lead_back(case):
 
 
 @TABLE
-def test_the_optimum_is_the_same(case):
+def test_optima_agree(case):
     found = gm.minimize(case.reduced, tol=1e-8, random_state=0)
     L = case.reduction.factor(found.factor)
     value = case.reduction.certificate(found.certificate, L).value
@@ -396,7 +396,7 @@ def test_the_optimum_is_the_same(case):
 
 @TABLE
 @pytest.mark.parametrize("tol", [0.3, 1e-6])
-def test_the_inverted_certificate_is_a_true_bound(case, tol):
+def test_inverted_certificate_is_valid(case, tol):
     found = gm.minimize(case.reduced, tol=tol, random_state=0)
     for Y in (found.factor, case.random(8)):
         L = case.reduction.factor(Y)
@@ -409,8 +409,8 @@ def test_the_inverted_certificate_is_a_true_bound(case, tol):
         assert inverted.gap >= case.F(L) - case.optimum - sure
 
 
-def test_the_identity_outside_of_the_span_costs_nothing():
-    """‖M − I‖² of KTA: M is the identity where no sample is."""
+def test_identity_outside_of_the_span():
+    """‖M − I‖² of KTA: M is the identity outside of the span of the samples."""
     y = np.array([0, 1, 1, 0, 2])
     span = span_of(WIDE, center=False)
     others = np.linalg.svd(WIDE)[2][5:].T
@@ -422,7 +422,7 @@ def test_the_identity_outside_of_the_span_costs_nothing():
     assert found.value == pytest.approx(gm.minimize(given, tol=1e-8).value, rel=1e-7)
 
 
-def test_parts_are_solved_by_themselves():
+def test_parts_are_solved_separately():
     labels = np.array([0, 1, 0, 1, 1, 0, 0])
     parts = Parts(labels)
     ring = lambda n: np.array([(i, (i + 1) % n) for i in range(n)])  # noqa: E731
@@ -446,8 +446,8 @@ def test_parts_are_solved_by_themselves():
     assert certificate.gap >= certificate.value - optimum - 1e-8
 
 
-def test_a_graph_is_whitened_beside_a_weight_on_the_centre():
-    """C1 = c1 with c > 0: the centre comes to lie at the origin, and costs nothing there."""
+def test_whitening_with_weight_on_the_centre():
+    """C1 = c1 with c > 0: the centre is at the origin, where the term is 0."""
     C = -NU * H + 0.5 * np.ones((N, N)) / N
     objective = Composite(Stack([PairDistances(EDGES, N)]), Squared(D), C)
     white = centred_whitening(objective)
@@ -457,6 +457,6 @@ def test_a_graph_is_whitened_beside_a_weight_on_the_centre():
     np.testing.assert_allclose(L.mean(axis=0), 0.0, atol=1e-12)
 
 
-def test_what_has_no_whitened_coordinates_is_refused():
+def test_whitening_does_not_apply():
     assert graph_whitening(problems.top_eigen(np.eye(N))) is None
     assert graph_whitening(problems.mvu(EDGES[EDGES[:, 0] < 6], D[EDGES[:, 0] < 6], N, NU)) is None

@@ -108,7 +108,7 @@ def test_another_problem_is_refused(tmp_path):
 
 def test_a_broken_checkpoint_is_refused(tmp_path):
     (tmp_path / "run").write_bytes(b"not a checkpoint")
-    with pytest.raises(StoredFileError, match="not a whole gramian checkpoint"):
+    with pytest.raises(StoredFileError, match="not a complete gramian checkpoint"):
         gm.minimize(PROBLEM, checkpoint=tmp_path / "run")
 
 

@@ -1,4 +1,4 @@
-"""A kernel of low rank does not depend on the order and the origin of the samples."""
+"""A low-rank kernel does not depend on the order and the origin of the samples."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def grams(fitted, new):
 
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("n_components", [5, 30])
-def test_the_answer_is_the_same(n_components, how):
+def test_result_is_invariant(n_components, how):
     expected = grams(LowRankKernel(n_components=n_components).fit(X), NEW)
     fitted = LowRankKernel(n_components=n_components).fit(CHANGES[how](X[ORDER]))
     whole, across = grams(fitted, CHANGES[how](NEW))
@@ -38,7 +38,7 @@ def test_the_answer_is_the_same(n_components, how):
 
 
 @pytest.mark.parametrize("power", [-30, 30])
-def test_a_width_in_the_units_of_the_samples(power):
+def test_gamma_scales_with_the_samples(power):
     expected = grams(LowRankKernel(n_components=10, gamma=0.1).fit(X), NEW)
     fitted = LowRankKernel(n_components=10, gamma=0.1 * 4.0**-power).fit(2.0**power * X)
     for one, other in zip(grams(fitted, 2.0**power * NEW), expected, strict=True):
@@ -46,7 +46,7 @@ def test_a_width_in_the_units_of_the_samples(power):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear", "laplacian"])
-def test_one_row_alone_is_what_it_is_in_a_batch(kernel):
+def test_single_row_agrees_with_batch(kernel):
     fitted = LowRankKernel(n_components=10, kernel=kernel).fit(X)
     alone = np.concatenate([fitted.transform(row[None]) for row in NEW])
     np.testing.assert_allclose(alone, fitted.transform(NEW), rtol=1e-9, atol=1e-10)

@@ -64,7 +64,7 @@ def test_training_points_are_mapped_to_the_factor(name):
 
 
 def test_new_points_extend_the_kernel():
-    """With all of the rank kept, k(x, X) K⁻¹ k(X, z) is what Nyström's formula gives."""
+    """At full rank, Nyström's formula gives k(x, X) K⁻¹ k(X, z)."""
     model = LowRankKernel(n_components=len(X), gamma=0.5).fit(X)
     between = model.transform(NEW) @ model.kernel_factor_.T
     np.testing.assert_allclose(
@@ -88,7 +88,7 @@ def test_indefinite_kernels_keep_their_positive_part():
     np.testing.assert_allclose(model.kernel_factor_ @ model.kernel_factor_.T, np.diag([3, 1, 0, 0]))
 
 
-def test_a_wide_sparse_linear_kernel_is_never_formed():
+def test_linear_kernel_is_not_formed():
     wide = sp.random(3000, 5000, 0.002, random_state=0, format="csr")
     model = LowRankKernel(n_components=3, kernel="linear", tol=1e-8).fit(wide)
     singular = sp.linalg.svds(wide, k=3, random_state=0)[1][::-1]
@@ -118,17 +118,17 @@ def test_frames():
         ({}, sp.csr_array((100_000, 3)), "80 GB"),
     ],
 )
-def test_what_is_wrong_is_said(options, data, message):
+def test_rejects_bad_input(options, data, message):
     with pytest.raises(ValueError, match=message):
         LowRankKernel(**options).fit(data)
 
 
-def test_a_right_side_of_another_length():
+def test_rejects_right_side_of_wrong_length():
     with pytest.raises(ValueError, match="178 samples"):
         MODELS["rbf"].fit(X).solve(np.ones(5))
 
 
-def test_masks_are_refused():
+def test_rejects_masked_arrays():
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=r"X has .* masked entries"):
         LowRankKernel(n_components=2).fit(np.ma.masked_array(X, X > 1))

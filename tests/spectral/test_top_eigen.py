@@ -117,7 +117,7 @@ def test_the_residual_bounds_the_distance_to_an_eigenvalue():
     assert np.all(distance <= found.residuals)
 
 
-def test_calls_repeat():
+def test_result_is_reproducible():
     first, second = (top_eigen(DENSE, 3, method="lanczos").vectors for _ in range(2))
     np.testing.assert_array_equal(first, second)
 
@@ -169,20 +169,20 @@ BAD = {
     ),
     "k = 0": (np.eye(3), 0, "between 1 and"),
     "k > n": (np.eye(3), 4, "between 1 and"),
-    "k not whole": (np.eye(3), 1.5, "whole number"),
-    "k a truth value": (np.eye(3), True, "whole number"),
+    "k not an integer": (np.eye(3), 1.5, "integer"),
+    "k boolean": (np.eye(3), True, "integer"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_is_said(name):
+def test_rejects_bad_input(name):
     K, k, message = BAD[name]
     with pytest.raises(ValueError, match=message):
         top_eigen(K, k)
 
 
 @pytest.mark.parametrize("option", [{"method": "best"}, {"tol": -1.0}, {"max_products": 0}])
-def test_wrong_options(option):
+def test_rejects_bad_options(option):
     with pytest.raises(ValueError, match=next(iter(option))):
         top_eigen(np.eye(3), 1, **option)
 

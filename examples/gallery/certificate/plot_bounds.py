@@ -1,9 +1,9 @@
 """
-A certificate growing tighter
-=============================
+Lower bounds during a run
+=========================
 
-A solver brings F down; its certificate brings a lower bound on the optimum up.
-The optimum lies between the two, wherever a run is stopped.
+A solver decreases F; its certificate increases a lower bound on the optimum.
+The optimum lies between the two at every iteration.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ print(problem)
 
 # %%
 # ``history["gap"]`` is the certified gap of each iterate that was certified, and
-# ``value - gap`` the bound. A bound that was found once stays true, so the best so
-# far counts. The optimum itself is only known here because one solver has pinned
-# it down to many digits.
+# ``value - gap`` is the bound. A bound stays valid for later iterates, so the best one
+# so far counts. The optimum is known here because one solver has computed it to many
+# digits.
 
 runs = {name: gm.minimize(problem, name, tol=1e-6) for name in ("auto", "bilgo", "lro")}
 optimum = gm.minimize(problem, tol=1e-10).value
@@ -32,17 +32,17 @@ optimum = gm.minimize(problem, tol=1e-10).value
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.5), layout="constrained", sharey=True)
 for axis, (name, run) in zip(axes, runs.items(), strict=True):
     values, gaps = run.history["value"], run.history["gap"]
-    told = np.isfinite(gaps)
+    certified = np.isfinite(gaps)
     steps = run.history["iteration"]
-    below = optimum - np.maximum.accumulate((values - gaps)[told])
+    below = optimum - np.maximum.accumulate((values - gaps)[certified])
     axis.semilogy(steps, np.maximum(values - optimum, 1e-9), lw=1.5, label="F − F*")
-    axis.semilogy(steps[told], np.maximum(below, 1e-9), "o-", ms=4, lw=1, label="F* − bound")
+    axis.semilogy(steps[certified], np.maximum(below, 1e-9), "o-", ms=4, lw=1, label="F* − bound")
     axis.set(title=name, xlabel="iteration", ylim=(1e-7, 3e4))
 axes[0].legend(frameon=False)
 plt.show()
 
 # %%
-# No bound is above the optimum, and each run ends where the two meet to the
+# No bound exceeds the optimum, and each run ends when the two agree to the
 # tolerance.
 
 for name, run in runs.items():

@@ -2,10 +2,10 @@
 The nearest positive semidefinite matrix
 ========================================
 
-Correlations that are estimated pair by pair, each from the days on which both
-series are known, need not fit together: their matrix can have negative
-eigenvalues. `nearest` finds the positive semidefinite matrix that is closest to
-the entries that are known, in the units of what each is worth.
+Pairwise estimates of correlations, each from the days on which both series are
+known, may be inconsistent: their matrix can have negative eigenvalues. `nearest`
+finds the positive semidefinite matrix that is closest to the known entries, with a
+weight for each.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,7 @@ series = rng.normal(size=(days, 3)) @ mixing.T + 0.7 * rng.normal(size=(days, na
 seen = rng.random(series.shape) < 0.35
 
 # %%
-# Pairs with fewer than five common days are left unknown, as NaN.
+# Pairs with fewer than five common days are unknown (NaN).
 
 T, W = np.full((names, names), np.nan), np.zeros((names, names))
 for i in range(names):
@@ -37,7 +37,7 @@ unknown = int(np.isnan(T[np.triu_indices(names)]).sum())
 print(f"{unknown} entries unknown, lowest eigenvalue {np.linalg.eigvalsh(filled)[0]:.2f}")
 
 # %%
-# The diagonal counts a hundred times, so that it stays near 1.
+# The diagonal has a hundred times the weight, so that it stays near 1.
 
 W[np.diag_indices(names)] = 100.0
 problem = gm.problems.nearest(T, weights=W)
@@ -46,7 +46,7 @@ M = result.matrix()
 print(result)
 
 # %%
-# What is unknown is filled in, and nothing below 0 is left in the spectrum.
+# Unknown entries are filled in, and the spectrum has no negative eigenvalue.
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.2), layout="constrained", width_ratios=[1, 1, 1.1])
 for axis, matrix, title in zip(axes, (T, M), ("pair by pair", "nearest"), strict=False):

@@ -1,10 +1,10 @@
 """
-Ratings, a path of λ, and what to recommend
-===========================================
+Ratings, a path of λ, and recommendations
+=========================================
 
-`NuclearCompletion` fills a matrix from some of its entries: a matrix of low
-rank beside offsets for rows and columns. How low the rank is comes from λ, and
-λ from ratings held out.
+`NuclearCompletion` completes a matrix from some of its entries by a low-rank
+matrix plus offsets of rows and columns. The rank is determined by λ, and λ is
+selected on held-out ratings.
 """
 
 import matplotlib.pyplot as plt
@@ -20,16 +20,16 @@ train = rng.random(stars.size) < 0.8
 print(f"{train.sum()} ratings to learn from, {(~train).sum()} to test on")
 
 # %%
-# ``lam="auto"`` goes down a path, each solve from the last, and takes the λ that
-# predicts a tenth of the ratings best.
+# ``lam="auto"`` computes a path of decreasing λ with warm starts and selects the λ
+# with the smallest error on a held-out tenth of the ratings.
 
 model = NuclearCompletion(random_state=0).fit((user[train], item[train], stars[train]))
 print(model.certificate_)
 print(f"λ = {model.lam_:.2f}, rank {model.row_factors_.shape[1]}")
 
 # %%
-# Beside the model: the mean and offsets alone (λ so large that nothing is left of
-# the matrix).
+# For comparison: the mean and offsets alone (λ is so large that the low-rank matrix
+# is zero).
 
 offsets = NuclearCompletion(lam=1e4).fit((user[train], item[train], stars[train]))
 tested = (user[~train], item[~train])
@@ -50,8 +50,8 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# The best of what a user has not rated, and items whose factors point the same
-# way as those of another.
+# The best items that a user has not rated, and items whose factors are similar to
+# those of another.
 
 for name, (items, numbers) in {
     "for user-007": model.recommend("user-007", 3),
@@ -60,7 +60,7 @@ for name, (items, numbers) in {
     print(f"{name}:", ", ".join(f"{i} {x:.2f}" for i, x in zip(items, numbers, strict=True)))
 
 # %%
-# A user who was not in the fit is folded in from a few ratings.
+# A user who was not in the fit is added from a few ratings.
 
 new = (np.repeat("new", 3), np.array(["item-000", "item-003", "item-010"]), np.array([5, 1, 4]))
 row = model.complete(new)[0]

@@ -2,9 +2,9 @@
 Likes, dislikes and levels with a margin
 ========================================
 
-`MMMF` completes a matrix of signs, or of ordered levels: it asks that each known
-entry lies on its side of the thresholds, with a margin, and measures the matrix
-by its nuclear norm.
+`MMMF` completes a matrix of signs or ordered levels: each known entry should lie
+on the correct side of the thresholds, with a margin, at a small nuclear norm of
+the matrix.
 """
 
 import matplotlib.pyplot as plt
@@ -27,14 +27,14 @@ print(model.certificate_)
 print(f"{np.mean(model.predict(asked) == truth):.1%} of the unknown signs are right")
 
 # %%
-# The certificate is that of the smoothed hinge. ``hinge_gap_`` bounds what the
-# hinges themselves, without smoothing, can be above their own optimum.
+# The certificate refers to the smoothed hinge. ``hinge_gap_`` bounds the
+# suboptimality for the hinges without smoothing.
 
 print(f"hinges: at most {model.hinge_gap_:.1%} above their optimum")
 
 # %%
-# ``decision_function`` says how far an entry is from the threshold: the farther,
-# the surer.
+# ``decision_function`` returns the distance of an entry from the threshold: larger
+# distances are more reliable.
 
 value = model.decision_function(asked)
 sure = np.abs(value)
@@ -53,9 +53,9 @@ middle.set(xlabel="% of the unknown entries, the surest first", ylabel="% of the
 plt.show()
 
 # %%
-# With more than two levels each entry has to be on the right side of every
-# threshold. These levels come from a number cut in five, and `NuclearCompletion`,
-# which takes them for numbers, does better on them. Try both.
+# With more than two levels each entry has to be on the correct side of every
+# threshold. Here the levels are a number cut into five intervals, and
+# `NuclearCompletion`, which treats them as numbers, is better. Try both.
 
 levels = np.digitize(score, [-2.0, -0.7, 0.7, 2.0]).astype(float)
 table = np.where(known, levels, np.nan)

@@ -1,9 +1,9 @@
 """
-Asking for one link more
-========================
+Adding links to a fitted kernel
+===============================
 
-People answer "same or not?" a few times, look at the clusters, and answer again.
-`add_links` goes on from the fitted kernel instead of from nothing.
+Users may answer whether pairs are similar in several rounds and look at the
+clusters in between. `add_links` continues from the fitted kernel (a warm start).
 """
 
 import matplotlib.pyplot as plt
@@ -19,7 +19,7 @@ rng = np.random.default_rng(0)
 
 
 def answers(count):
-    """Pairs at random, and whether their digits are the same."""
+    """Random pairs, and whether their digits are the same."""
     pairs = rng.integers(0, len(X), size=(3 * count, 2))
     pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
     pairs = rng.permutation(pairs)[:count]
@@ -28,31 +28,31 @@ def answers(count):
 
 
 # %%
-# Twenty answers at a time. Each time, one kernel goes on and another starts over
-# with all the answers so far. Both stop at the same certified gap.
+# Each round adds twenty answers. One kernel continues from the last fit, another is
+# fitted from scratch to all answers so far. Both stop at the same certified gap.
 
 first = answers(20)
-going_on = NPKL(n_clusters=6, random_state=0).fit(X, **first)
-links, rand, warm, cold = [20], [adjusted_rand_score(y, going_on.labels_)], [], []
+continued = NPKL(n_clusters=6, random_state=0).fit(X, **first)
+links, rand, warm, cold = [20], [adjusted_rand_score(y, continued.labels_)], [], []
 for _ in range(6):
-    going_on.add_links(**answers(20))
-    warm.append(going_on.result_.seconds)
-    known = {"must_link": going_on.links_.must, "cannot_link": going_on.links_.cannot}
+    continued.add_links(**answers(20))
+    warm.append(continued.result_.seconds)
+    known = {"must_link": continued.links_.must, "cannot_link": continued.links_.cannot}
     over = NPKL(n_clusters=6, random_state=0).fit(X, **known)
     cold.append(over.result_.seconds)
-    links.append(len(going_on.links_.pairs))
-    rand.append(adjusted_rand_score(y, going_on.labels_))
+    links.append(len(continued.links_.pairs))
+    rand.append(adjusted_rand_score(y, continued.labels_))
 
-print(f"going on {np.sum(warm):.1f} s in all, starting over {np.sum(cold):.1f} s")
+print(f"continued {np.sum(warm):.1f} s in total, from scratch {np.sum(cold):.1f} s")
 
 # %%
-# The seconds are those of the solve. What going on saves depends on how much the
-# new links change.
+# The times are those of the solver. The saving depends on how much the new links
+# change.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.3), layout="constrained")
 left.plot(links, rand, "o-")
 left.set(xlabel="links known", ylabel="adjusted Rand index")
-right.plot(links[1:], cold, "s-", color="0.5", label="starting over")
+right.plot(links[1:], cold, "s-", color="0.5", label="from scratch")
 right.plot(links[1:], warm, "o-", color="C1", label="add_links")
 right.set(xlabel="links known", ylabel="seconds", ylim=(0, None))
 right.legend(frameon=False)

@@ -2,9 +2,9 @@
 A kernel for new samples
 ========================
 
-`InductiveKernel` starts from a kernel that is given, stays near it, and draws
-samples of a class together. It has values for any two samples, so what comes
-after it can be scikit-learn's.
+`InductiveKernel` starts from a given kernel, stays close to it, and makes samples
+of a class more similar. It is defined for any two samples, so it can be used with
+other scikit-learn estimators.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ X, y = X[:700] / 16, y[:700]
 train, test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
 
 # %%
-# Five digits of each kind have a label; the others of the first half are only
-# looked at.
+# Five digits of each class have a label; the others of the first half are
+# unlabelled.
 
 rng = np.random.default_rng(0)
 known = np.full(len(y_train), -1)
@@ -32,8 +32,9 @@ print(learned.certificate_)
 print(f"rank {learned.kernel_factor_.shape[1]}")
 
 # %%
-# k-means with either kernel on the second half, of which nothing was known. The
-# purity is the share of samples in a cluster whose commonest digit is theirs.
+# k-means with either kernel on the second half, which was not used in the fit. The
+# purity is the fraction of samples that belong to the most frequent class of their
+# cluster.
 
 mapped = learned.transform(test)
 before = KernelKMeans(n_clusters=6, kernel="rbf", random_state=0).fit_predict(test)
@@ -56,5 +57,5 @@ for axis, (title, K) in zip(axes, kernels.items(), strict=True):
     picture = axis.imshow(K, cmap="RdBu_r", vmin=-limit, vmax=limit)
     axis.set(title=title, xticks=[], yticks=[])
     fig.colorbar(picture, ax=axis, shrink=0.8)
-fig.supxlabel("digits held out, sorted by kind")
+fig.supxlabel("held-out digits, sorted by class")
 plt.show()

@@ -2,9 +2,9 @@
 Two moons from a few links
 ==========================
 
-`NPKL` learns a kernel of the samples that is smooth along their neighbourhood
-graph and agrees with a few pairs that are known to belong together or apart.
-k-means on its rows gives clusters.
+`NPKL` learns a kernel of the samples that is smooth along their neighbour graph
+and satisfies a few must-link and cannot-link pairs. k-means on its rows gives the
+clusters.
 """
 
 import matplotlib.pyplot as plt
@@ -39,8 +39,8 @@ print(f"k-means on the samples: {adjusted_rand_score(moon, plain.labels_):.2f}")
 print(f"NPKL:                   {adjusted_rand_score(moon, npkl.labels_):.2f}")
 
 # %%
-# New samples get the row of the factor that their neighbours have, so the whole
-# plane has clusters.
+# New samples get the mean row of their neighbours, which defines clusters on the
+# whole plane.
 
 x, z = np.meshgrid(np.linspace(-1.8, 2.8, 160), np.linspace(-1.3, 1.8, 110))
 plane = npkl.predict(np.column_stack([x.ravel(), z.ravel()])).reshape(x.shape)

@@ -1,11 +1,11 @@
 """
-Unfolding along what is known
-=============================
+Unfolding along side information
+================================
 
-`MVU` shows the directions in which the samples vary most, which may be of no
-interest. `ColoredMVU` spreads them along a side information only: labels, or
-numbers. Here a sheet is bent to an S and far wider than it is long, and what is
-known of each sample is how far along the S it lies.
+`MVU` shows the directions in which the samples vary most, which may not be the
+interesting ones. `ColoredMVU` maximises the variance along given side information
+only: labels or numbers. Here a sheet is bent to an S and far wider than it is long,
+and the side information of a sample is its position along the S.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,7 @@ for name, model in models.items():
     print(f"{name:11} along {known[0]:.2f}, across {known[1]:.2f}; {model.certificate_}")
 
 # %%
-# Coloured by the place along the S.
+# Coloured by the position along the S.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for axis, (name, model) in zip(axes, models.items(), strict=True):

@@ -1,10 +1,10 @@
 """
-All directions, or few waves
-============================
+All directions, or few eigenvectors
+===================================
 
-`RegMVU` looks for the kernel among those that a few smooth waves of the graph
-span: a problem whose size is the number of waves, not of samples. `MVU` looks
-among all of them. A sheet with a hole, bent to an S, shows the difference.
+`RegMVU` restricts the kernel to the span of a few smooth eigenvectors of the graph
+Laplacian: the size of the problem is the number of eigenvectors, not of samples.
+`MVU` has no such restriction. A sheet with a hole, bent to an S, shows the difference.
 """
 
 import time
@@ -22,7 +22,7 @@ X, flat = X[kept], np.column_stack([length, X[:, 1]])[kept]
 print(f"{len(X)} samples")
 
 # %%
-# Both are certified, each among the kernels that it looks at.
+# Both are certified, each among the kernels that it considers.
 
 models = {"MVU": MVU(n_neighbors=6), "RegMVU, 15 waves": RegMVU(n_neighbors=6, n_basis=15)}
 for name, model in models.items():
@@ -31,8 +31,8 @@ for name, model in models.items():
     print(f"{name}: {time.perf_counter() - started:.1f} s, {model.certificate_}")
 
 # %%
-# The waves know how the sheet runs, and cannot keep the width of it: they are
-# good for a first look at very many samples.
+# The smooth eigenvectors represent the direction of the sheet but not its width:
+# they suit a first look at very many samples.
 
 places = {"the flat sheet": flat} | {name: model.embedding_ for name, model in models.items()}
 edges = models["MVU"].graph_.edges

@@ -1,11 +1,11 @@
 """
-A picture that tells classes apart
-==================================
+A layout that separates classes
+===============================
 
-`MVU` keeps distances, and a plane has no room for those between ten classes of
-digits: they overlap. `NeighborLayout` keeps neighbourhoods. It is convex for given
-weights of the edges, so that the best value of any rank is known, and with it what
-drawing in two dimensions costs.
+`MVU` preserves distances, and in a plane ten classes of digits then overlap.
+`NeighborLayout` preserves neighbourhoods. For given edge weights the problem is
+convex, so the best value of any rank is known, and with it the cost of the
+restriction to two dimensions.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ X, classes = load_digits(return_X_y=True)
 X, classes = X[:600], classes[:600]
 
 # %%
-# How many of ten neighbours in the picture are neighbours of the samples, about:
+# The approximate fraction of ten neighbours in the plot that are neighbours of the samples:
 
 models = {
     "MVU": MVU(n_neighbors=8, tol=1e-2).fit(X),
@@ -29,7 +29,7 @@ for name, model in models.items():
     print(f"{name}: trustworthiness {trustworthiness(X, model.embedding_, n_neighbors=10):.3f}")
 
 # %%
-# What two dimensions cost, and the optimum that says so:
+# The cost of two dimensions, and the optimum that bounds it:
 
 layout = models["NeighborLayout"]
 print(f"at most {layout.certificate_.relative_gap:.1%}")

@@ -2,8 +2,8 @@
 Unfolding a Swiss roll
 ======================
 
-`MVU` pulls samples as far apart as the lengths of a neighbourhood graph allow.
-On a sheet that is rolled up, that unrolls it.
+`MVU` maximises the variance of the samples subject to the edge lengths of a
+neighbour graph. This unrolls a rolled sheet.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +18,7 @@ mvu = MVU(n_neighbors=6).fit(X)
 print(mvu.result_)
 
 # %%
-# The graph that is kept: each sample is joined with its six nearest.
+# The graph whose lengths are preserved: each sample is joined to its six nearest.
 
 fig = plt.figure(figsize=(5.5, 4.2), layout="constrained")
 axis = fig.add_subplot(projection="3d")
@@ -32,13 +32,13 @@ plt.show()
 
 # %%
 # `plot` draws the embedding with its graph, and the spectrum of the learned
-# kernel: two eigenvalues hold nearly all of its trace, so two dimensions do.
+# kernel: two eigenvalues contain nearly all of its trace, so two dimensions suffice.
 
 mvu.plot(angle)
 plt.show()
 
 # %%
-# New samples are placed by the weights that combine their neighbours to them.
+# New samples are placed by weights that reconstruct them from their neighbours.
 
 fresh, fresh_angle = make_swiss_roll(200, random_state=1)
 placed = mvu.transform(fresh)

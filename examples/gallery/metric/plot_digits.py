@@ -2,10 +2,10 @@
 Digits, before and after
 ========================
 
-A metric learned from labels is a linear map of the samples: where it has sent
-them, Euclidean distance is the learned metric. Here `KTA` maps half of
-scikit-learn's digits to two dimensions, and the other half, which it has not
-seen, shows what that is worth.
+A metric learned from labels is a linear map of the samples: the Euclidean distance
+of the mapped samples is the learned metric. Here `KTA` is fitted to half of
+scikit-learn's digits and maps them to two dimensions; the other half is used for
+evaluation.
 """
 
 import matplotlib.pyplot as plt
@@ -23,14 +23,14 @@ scaler = StandardScaler().fit(X_train)
 X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
 
 # %%
-# Fit. ``n_components=2`` keeps the two directions in which the mapped samples
-# vary most; the metric itself, and its certificate, are those of all 64.
+# ``n_components=2`` keeps the two directions in which the mapped samples vary most;
+# the metric itself, and its certificate, use all 64.
 
 kta = KTA(n_components=2).fit(X_train, y_train)
 print(kta.result_)
 
 # %%
-# PCA keeps the directions of largest variance, whatever the labels say.
+# PCA keeps the directions of largest variance and does not use the labels.
 
 pca = PCA(2, random_state=0).fit(X_train)
 panels = {"PCA": pca, "KTA": kta}
@@ -45,8 +45,8 @@ fig.colorbar(dots, ax=axes, ticks=range(10), label="digit", shrink=0.85)
 plt.show()
 
 # %%
-# With more directions the gain over PCA shrinks, since 64 pixels hold most of
-# what there is to know about a digit.
+# With more directions the gain over PCA decreases, since 64 pixels contain most of
+# the information about a digit.
 
 print("directions   PCA    KTA")
 for count in (2, 3, 5, 9):

@@ -2,9 +2,9 @@
 A metric in the feature space of a kernel
 =========================================
 
-No linear map can pull a ring out of the ring around it. With ``kernel="rbf"``
-the same learner works in the feature space of a kernel, exactly, in the span of
-the samples.
+No linear map can separate a ring from the ring around it. With ``kernel="rbf"`` the
+same learner works in the feature space of a kernel, exactly, in the span of the
+samples.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +18,8 @@ X, y = make_circles(300, noise=0.12, factor=0.5, random_state=0)
 train = np.arange(len(X)) % 2 == 0
 
 # %%
-# Nearest class mean is a fair judge: it is right only where each class lies by
-# itself. ``kernel_params`` would set the width of the kernel.
+# The nearest class mean is correct only if each class forms one cluster.
+# ``kernel_params`` sets the width of the kernel.
 
 linear = KTA(n_components=2).fit(X[train], y[train])
 curved = KTA(kernel="rbf", n_components=2).fit(X[train], y[train])
@@ -38,8 +38,8 @@ for axis, (title, Z) in zip(axes, views.items(), strict=True):
 plt.show()
 
 # %%
-# The learned distance is a function of the plane, and its level lines from a
-# sample of the inner ring bend around it.
+# The learned distance is a function on the plane. Its level lines around a sample of
+# the inner ring follow that ring.
 
 side = np.linspace(-1.6, 1.6, 80)
 grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)

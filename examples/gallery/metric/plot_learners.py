@@ -2,9 +2,9 @@
 Six metric learners on one data set
 ===================================
 
-All six learn a positive semidefinite matrix from the same labels, and differ
-in what they ask of it. The error is that of 3 nearest neighbours on samples
-held out; the time is that of the fit.
+All six learn a positive semidefinite matrix from the same labels with different
+objectives. The error is that of 3 nearest neighbours on held-out samples; the time
+is that of the fit.
 """
 
 import time
@@ -24,7 +24,7 @@ names = ["Euclidean", *(type(learner).__name__ for learner in learners)]
 seeds = range(2)
 
 # %%
-# Every fit says how far from its own optimum it can be.
+# Each fit reports a bound on its distance from the optimum.
 
 errors, seconds = np.zeros((len(names), len(seeds))), np.zeros((len(names), len(seeds)))
 for seed in seeds:
@@ -45,7 +45,7 @@ for learner in learners:
     print(f"{type(learner).__name__:16}  rank {rank:2d}  certified relative gap {gap:.0e}")
 
 # %%
-# None of them is best everywhere: :doc:`/choosing-a-model` has twenty sets.
+# No learner is best on all data: :doc:`/choosing-a-model` compares them on twenty data sets.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained", sharey=True)
 places = np.arange(len(names))

@@ -1,10 +1,9 @@
 """
-Same or not the same
-====================
+Learning from similar and dissimilar pairs
+==========================================
 
-Often there are no classes, only pairs: these two are the same, those two are
-not. `DMLEig.fit_pairs` learns a metric from them, and a threshold for
-`predict`.
+Often there are no classes, only pairs that are known to be similar or dissimilar.
+`DMLEig.fit_pairs` learns a metric from them, and a threshold for `predict`.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +19,8 @@ X, y = load_digits(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 
 # %%
-# 1000 pairs of two equal digits and 1000 of different ones. The learner is told
-# which is which for half of them, and never sees a label.
+# 1000 pairs of equal digits and 1000 pairs of different digits. Half of them are
+# used for training, without any labels.
 
 near, far = gm.constraints.random_pairs(y, 1000, random_state=0)
 pairs, same = np.vstack([near, far]), np.repeat([True, False], 1000)
@@ -30,8 +29,8 @@ verify = DMLEig().fit_pairs(pairs[half], same[half], X=X)
 print(verify.certificate_)
 
 # %%
-# The other half tells how well it does. ``pair_score`` is minus the distance,
-# which is what a ROC curve wants.
+# The other half is used for evaluation. ``pair_score`` is minus the distance, as a
+# ROC curve requires.
 
 asked, truth = pairs[~half], same[~half]
 scores = {
@@ -57,9 +56,9 @@ right.legend(frameon=False)
 plt.show()
 
 # %%
-# The threshold of the fit makes the fewest errors on the pairs it was fitted to.
-# Where a false "same" is costly, `calibrate` takes the largest threshold that
-# keeps to a rate of them.
+# The threshold of the fit minimises the errors on the training pairs. If false
+# positives are costly, `calibrate` selects the largest threshold with a given false
+# positive rate.
 
 print(f"right by the threshold of the fit: {np.mean(verify.predict(asked, X=X) == truth):.3f}")
 verify.calibrate(asked[::2], truth[::2], X=X, max_false_positive_rate=0.01)

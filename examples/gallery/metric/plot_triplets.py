@@ -2,9 +2,9 @@
 A metric from comparisons
 =========================
 
-"This is more like that than like the other": `TripletMetric` learns from such
-triplets alone. Here they are answered by a hidden metric, which looks at two
-directions of ten, and the learned one is compared with it.
+`TripletMetric` learns from comparisons of the form "A is more similar to B than to
+C". Here the comparisons come from a hidden metric that depends on two of ten
+directions, and the learned metric is compared with it.
 """
 
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ hidden[[6, 7], 1] = [1.0, -1.0]
 truth = hidden @ hidden.T
 
 # %%
-# Three samples at random, and the second is the one that the hidden metric says
-# is nearer to the first.
+# Each triplet consists of three random samples; the second is closer to the first
+# than the third by the hidden metric.
 
 
 def comparisons(count):
@@ -35,7 +35,7 @@ def comparisons(count):
 
 
 def right(metric, triplets):
-    """The share of comparisons that a fitted metric agrees with."""
+    """The fraction of comparisons that a fitted metric satisfies."""
     near, far = (metric.pair_distance(triplets[:, [0, k]], X=X) for k in (1, 2))
     return np.mean(near < far)
 
@@ -47,8 +47,8 @@ for count, metric in fitted.items():
     print(f"{count:5d} comparisons: rank {metric.result_.rank}, {right(metric, fresh):.1%} right")
 
 # %%
-# The trace in the objective keeps the rank low, and no one said that the rank
-# was 2. Matrices are drawn at unit trace.
+# The trace in the objective keeps the rank low; the rank 2 of the hidden metric was
+# not given. Matrices are drawn with unit trace.
 
 shown = {"hidden": truth} | {
     f"from {count}": fitted[count].get_mahalanobis_matrix() for count in (30, 100, 1000)

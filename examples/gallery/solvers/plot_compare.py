@@ -1,10 +1,10 @@
 """
-Solvers against the clock
-=========================
+Comparing solvers
+=================
 
-Every solver takes the same problem, keeps the same history and gets the same
-certificate, so that they can be compared. Here: a kernel from links, of order
-300.
+All solvers accept the same problem, record the same history and get the same
+certificate, so they can be compared. The example is kernel learning from links, of
+order 300.
 """
 
 import matplotlib.pyplot as plt
@@ -22,12 +22,12 @@ problem = gm.problems.npkl(laplacian, must, cannot, lam=10.0)
 print(problem)
 
 # %%
-# ``available()`` lists the solvers with what each accepts.
+# ``available()`` lists the solvers and what each accepts.
 
 print(gm.solvers.available())
 
 # %%
-# One that cannot take a problem says so before it starts, and which can.
+# A solver that cannot solve a problem raises an error that names suitable ones.
 
 try:
     gm.minimize(problem, "frank-wolfe")
@@ -35,7 +35,7 @@ except ValueError as refusal:
     print(refusal)
 
 # %%
-# Six of those that can, two seconds each at most.
+# Six suitable solvers, with a time limit of two seconds each.
 
 names = ["auto", "bilgo", "lro", "bis", "lbfgs", "agd"]
 runs = {}
@@ -50,15 +50,15 @@ for k, (name, run) in enumerate(runs.items()):
     left.loglog(np.maximum(seconds, 1e-3), above, label=name, color=f"C{k}", lw=1.5)
     if "gap" in run.history.columns:
         gap = run.history["gap"] / abs(best)
-        told = np.isfinite(gap)
-        right.loglog(seconds[told], gap[told], ".-", color=f"C{k}", lw=1, ms=4)
+        certified = np.isfinite(gap)
+        right.loglog(seconds[certified], gap[certified], ".-", color=f"C{k}", lw=1, ms=4)
 left.set(xlabel="seconds", ylabel="F above the best lower bound, relative")
 right.set(xlabel="seconds", ylabel="certified relative gap")
 left.legend(frameon=False, ncols=2)
 plt.show()
 
 # %%
-# The rank each ended with, and what it could prove.
+# The final rank of each, and the certified gap.
 
 for name, run in runs.items():
     gap = run.certificate.relative_gap

@@ -1,10 +1,10 @@
 """
-A kernel matrix by its leading eigenpairs
+Low-rank approximation of a kernel matrix
 =========================================
 
-`top_eigen` finds the largest eigenvalues of a symmetric matrix, with a residual
-for each that proves it; `LowRankKernel` makes a factor of them, solves systems
-by it, and maps new samples.
+`top_eigen` computes the largest eigenvalues of a symmetric matrix, with a residual
+that bounds the error of each; `LowRankKernel` builds a factor from them, solves
+linear systems with it, and maps new samples.
 """
 
 import matplotlib.pyplot as plt
@@ -23,15 +23,15 @@ gamma = 0.05
 K = rbf_kernel(train, gamma=gamma)
 
 # %%
-# K has an eigenvalue within each residual of the one found.
+# Each residual bounds the distance to an eigenvalue of K.
 
 found = gm.spectral.top_eigen(K, 5)
 for value, residual in zip(found.values, found.residuals, strict=True):
     print(f"{value:9.4f} ± {residual:.0e}")
 
 # %%
-# Kernel ridge regression of the ten indicators, exact and by few eigenpairs:
-# ``solve`` applies (LLᵀ + λI)⁻¹ in a time that grows with n times the rank.
+# Kernel ridge regression of the ten indicators, exact and with few eigenpairs:
+# ``solve`` applies (LLᵀ + λI)⁻¹ in a time proportional to n times the rank.
 
 Y = np.eye(10)[y_train]
 lam = 0.1
@@ -48,9 +48,9 @@ for rank in ranks:
 
 fig, (one, two) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 one.loglog(ranks, left_out, "o-")
-one.set(xlabel="eigenpairs kept", ylabel="part of the trace left out")
+one.set(xlabel="eigenpairs kept", ylabel="fraction of the trace omitted")
 two.semilogx(ranks, accuracy, "o-", label="low rank")
 two.axhline(right, color="k", lw=0.8, ls=":", label="whole kernel matrix")
-two.set(xlabel="eigenpairs kept", ylabel="accuracy on digits held out")
+two.set(xlabel="eigenpairs kept", ylabel="accuracy on held-out digits")
 two.legend(frameon=False)
 plt.show()

@@ -1,10 +1,10 @@
 """
-An objective of your own
-========================
+Writing an objective
+====================
 
-A problem is a loss of a linear map of M, and perhaps a linear term. Here:
-places on a map from answers of the kind "A and B are farther apart than C and
-D", by a logistic loss, which is in none of the papers.
+A problem is a loss of a linear map of M, optionally with a linear term. This example
+embeds points from answers of the form "A and B are farther apart than C and D", by
+a logistic loss, which is in none of the papers.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +25,7 @@ places = (
 )
 
 # %%
-# The answers: of two pairs drawn at random, which is farther apart.
+# The answers: the more distant of two random pairs.
 
 pairs = np.array([(i, j) for i in range(n) for j in range(i)])
 squares = np.sum((places[pairs[:, 0]] - places[pairs[:, 1]]) ** 2, axis=1)
@@ -36,8 +36,8 @@ kept = far != near
 far, near = far[kept], near[kept]
 
 # %%
-# The map gives d_M(far) − d_M(near) for each answer: pair distances, mixed by a
-# sparse matrix of ±1. A little of the trace keeps M small and its rank low.
+# The map gives d_M(far) − d_M(near) for each answer: pair distances multiplied by a
+# sparse matrix of ±1. A small trace term keeps M small and its rank low.
 
 rows = np.repeat(np.arange(far.size), 2)
 columns = np.column_stack([far, near]).ravel()
@@ -51,20 +51,20 @@ problem = gm.Problem(
 print(problem)
 
 # %%
-# The checks that gramian's own parts have to pass are there for anyone's.
+# The checks of gramian's own maps and objectives are available for extensions.
 
 print(f"adjoint  {check_adjoint(differences):.0e}")
 print(f"gradient {check_gradient(objective):.0e}")
 
 # %%
-# Any solver takes it, and the certificate needs nothing more.
+# All solvers accept the problem, and the certificate needs no further code.
 
 result = gm.minimize(problem, tol=1e-5)
 print(result)
 
 # %%
-# M is a Gram matrix of the places, so its two leading directions draw the map,
-# up to a turn, a mirror and the scale.
+# M is the Gram matrix of the points, so its two leading directions give the points up
+# to rotation, reflection and scale.
 
 values, vectors = np.linalg.eigh(result.matrix() - result.matrix().mean(axis=0))
 L = result.factor - result.factor.mean(axis=0)

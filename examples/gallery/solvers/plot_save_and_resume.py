@@ -1,10 +1,10 @@
 """
-Save, load, go on
-=================
+Save, load and resume
+=====================
 
-A fitted estimator is saved as arrays and JSON: nothing in the file is
-executable, and reading one runs nothing. A solve that takes long keeps
-checkpoints, and the same call goes on after a kill.
+A fitted estimator is saved as arrays and JSON: the file contains no executable
+code, and reading it executes nothing. A long solve can write checkpoints, and the
+same call resumes after a kill.
 """
 
 import tempfile
@@ -23,7 +23,7 @@ from gramian.metric import KTA
 folder = Path(tempfile.mkdtemp())
 
 # %%
-# A pipeline of a scaler, a learned metric and nearest neighbours, there and back.
+# A pipeline of a scaler, a learned metric and nearest neighbours, saved and loaded.
 
 X, y = load_wine(return_X_y=True)
 model = make_pipeline(StandardScaler(), KTA(), KNeighborsClassifier(3)).fit(X, y)
@@ -33,8 +33,8 @@ print("same predictions:", np.array_equal(model.predict(X), again.predict(X)))
 print("its certificate: ", again[1].certificate_)
 
 # %%
-# A run that is cut off after its twentieth step, with a checkpoint. ``every=0``
-# writes at each step; the default is once a minute.
+# A run that stops after its twentieth step, with a checkpoint. ``every=0`` writes at
+# each step; the default is once a minute.
 
 digits, digit = load_digits(return_X_y=True)
 problem = gm.problems.kta(StandardScaler().fit_transform(digits), digit, lam=1e-3)
@@ -43,7 +43,7 @@ cut = gm.minimize(problem, "bilgo", tol=1e-7, checkpoint=file, every=0, max_iter
 print(cut.status.name, cut.certificate)
 
 # %%
-# The same call without the limit begins at the best point of the file.
+# The same call without the limit starts at the best point in the file.
 
 rest = gm.minimize(problem, "bilgo", tol=1e-7, checkpoint=file, every=0)
 print(rest.status.name, rest.certificate)

@@ -43,8 +43,8 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     StoredFileError
-        For a file that is not a whole model of gramian. Nothing in a file is run, and reading n
-        bytes takes at most 64 MB + 64 n bytes of memory, and time in proportion to n.
+        For a file that is not a complete gramian model. Nothing in a file is executed, and reading
+        n bytes takes at most 64 MB + 64 n bytes of memory, and time in proportion to n.
     """
     content = storage.read(Path(path), "model")
     estimator = content.get("estimator") if isinstance(content, dict) else None

@@ -1,6 +1,6 @@
-"""scikit-learn's own steps in files: what goes before and after a learned metric.
+"""Storage of scikit-learn's preprocessing steps and classifiers.
 
-Importing this module lets `storage` keep `SimpleImputer`, `StandardScaler`, `MinMaxScaler`,
+Importing this module lets `storage` store `SimpleImputer`, `StandardScaler`, `MinMaxScaler`,
 `RobustScaler`, `PCA`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer` and
 `KNeighborsClassifier`, and pipelines of them with gramian's estimators.
 """
@@ -40,16 +40,16 @@ FITTED: dict[type, tuple[str, ...]] = {
         "mean_", "n_components_", "n_samples_", "noise_variance_", *SEEN,
     ),
 }  # fmt: skip
-"""What a fitted step has of plain attributes, all of them public."""
+"""The stored public attributes of fitted steps."""
 
 NUMBERS = {"float64": np.float64, "float32": np.float32}
-"""The types that encoders may give."""
+"""The allowed output types of encoders."""
 
 COLUMN_BYTES = 256
-"""Memory that fitting a ColumnTransformer takes for a column, at most."""
+"""Upper bound on the memory per column when a ColumnTransformer is fitted."""
 
 WIDEST = COPIES_ALLOWED // COLUMN_BYTES // 2
-"""Columns of a ColumnTransformer that are kept without names."""
+"""Largest number of columns of a ColumnTransformer without names."""
 
 
 def _plain_parts(step: Any) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def _pipeline(steps: list[Any]) -> Pipeline:
 
 
 def _check_vector(what: str, value: Any) -> None:
-    """Refuse anything but an array of one dimension: other objects can be of any size as arrays."""
+    """Raise an error unless the value is a 1-D array: others may become arrays of any size."""
     if not (isinstance(value, np.ndarray) and value.ndim == 1):
         raise StoredFileError(f"{what} are not an array of one dimension")
 
@@ -96,9 +96,9 @@ def _imputer_parts(imputer: SimpleImputer) -> dict[str, Any]:
 
 
 def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImputer:
-    """Fitted to one row, the statistics themselves, it has them again.
+    """Restored by fitting to one row, the statistics themselves.
 
-    By their mean, whatever its strategy: some strategies take a millisecond for each column.
+    Uses the strategy "mean", because some strategies take a millisecond per column.
     """
     _check_vector("the statistics of a SimpleImputer", statistics)
     imputer = SimpleImputer(**{**options, "strategy": "mean"})
@@ -113,9 +113,9 @@ def _encoder_parts(encoder: Any) -> dict[str, Any]:
     options = encoder.get_params()
     if options.get("min_frequency") is not None or options.get("max_categories") is not None:
         raise StoredFileError(
-            "an encoder that joins rare categories cannot be kept: leave that out"
+            "an encoder that groups infrequent categories cannot be stored: disable that"
         )
-    del options["categories"]  # those of the fit are kept, whichever way they came
+    del options["categories"]  # the fitted categories are stored instead
     options["dtype"] = np.dtype(options["dtype"]).name
     names = getattr(encoder, "feature_names_in_", None)
     return {"options": options, "categories": list(encoder.categories_), "names": names}
@@ -123,14 +123,14 @@ def _encoder_parts(encoder: Any) -> dict[str, Any]:
 
 def _encoder(cls: type) -> Callable[..., Any]:
     def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
-        """Given its categories and fitted to one row, the first of each, it has them again."""
+        """Restored by fitting to one row, the first of each category."""
         options = {**options, "dtype": NUMBERS[options["dtype"]]}
         row = np.empty((1, len(categories)), dtype=object)
         for column, own in enumerate(categories):
             _check_vector("the categories of an encoder", own)
             row[0, column] = own[0]
         encoder = cls(categories=categories, **options).fit(row)
-        encoder.categories_ = categories  # of the dtypes that they had
+        encoder.categories_ = categories  # with their original dtypes
         if names is not None:
             encoder.feature_names_in_ = names
         return encoder
@@ -142,7 +142,7 @@ def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
     options = columns.get_params(deep=False)
     kept = ("remainder", "sparse_threshold", "verbose_feature_names_out")
     if not isinstance(options["remainder"], str) or options["transformer_weights"] is not None:
-        raise StoredFileError("a ColumnTransformer is kept with remainder 'drop' or 'passthrough'")
+        raise StoredFileError("a ColumnTransformer needs remainder 'drop' or 'passthrough'")
     steps = [
         [name, step, _column_names(chosen)]
         for name, step, chosen in columns.transformers_
@@ -151,8 +151,8 @@ def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
     names = getattr(columns, "feature_names_in_", None)
     if names is None and columns.n_features_in_ > WIDEST:
         raise StoredFileError(
-            f"a ColumnTransformer of more than {WIDEST:,} columns cannot be kept without their "
-            "names: fit it to a frame"
+            f"a ColumnTransformer of more than {WIDEST:,} columns cannot be stored without their "
+            "names: fit it to a data frame"
         )
     return {
         "options": {name: options[name] for name in kept},
@@ -169,12 +169,12 @@ def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
 
 def _column_names(chosen: Any) -> list[Any]:
     if isinstance(chosen, (slice, str)) or callable(chosen):
-        raise StoredFileError("the columns of a ColumnTransformer are kept as lists: name them so")
+        raise StoredFileError("the columns of a ColumnTransformer must be given as lists")
     return [part.item() if isinstance(part, np.generic) else part for part in chosen]
 
 
 def _columns_cost(state: dict[str, Any]) -> int:
-    """scikit-learn looks at every column once for each step."""
+    """scikit-learn processes every column once for each step."""
     each = COLUMN_BYTES + 8 * len(state["steps"])
     return each * max(int(state["width"]), 0) + storage.array_bytes(state)
 
@@ -187,7 +187,7 @@ def _columns(
     sparse: bool,
     outputs: dict[str, list[int]],
 ) -> ColumnTransformer:
-    """Fitted to a row of zeros that all steps pass through, with the steps set afterwards.
+    """Restored by fitting to a row of zeros with passthrough steps; the steps are set afterwards.
 
     The steps themselves are not run: their arrays come from the file and can have any shape.
     """

@@ -1,4 +1,4 @@
-"""The few gather and scatter kernels that touch every observed pair, and nothing else."""
+"""Array libraries and devices, and the gather and scatter kernels over all pairs."""
 
 from gramian.arrays.cpu import (
     Pattern,

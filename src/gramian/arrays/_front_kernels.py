@@ -1,4 +1,4 @@
-"""Compiled kernels of a sparse factor by fronts (`fronts`); importing this module imports numba."""
+"""Compiled kernels of the multifrontal factorisation (`fronts`); imports numba."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 from gramian.arrays._kernels import compiled
 
 BLOCK, STRIP = 32, 256
-"""Columns that are eliminated at a time, and rows that are updated at a time."""
+"""Columns eliminated at a time, and rows updated at a time."""
 
-SMALL = 4000
-"""Multiplications below which a product is written out."""
+MAX_LOOP_MULTIPLICATIONS = 4000
+"""Multiplications below which a product is computed by explicit loops."""
 
 
 @compiled
@@ -34,7 +34,7 @@ def elimination_tree(indptr: Any, indices: Any) -> Any:
 
 @compiled
 def postorder(parent: Any) -> Any:
-    """The columns with all descendants of each right before it."""
+    """The columns in postorder: all descendants of a column directly before it."""
     n = parent.size
     first, following = np.full(n, -1, np.int64), np.full(n, -1, np.int64)
     for j in range(n - 1, -1, -1):
@@ -62,7 +62,7 @@ def postorder(parent: Any) -> Any:
 
 @compiled
 def column_counts(indptr: Any, indices: Any, parent: Any) -> Any:
-    """Entries of each column of the factor, the diagonal included."""
+    """Number of entries of each column of the factor, including the diagonal."""
     n = parent.size
     counts, seen = np.ones(n, np.int64), np.full(n, -1, np.int64)
     for i in range(n):
@@ -78,10 +78,10 @@ def column_counts(indptr: Any, indices: Any, parent: Any) -> Any:
 
 @compiled
 def merged(parent: Any, counts: Any, waste: float) -> Any:
-    """First columns of groups that are one front each, with zeros for up to the part `waste`.
+    """First columns of groups that form one front each, with at most a fraction `waste` of zeros.
 
-    Columns with the same rows below them are one group, and the last child of a group joins it
-    where that costs few zeros.
+    Columns with the same rows below them form a group, and the last child of a group is merged into
+    it if that adds few zeros.
     """
     n = parent.size
     start, width, height = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
@@ -103,7 +103,7 @@ def merged(parent: Any, counts: Any, waste: float) -> Any:
 
 @compiled
 def rows_below(indptr: Any, indices: Any, starts: Any, sizes: Any, parents: Any) -> Any:
-    """The rows below each group of columns, sorted, one group after the other."""
+    """The sorted rows below each group of columns, concatenated."""
     n, groups = indptr.size - 1, sizes.size
     ends = np.zeros(groups + 1, np.int64)
     for s in range(groups):
@@ -137,7 +137,7 @@ def rows_below(indptr: Any, indices: Any, starts: Any, sizes: Any, parents: Any)
 
 @compiled
 def stack_room(sizes: Any, parents: Any) -> int:
-    """Numbers that fronts hold for those above them at any time, at most."""
+    """Largest number of elements that fronts store for their parents at any time."""
     most, top = 0, 0
     base, begins = np.zeros(sizes.size, np.int64), np.full(sizes.size, -1, np.int64)
     for s in range(sizes.size):
@@ -154,10 +154,10 @@ def eliminate(
     indptr: Any, indices: Any, data: Any, starts: Any, rows: Any, ends: Any, parents: Any,
     panels: Any, at: Any, signs: Any, last: int, stack: Any,
 ) -> int:  # fmt: skip
-    """C diag(σ) Cᵀ of the fronts before the `last`, whose panel gets what they add to it.
+    """C diag(σ) Cᵀ of the fronts before the `last`; their contributions are added to its panel.
 
-    A by columns, its lower half; the panel of a front are its columns of C, by rows. A 0 for a
-    pivot ends it: −1, and else the number of signs below 0.
+    A is given by columns, its lower half; the panel of a front holds its columns of C, by rows.
+    Returns −1 for a zero pivot, otherwise the number of negative signs.
     """
     n, negative, top = indptr.size - 1, 0, 0
     place = np.empty(n, np.int64)
@@ -174,7 +174,7 @@ def eliminate(
             for h in range(indptr[starts[s] + j], indptr[starts[s] + j + 1]):
                 panel[place[indices[h]], j] += data[h]
         straight = s == last - 1 and m == starts[s + 2] - starts[s + 1]
-        if straight:  # all that is left is the last front: no copy of it
+        if straight:  # the parent is the last front: add to it without a copy
             room = panels[at[s + 1] : at[s + 2]].reshape((m, m))
         else:
             room = stack[top : top + m * m].reshape((m, m))
@@ -208,7 +208,7 @@ def eliminate(
 
 @compiled
 def _add(panel: Any, room: Any, update: Any, place: Any, rows: Any) -> None:
-    """Add what a front left to the columns and the rows of the one above."""
+    """Add the update matrix of a front to the columns and rows of its parent."""
     k = panel.shape[1]
     for a in range(rows.size):
         i = place[rows[a]]
@@ -222,7 +222,7 @@ def _add(panel: Any, room: Any, update: Any, place: Any, rows: Any) -> None:
 
 @compiled
 def _factor(panel: Any, signs: Any) -> int:
-    """The columns of C from those of the front, in place; signs below 0, −1 for a pivot of 0."""
+    """Factor the columns of a front in place; returns the negative signs, −1 for a zero pivot."""
     height, k = panel.shape
     negative = 0
     for begin in range(0, k, BLOCK):
@@ -253,7 +253,7 @@ def _factor(panel: Any, signs: Any) -> int:
 def _update(room: Any, below: Any, signs: Any) -> None:
     """room −= below diag(σ) belowᵀ, its lower half."""
     m, k = below.shape
-    if m * m * k < SMALL:
+    if m * m * k < MAX_LOOP_MULTIPLICATIONS:
         for a in range(m):
             for b in range(a + 1):
                 value = 0.0
@@ -284,7 +284,7 @@ def solve_forward(
                     own[i, c] -= weight * own[p, c]
             for c in range(columns):
                 own[i, c] /= panel[i, i]
-        if m * k * columns < SMALL:
+        if m * k * columns < MAX_LOOP_MULTIPLICATIONS:
             for a in range(m):
                 i = rows[ends[s] + a]
                 for p in range(k):
@@ -303,13 +303,13 @@ def solve_forward(
 def solve_backward(
     starts: Any, rows: Any, ends: Any, panels: Any, at: Any, count: int, B: Any
 ) -> None:
-    """B ← C⁻ᵀB along the first fronts, the last of them first."""
+    """B ← C⁻ᵀB along the first fronts, in reverse order."""
     columns = B.shape[1]
     for s in range(count - 1, -1, -1):
         k, m = starts[s + 1] - starts[s], ends[s + 1] - ends[s]
         panel = panels[at[s] : at[s + 1]].reshape((k + m, k))
         own = B[starts[s] : starts[s + 1]]
-        if m * k * columns < SMALL:
+        if m * k * columns < MAX_LOOP_MULTIPLICATIONS:
             for a in range(m):
                 i = rows[ends[s] + a]
                 for p in range(k):
@@ -332,7 +332,7 @@ def solve_backward(
 
 @compiled
 def times(starts: Any, rows: Any, ends: Any, panels: Any, at: Any, B: Any, out: Any) -> None:
-    """out += |C|B, the sizes of its entries alone."""
+    """out += |C|B with the absolute values of the entries."""
     for s in range(starts.size - 1):
         k, m = starts[s + 1] - starts[s], ends[s + 1] - ends[s]
         panel = panels[at[s] : at[s + 1]].reshape((k + m, k))

@@ -1,18 +1,17 @@
-"""Compiled kernels; importing this module imports numba, so `cpu` does it only when it pays.
+"""Compiled kernels; importing this module imports numba, so `cpu` imports it only on demand.
 
-Each kernel works on a part of its output, from `start` to `stop`, and releases the GIL; `cpu` runs
-the parts in threads. Compiled so, a kernel takes 0.5 s; with numba's own ``parallel=True`` it
+Each kernel computes a part of its output, from `start` to `stop`, and releases the GIL; `cpu` runs
+the parts in threads. Compiling a kernel this way takes 0.5 s; with numba's own ``parallel=True`` it
 took 1.5 to 2 s. These rules hold throughout:
 
 - each output element is written by one thread and summed in a fixed order, so that results do
   not depend on the number of threads;
 - ``fastmath`` allows reassociation and fused multiply-add only, which lets the sums over columns
-  use vector registers with the usual error bound, and leaves NaN and infinity alone;
-- where the rows of the factors lie `far` apart no hardware can guess them, so the rows needed
-  `AHEAD` steps later are prefetched; a scatter also collects the weights of a block of rows
-  first, in a loop of their own that overlaps its cache misses. Measured at rank 32: half the
-  time of the plain loops;
-- indices are cast to unsigned as they are used, which spares numba's test for negative ones.
+  use vector registers with the usual error bound and does not affect NaN and infinity;
+- if consecutive rows of the factors are `far` apart, the rows needed `AHEAD` steps later are
+  prefetched; a scatter also collects the weights of a block of rows in a separate loop that
+  overlaps its cache misses. At rank 32 this halves the time of the plain loops;
+- indices are cast to unsigned, which avoids numba's test for negative ones.
 """
 
 from __future__ import annotations
@@ -29,35 +28,35 @@ from numba.extending import intrinsic
 
 AHEAD = 16
 CACHE_LINE = 64
-# Rows of a factor that are collected for one row of the other: 3 MB of 200 columns.
+# Rows of a factor that are collected for one row of the other: 3 MB for 200 columns.
 ROOM = 2048
 
 
 def compiled(function: Callable[..., Any], *flags: str) -> Callable[..., Any]:
-    """`numba.njit` with an on-disk cache where one can be written, and without it elsewhere.
+    """`numba.njit`, with an on-disk cache if one can be written.
 
-    `flags` are what else of ``fastmath`` a kernel may have.
+    `flags` are additional ``fastmath`` flags.
     """
     options: dict[str, Any] = {"fastmath": {"reassoc", "contract", *flags}, "nogil": True}
     try:
         return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # numba found no writable place for its cache
+    except RuntimeError:  # numba found no writable folder for its cache
         return numba.njit(**options)(function)
 
 
 def is_compiled(kernel: Any) -> bool:
-    """Whether a kernel is in memory, or on the disk as it is written now."""
+    """Whether a kernel is in memory or, in its current version, in the on-disk cache."""
     if kernel.signatures:
         return True
     try:
         return bool(kernel._cache._cache_file._load_index())
-    except (AttributeError, OSError):  # there is no cache, or none that can be looked into
+    except (AttributeError, OSError):  # there is no readable cache
         return False
 
 
 @intrinsic
 def _prefetch(typing_context: Any, array: Any, offset: Any) -> Any:
-    """Ask for the cache line of element `offset` of a C-contiguous array."""
+    """Prefetch the cache line of element `offset` of a C-contiguous array."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -81,7 +80,7 @@ def _prefetch_row(array: Any, row: Any) -> None:
     first = np.intp(row) * rank
     for column in range(0, rank, CACHE_LINE // array.itemsize):
         _prefetch(array, first + column)  # type: ignore[call-arg]
-    # Rows seldom start on a cache line, so their end may lie on one more.
+    # Rows rarely start on a cache line, so the last element may be on another one.
     _prefetch(array, first + rank - 1)  # type: ignore[call-arg]
 
 
@@ -178,7 +177,7 @@ def scatter_entries(
 
 @compiled
 def _keep(w: Any, neighbour: Any, edge: Any, kept: Any, weights: Any) -> int:
-    """The half-edges whose weight is not 0: their other ends, their weights, how many they are."""
+    """The half-edges of nonzero weight: their neighbours, their weights and their number."""
     count = 0
     for h in range(edge.size):
         weight = w[edge[h]]
@@ -202,7 +201,7 @@ def scatter_distances(
 ) -> None:
     """out_i = Σ w_e (v_i − v_j) over the half-edges (j, e) of the rows of some blocks.
 
-    Those of weight 0, of a hinge that is met, are passed over.
+    Skips half-edges of weight 0, such as those of an inactive hinge.
     """
     rank, longest = V.shape[1], 0
     for i in range(blocks[start], blocks[stop]):
@@ -242,7 +241,7 @@ def differences(start: int, stop: int, values: Any, more: Any, less: Any, out: A
 
 @compiled
 def add_differences(w: Any, more: Any, less: Any, out: Any) -> None:
-    """Add w_e to out[more_e], and take it from out[less_e]; most may be 0."""
+    """Add w_e to out[more_e] and subtract it from out[less_e]; skips zeros."""
     for e in range(w.size):
         if w[e] != 0.0:
             out[np.uint32(more[e])] += w[e]
@@ -261,7 +260,7 @@ def csr_product(
     data: Any,
     out: Any,
 ) -> None:
-    """out_i = Σ a_ij v_j over the rows of some blocks, four at a time."""
+    """out_i = Σ a_ij v_j over the rows of some blocks, four entries at a time."""
     last, rank = indices.size - 1, V.shape[1]
     for i in range(blocks[start], blocks[stop]):
         for c in range(rank):
@@ -287,7 +286,7 @@ def csr_product(
 
 @compiled
 def _take_off(B: Any, j: int, h: int, stop: int, indices: Any, data: Any) -> None:
-    """B_j −= Σ data_h B_i for entries from h on, four at a time: B_j is read and written less."""
+    """B_j −= Σ data_h B_i over the entries from h on, four at a time to reduce memory traffic."""
     rank = B.shape[1]
     while h + 3 < stop:
         i0, i1 = np.uint32(indices[h]), np.uint32(indices[h + 1])
@@ -348,7 +347,7 @@ def _add_gram(B: Any, count: int, v: Any, out: Any) -> None:
 def _collect(
     B: Any, first: int, count: int, neighbour: Any, scale: Any, roots: Any, one: Any, Q: Any
 ) -> None:
-    """The rows (s_e q_j, r_e) of some entries, r_e what their offsets count."""
+    """The rows (s_e q_j, r_e) of some entries, where r_e is the coefficient of their offsets."""
     last = B.shape[1] - 1
     for e in range(count):
         j = np.uint32(neighbour[first + e])
@@ -370,7 +369,7 @@ def _start_row(
     residual: Any,
     mass: Any,
 ) -> float:
-    """Add Bᵀ(what p leaves of the targets) and the diagonal of BᵀB; half the square of the rest."""
+    """Add Bᵀ(target − Bp) and the diagonal of BᵀB; return half the squared norm of the residual."""
     last, lost = B.shape[1] - 1, 0.0
     for e in range(count):
         left = targets[first + e] - B[e, last] * Q[np.uint32(neighbour[first + e]), last]
@@ -385,7 +384,7 @@ def _start_row(
 
 @compiled
 def _add_product(gram: Any, v: Any, out: Any) -> None:
-    """out += gram v, for the columns that it has."""
+    """out += gram v, for the columns of gram."""
     for k in range(gram.shape[0]):
         for c in range(gram.shape[1]):
             out[c] += v[k] * gram[k, c]
@@ -410,12 +409,12 @@ def refit_rows(
     P: Any,
     lost: Any,
 ) -> None:
-    """Conjugate gradients on each row of P, from where it is; see `objectives.row_fits`.
+    """Conjugate gradient steps on each row of P, from its current value; see `objectives.row_fits`.
 
-    The rows of Q that a row of P meets are collected once, and all steps run on that copy; where
-    they are more than `ROOM`, a part at a time and for every step again.
+    The rows of Q paired with a row of P are copied once and used in all steps. If they are more
+    than `ROOM`, they are copied in parts and again in every step.
     """
-    last, dtype = P.shape[1] - 1, P.dtype  # the last column is that of the offsets
+    last, dtype = P.shape[1] - 1, P.dtype  # the last column belongs to the offsets
     longest = 0
     for i in range(blocks[start], blocks[stop]):
         longest = max(longest, indptr[i + 1] - indptr[i])

@@ -1,4 +1,4 @@
-"""Exact neighbours on a device: blocks of one product each, and a fresh look at the candidates."""
+"""Exact neighbours on a device: scores by blocks of one product, then refined candidates."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Tensor = Any
 BLOCK = 2**27
 """Scores of a block: 1 GB of float64."""
 
-LARGEST = 2**30
-"""Scores of a block where the memory is large: 8 GB."""
+MAX_BLOCK = 2**30
+"""Scores of a block on a device with large memory: 8 GB."""
 
 FOLD = 64
-"""Columns of which the smallest score stands for all at first."""
+"""Columns per group in the first selection, which uses the smallest score of each group."""
 
 SPARE = 8
-"""Candidates beyond those asked for, against the rounding of their scores."""
+"""Candidates beyond k, to allow for rounding errors of the scores."""
 
 
 def search(
@@ -26,10 +26,10 @@ def search(
 ) -> tuple[Any, Any]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    Pairs of equal marks are left out; `alone` where a mark is the row of X that has it. Scores
-    ‖y‖² − 2x·y are one product in float64; the candidates' distances are computed again from their
-    differences, and rows whose candidates may not be all that lie within the rounding of the last
-    one are looked at again with more of them.
+    Pairs of equal marks are excluded; `alone` if each mark is the index of its row of X. Scores
+    ‖y‖² − 2x·y are one product in float64. The distances of the candidates are recomputed from
+    their differences, and queries whose candidates may be incomplete, within the rounding error of
+    the last one, are searched again with more candidates.
     """
     X, queries = X.double(), queries.double()
     task = _Search(X, X.mean(dim=0), k, marks[0], alone)
@@ -47,14 +47,14 @@ def search(
 
 
 def _block(X: Tensor) -> int:
-    """Scores of a block: more of them keep a large device busier."""
+    """Scores of a block: larger blocks use a large device better."""
     if not X.is_cuda:
         return BLOCK
-    return max(BLOCK, min(LARGEST, torch.cuda.mem_get_info(X.device)[0] // 64))
+    return max(BLOCK, min(MAX_BLOCK, torch.cuda.mem_get_info(X.device)[0] // 64))
 
 
 class _Search:
-    """What all blocks of queries share: the samples about their mean, ready for one product."""
+    """Data shared by all blocks of queries: the centred samples, prepared for one product."""
 
     def __init__(self, X: Tensor, origin: Tensor, k: int, marks: Tensor, alone: bool) -> None:
         self.X, self.origin, self.k, self.marks, self.alone = X, origin, k, marks, alone
@@ -66,7 +66,7 @@ class _Search:
     def candidates(
         self, queries: Tensor, marks: Tensor, count: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The k nearest of so many candidates, and for which queries they are those of all."""
+        """The k nearest of `count` candidates, and the mask of queries for which they are exact."""
         k, few = self.k, queries - self.origin
         scores = torch.cat([few, torch.ones_like(few[:, :1])], dim=1) @ self.right
         self._leave_out(scores, marks)
@@ -84,7 +84,7 @@ class _Search:
         return places.gather(1, by_distance)[:, :k], exact[:, :k], sure
 
     def _leave_out(self, scores: Tensor, marks: Tensor) -> None:
-        """Put pairs of equal marks beyond all others."""
+        """Set the scores of pairs with equal marks to infinity."""
         if self.alone:
             row = torch.nonzero(marks >= 0)[:, 0]
             scores[row, marks[row].long()] = torch.inf
@@ -93,10 +93,10 @@ class _Search:
 
 
 def _smallest(scores: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The smallest scores of each row, ascending, and their places.
+    """The smallest scores of each row, ascending, and their indices.
 
-    The smallest of every `FOLD` columns first: no more of those groups than scores are asked for
-    hold one of them, and one pass over the scores is all that it takes.
+    First selects the groups of `FOLD` columns with the smallest minima, as many as scores are
+    wanted: these contain all of them. This needs one pass over the scores.
     """
     columns = scores.shape[1]
     if columns < 4 * FOLD * count:

@@ -1,7 +1,7 @@
-"""The kernels of a GPU: products of rows at given places, and of a sparse matrix.
+"""GPU kernels: products of rows with given indices, and products of a sparse matrix.
 
-Each row of an answer belongs to one program, or to a fixed number of them whose sums are added in
-a fixed order: the same bits from run to run.
+Each row of a result is computed by one program, or by a fixed number of programs whose sums are
+added in a fixed order: results are bitwise reproducible.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from torch.utils.weak import WeakTensorKeyDictionary
 Tensor = Any
 
 PAIRS = 32
-"""Pairs that one program of a gather takes."""
+"""Pairs per program of a gather."""
 
 ENTRIES = 16
-"""Entries of a sparse row that are loaded at once, at least."""
+"""Smallest number of entries of a sparse row that are loaded at once."""
 
-SHORT, ROWS = 8, 128
-"""Entries of the rows of a sparse matrix on the average up to which a product with one vector
-takes so many rows by one program."""
+SHORT_ROW, ROWS = 8, 128
+"""Mean number of entries per row up to which a sparse matrix-vector product processes `ROWS` rows
+per program."""
 
-LONGEST = 1024
-"""Entries of a sparse row that one program sums; longer rows are cut into pieces."""
+MAX_ROW_PIECE = 1024
+"""Entries of a sparse row per program; longer rows are split into pieces."""
 
 _PIECES = WeakTensorKeyDictionary()
 
@@ -160,7 +160,7 @@ def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tens
     if count == 0 or width == 0:
         return out
     kind = tl.float32 if V.dtype == torch.float32 else tl.float64
-    if width == 1 and data.shape[0] <= SHORT * count:
+    if width == 1 and data.shape[0] <= SHORT_ROW * count:
         _short[(triton.cdiv(count, ROWS),)](
             starts, ends, indices, data, V, out, count, P=ROWS, TYPE=kind
         )
@@ -186,26 +186,26 @@ def _summed(starts: Tensor, ends: Tensor, indices: Tensor, data: Tensor, V: Tens
 
 
 def _pieces(indptr: Tensor) -> tuple[Any, ...]:
-    """Where the pieces of the rows start and end, which pieces each row is made of, 0, 1, … and 1.
+    """Start and end of the pieces of the rows, and the pieces of each row with weights 1.
 
-    Without pieces, where no row is long. Found once for a pattern, and kept as long as its tensor.
+    Empty if no row is long. Cached for each pattern as long as its tensor exists.
     """
     if indptr not in _PIECES:
         _PIECES[indptr] = _cut(indptr.long())
-    # A view of the tensor, kept as what belongs to it, would keep it for ever.
+    # Caching a view of the tensor as its value would keep the tensor alive.
     return _PIECES[indptr] or (indptr[:-1], indptr[1:], None, None, None)
 
 
 def _cut(indptr: Tensor) -> tuple[Any, ...] | None:
     counts = torch.diff(indptr)
-    pieces = torch.clamp((counts + LONGEST - 1) // LONGEST, min=1)
+    pieces = torch.clamp((counts + MAX_ROW_PIECE - 1) // MAX_ROW_PIECE, min=1)
     if counts.numel() == 0 or int(pieces.max()) <= 1:
         return None
     row = torch.repeat_interleave(torch.arange(counts.shape[0], device=indptr.device), pieces)
     joined = torch.zeros(counts.shape[0] + 1, dtype=torch.int64, device=indptr.device)
     torch.cumsum(pieces, 0, out=joined[1:])
     nth = torch.arange(row.shape[0], device=indptr.device) - joined[row]
-    starts = indptr[row] + nth * LONGEST
-    ends = torch.minimum(starts + LONGEST, indptr[row + 1])
+    starts = indptr[row] + nth * MAX_ROW_PIECE
+    ends = torch.minimum(starts + MAX_ROW_PIECE, indptr[row + 1])
     each = torch.arange(row.shape[0], device=indptr.device, dtype=torch.int32)
     return starts, ends, joined, each, torch.ones_like(each, dtype=torch.float64)

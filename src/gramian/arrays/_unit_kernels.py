@@ -1,4 +1,4 @@
-"""The compiled sweep over rows of given length."""
+"""The compiled sweep over rows of prescribed norm."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gramian.arrays._kernels import compiled
 
 @compiled
 def sweep_rows(indptr: Any, indices: Any, data: Any, lengths: Any, sweeps: int, L: Any) -> None:
-    """One row after another: each sees those before it as they are now."""
+    """Update the rows in order, each with the current values of the others."""
     rows, rank = L.shape
     g = np.empty(rank)
     for _ in range(sweeps):

@@ -8,9 +8,9 @@ For factors U, V of shape (n, r) with rows u_i, v_i, and pairs e = (i, j):
     scatter_entries    Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V
     scatter_distances  Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V        (a Laplacian times V)
 
-Factors are float32 or float64. A gather sums in float64 whatever the factors are; a scatter
-answers in the dtype of V. Neither makes an (edges × r) temporary. Indices are trusted here:
-the maps check them once, when they are built.
+Factors are float32 or float64. A gather sums in float64 for any dtype of the factors; a scatter
+returns the dtype of V. Neither makes an (edges × r) temporary. Indices are not checked here: the
+maps validate them once, when they are built.
 """
 
 from __future__ import annotations
@@ -36,33 +36,34 @@ Indices = NDArray[np.int32]
 
 # Work (pairs × columns) of one call above which numba is used. Importing numba and reading a
 # gather and a scatter from its cache costs 0.8 s, compiling them 2.5 s. At 71,600 pairs and rank
-# 10 two gathers and two scatters took 26 ms plain and 9 ms compiled (one thread of a busy
-# machine): even after 50 iterations with a cache, 150 without, and twice that here.
+# 10 two gathers and two scatters took 26 ms in NumPy and 9 ms compiled (one thread of a busy
+# machine): this breaks even after 50 iterations with a cache and 150 without; the limit is twice
+# as high.
 COMPILED_WORK = 400_000
 
-# Multiplications that a look at a place in memory that no one could guess takes as long as.
+# Cost of a cache miss, in multiplications.
 MISS = 8
 
-# A difference counts as so many pairs: what comes before and after it has as many columns at least.
+# Cost of a difference, in pairs: the products before and after it have at least as many columns.
 DIFFERENCE = 8
 
-# Elements of one temporary block of a plain gather: 256 kB of float64, at home in the L2 cache.
+# Elements of one temporary block of a gather in NumPy: 256 kB of float64, for the L2 cache.
 BLOCK_ELEMENTS = 32_768
 
-# Half-edges and rows in one block of a scatter: its weights take 32 kB, at home in the L1 cache.
+# Half-edges and rows in one block of a scatter: its weights take 32 kB, for the L1 cache.
 ROW_BLOCK_WORK = 4_096
 
-# Rows whose steps stay within so many bytes are found in the L2 cache.
+# Rows within this distance in bytes are found in the L2 cache.
 NEAR_BYTES = 2**18
-# A factor of so many bytes is found in the caches whatever the steps between its rows.
+# A factor of at most this many bytes stays in the caches.
 CACHED_BYTES = 2**23
 STEP_SAMPLE = 4_096
 
-# Entries of a sparse matrix in one block of its Gram matrix, where that is small.
+# Entries of a sparse matrix in one block of its Gram matrix, if that is small.
 GRAM_BLOCK = 2**18
 
 SMALL_ORDER = 64
-"""The order up to which a dense product takes less than setting up a sparse one."""
+"""Order up to which a dense product is faster than the setup of a sparse one."""
 
 MAX_EDGES = np.iinfo(np.int32).max // 2
 
@@ -71,13 +72,13 @@ MAX_EDGES = np.iinfo(np.int32).max // 2
 class Pattern:
     """Every pair (i, j) as two half-edges, i → j and j → i, sorted by row and then neighbour.
 
-    Rows own their half-edges, so that a scatter is parallel over rows without atomics. A diagonal
-    entry (i, i) has both of its halves in row i.
+    Each row owns its half-edges, so that a scatter is parallel over rows without atomics. A
+    diagonal entry (i, i) has both of its halves in row i.
     """
 
     indptr: Indices  # (n + 1,) half-edges of row i are indptr[i]:indptr[i + 1]
     neighbour: Indices  # (2p,) the other end j
-    edge: Indices  # (2p,) the pair e the half-edge belongs to
+    edge: Indices  # (2p,) the pair e of the half-edge
     row_blocks: Indices  # boundaries of blocks of rows of about equal work
 
     @classmethod
@@ -116,7 +117,7 @@ class Pattern:
 
     @cached_property
     def _empty(self) -> sparse.csr_array:
-        """The matrix without its numbers: its indices are looked through once, not at every w."""
+        """The matrix without values: its indices are validated once, not for every w."""
         values = np.broadcast_to(0.0, self.edge.shape)
         shape = (self.order, self.order)
         found = sparse.csr_array((values, self.neighbour, self.indptr), shape=shape)
@@ -124,7 +125,7 @@ class Pattern:
         return found
 
     def to_multiply(self, w: Floats) -> Any:
-        """The same in the precision of w to multiply with: dense where its order is small."""
+        """The same for products in the precision of w: dense if its order is small."""
         if self.order > SMALL_ORDER:
             return self.matrix(w)
         cells = np.bincount(self._cells, w[self.edge], minlength=self.order**2)
@@ -132,7 +133,7 @@ class Pattern:
 
     @cached_property
     def _cells(self) -> NDArray[np.int64]:
-        """Where each half-edge lies in a dense matrix."""
+        """The flat index of each half-edge in a dense matrix."""
         rows = np.repeat(np.arange(self.order), np.diff(self.indptr))
         return rows * self.order + self.neighbour
 
@@ -143,12 +144,12 @@ def pattern(rows: Indices, cols: Indices, order: int) -> Pattern:
 
 
 def csr(data: NDArray[Any], indices: Indices, indptr: Indices, shape: tuple[int, int]) -> Any:
-    """The sparse matrix of these arrays, which it shares."""
+    """The sparse matrix of these arrays, which are shared."""
     return sparse.csr_array((data, indices, indptr), shape=shape)
 
 
 def starts(keys: Indices, count: int) -> Indices:
-    """Where each of the keys 0..count begins in a sorted array of them."""
+    """The first position of each key 0..count in a sorted array of keys."""
     return index_array(np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))]))
 
 
@@ -158,14 +159,14 @@ def group_sums(groups: Indices, values: Floats, count: int) -> NDArray[np.float6
 
 
 def group_sums_of(groups: Indices, part: slice, values: Floats, count: int) -> NDArray[np.float64]:
-    """The same of a part of the groups, and the values there."""
+    """The same for a part of the groups and its values."""
     return group_sums(groups[part], values, count)
 
 
 def gram(matrix: Any) -> NDArray[np.float64]:
-    """BᵀB of a sparse B, dense; by blocks of rows, each with no more entries than the answer has.
+    """BᵀB of a sparse B, dense; in blocks of rows with no more entries than the result has.
 
-    A product of sparse matrices makes copies of them.
+    A product of sparse matrices would copy them.
     """
     m, n = matrix.shape
     found = np.zeros((n, n))
@@ -178,32 +179,32 @@ def gram(matrix: Any) -> NDArray[np.float64]:
 
 
 def cholesky(A: Floats) -> Callable[[Floats], Floats] | None:
-    """b ↦ A⁻¹b by Cholesky's factor, None where A has none; A is overwritten."""
+    """b ↦ A⁻¹b by Cholesky, None if A is not positive definite; A is overwritten."""
     factor, info = dpotrf(A.T, lower=0, clean=0, overwrite_a=1)
     return None if info else lambda b: dpotrs(factor, b, lower=0)[0]
 
 
 def free_memory() -> float:
-    """Bytes that are free."""
+    """Free memory in bytes."""
     return memory()
 
 
 def turned(
     indptr: Indices, indices: Indices, shape: tuple[int, int]
 ) -> tuple[Indices, Indices, Indices]:
-    """The transposed pattern: its row starts, its columns, and which entry each of them is."""
+    """The transposed pattern: its row starts, its columns, and the index of each entry."""
     numbers = np.arange(indices.size, dtype=np.int32)
     numbered = csr(numbers, indices, indptr, shape).tocsc()
     return index_array(numbered.indptr), index_array(numbered.indices), numbered.data
 
 
 def index_array(indices: ArrayLike) -> Indices:
-    """Contiguous int32, the one index type: half the traffic of int64, one compiled variant."""
+    """Contiguous int32, the only index type: half the traffic of int64, one compiled variant."""
     return np.ascontiguousarray(indices, dtype=np.int32)
 
 
 def counting_sort(keys: Indices, n_keys: int) -> tuple[Indices, Indices]:
-    """Stable sort of small integers in linear time: where each key starts, and the order.
+    """Stable sort of small integers in linear time: the start of each key, and the order.
 
     This is scipy's conversion to CSR of a matrix with one entry per column.
     """
@@ -266,12 +267,12 @@ def scatter_distances(
 
 
 def taken(values: Floats, places: Indices) -> Floats:
-    """The values, or the rows, at some places, in any order, by as many threads as pay."""
+    """The values, or the rows, with the given indices, in several threads if that is faster."""
     found = np.empty((places.size, *values.shape[1:]), dtype=values.dtype)
 
     def take(start: int, stop: int) -> None:
         part = slice(start, stop)
-        np.take(values, places[part], 0, found[part], "clip")  # which needs no second room
+        np.take(values, places[part], 0, found[part], "clip")  # mode "clip" needs no buffer
 
     in_parts(take, places.size, MISS * places.size)
     return found
@@ -291,7 +292,7 @@ def differences(
 def sums_of_differences(
     w: Floats, more: Indices, less: Indices, count: int, *, compiled: bool | None = None
 ) -> NDArray[np.float64]:
-    """The transpose of `differences`: Σ w_e over more_e less that over less_e, `count` numbers."""
+    """The transpose of `differences`: sums of w_e over more_e minus over less_e, length `count`."""
     if not worth_compiling(compiled, DIFFERENCE * more.size):
         found: NDArray[np.float64] = np.bincount(more, w, count).astype(float, copy=False)
         return found - np.bincount(less, w, count)
@@ -302,7 +303,7 @@ def sums_of_differences(
 
 
 def sparse_product(matrix: sparse.csr_array, V: Floats, *, compiled: bool | None = None) -> Floats:
-    """A V for a CSR matrix of floats, in the precision of V; vectors go to scipy."""
+    """A V for a CSR matrix of floats, in the precision of V; vectors use scipy."""
     if V.dtype == np.float32 and matrix.dtype == np.float64:
         data = matrix.data.astype(np.float32)
         matrix = csr(data, matrix.indices, matrix.indptr, matrix.shape)
@@ -327,7 +328,7 @@ def triangular_solve(
 ) -> Floats:
     """C⁻¹B for a lower triangular C by rows (CSR), or C⁻ᵀB for one by columns (CSC), both sorted.
 
-    Either way each row of the answer is a sum over rows that are known.
+    In both cases each row of the result is a sum over rows computed before.
     """
     kernels = importlib.import_module("gramian.arrays._kernels")
     solve = kernels.solve_upper if transposed else kernels.solve_lower
@@ -356,19 +357,19 @@ def _csr_arrays(matrix: sparse.csr_array) -> tuple[Indices, Indices, NDArray[np.
 
 
 def entries_matrix(w: Floats, pattern: Pattern) -> sparse.csr_array:
-    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) as a CSR matrix of its own, repeated pairs summed."""
+    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) as a new CSR matrix, repeated pairs summed."""
     return _without_duplicates(pattern.matrix(0.5 * _as_weights(w)))
 
 
 def laplacian_matrix(w: Floats, pattern: Pattern) -> sparse.csr_array:
-    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ as a CSR matrix of its own, repeated pairs summed."""
+    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ as a new CSR matrix, repeated pairs summed."""
     adjacency = _without_duplicates(pattern.matrix(_as_weights(w)))
     degree = adjacency @ np.ones(pattern.order)
     return sparse.csr_array(sparse.diags_array(degree, format="csr") - adjacency)
 
 
 def _without_duplicates(shared: sparse.csr_array) -> sparse.csr_array:
-    own = shared.copy()  # summing works in place, and would overwrite the pattern
+    own = shared.copy()  # the sum is in place and would overwrite the pattern
     own.sum_duplicates()
     return own
 
@@ -408,11 +409,11 @@ def _scatter_compiled(name: str, w: NDArray[np.float64], V: Floats, pattern: Pat
 
 
 def _lie_far(V: Floats, *indices: Indices) -> bool:
-    """Whether rows reached one after the other lie too far apart for the caches to help.
+    """Whether consecutively accessed rows are too far apart for the caches.
 
-    Judged by the mean step between neighbours in a sample of the indices; prefetching near rows
-    would only cost (a quarter of the time of a scatter over a sorted graph), and so would it where
-    the caches hold all of V (half of the time of a product with 24 columns of 32,561 rows).
+    Uses the mean step between neighbours in a sample of the indices. Prefetching of near rows costs
+    a quarter of the time of a scatter over a sorted graph; if the caches hold all of V it costs
+    half of the time of a product with 24 columns of 32,561 rows.
     """
     if V.nbytes <= CACHED_BYTES:
         return False
@@ -425,7 +426,7 @@ def _lie_far(V: Floats, *indices: Indices) -> bool:
 
 
 def _launch(name: str, units: int, work: int, *arguments: Any) -> None:
-    """Run a compiled kernel; numba is imported here, by the first large problem."""
+    """Run a compiled kernel; numba is imported here, on first use."""
     kernels = importlib.import_module("gramian.arrays._kernels")
     in_parts(getattr(kernels, name), units, work, *arguments)
 

@@ -1,4 +1,4 @@
-"""Dense algebra of the host, by as many threads as pay."""
+"""Dense linear algebra on the host, with a suitable number of threads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from gramian.arrays.threads import blas_threads_for
 
 TINY = 40
-"""The order up to which BLAS takes one thread by itself."""
+"""Order up to which BLAS uses one thread by itself."""
 
 ALIKE = 1 - 1e-6
-"""Numbers that differ by less than this factor may be equal, up to rounding."""
+"""Relative tolerance of ties: numbers that differ by less may be equal up to rounding."""
 
 
 def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -27,12 +27,12 @@ def eigh(A: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def first_largest(rows: NDArray[Any]) -> NDArray[np.integer]:
-    """The place of the largest number of each row, the first of those equal up to rounding."""
+    """The index of the largest number of each row, the first of those equal up to rounding."""
     return np.argmax(rows >= ALIKE * np.max(rows, axis=1, keepdims=True), axis=1)
 
 
 def row_signs(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """The sign of the largest entry of each row: multiplied by it, rows are reproducible."""
+    """The sign of the largest entry of each row, which normalises the sign of a row."""
     if rows.size == 0:
         return np.ones(rows.shape[0])
     largest = rows[np.arange(rows.shape[0]), first_largest(np.abs(rows))]

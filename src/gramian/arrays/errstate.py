@@ -1,9 +1,8 @@
-"""The error state of NumPy that the library computes under, whatever the caller has set.
+"""The NumPy error state of the library, independent of the caller's.
 
-`np.errstate` and `np.seterr` belong to the code that calls the library. Several algorithms rely on
-a number that underflows to 0 or overflows to infinity, and look at the outcome themselves. With the
-caller's ``all="raise"`` such an operation would end in an exception, which solvers take for
-divergence. Public functions and methods therefore set a state of their own.
+Several algorithms rely on numbers that underflow to 0 or overflow to infinity and check the result
+themselves. With the caller's ``all="raise"`` such an operation would raise an exception, which
+solvers treat as divergence. Public functions and methods therefore set their own state.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ Answer = TypeVar("Answer")
 def own_errstate() -> np.errstate:
     """NumPy's default state: nothing raises, and underflow is ignored.
 
-    What the caller ignores stays ignored, so that the state within a block of the library that
-    ignores overflow is not changed by a call of another public function.
+    Ignored errors stay ignored, so that a public function that is called within a block of the
+    library that ignores overflow does not change the state.
     """
     ignored = {kind: "ignore" for kind, action in np.geterr().items() if action == "ignore"}
     state: dict[str, Any] = {"divide": "warn", "over": "warn", "invalid": "warn"}
@@ -31,7 +30,7 @@ def own_errstate() -> np.errstate:
 
 
 def under_own_errstate(function: Callable[Given, Answer]) -> Callable[Given, Answer]:
-    """Decorate a public function: it computes under the library's error state."""
+    """Decorator of public functions: run under the library's error state."""
 
     @wraps(function)
     def call(*given: Given.args, **named: Given.kwargs) -> Answer:
@@ -42,7 +41,7 @@ def under_own_errstate(function: Callable[Given, Answer]) -> Callable[Given, Ans
 
 
 class OwnErrstate:
-    """A mixin: the public methods of its subclasses compute under the library's error state."""
+    """A mixin: the public methods of its subclasses run under the library's error state."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -52,5 +51,5 @@ class OwnErrstate:
 
     @classmethod
     def _public(cls, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        """The method as it is called from outside."""
+        """The wrapped method."""
         return under_own_errstate(method)

@@ -1,9 +1,9 @@
-"""Sparse symmetric factors by dense fronts: PAPᵀ = C diag(σ) Cᵀ, C lower triangular, σ = ±1.
+"""Multifrontal sparse symmetric factorisation: PAPᵀ = C diag(σ) Cᵀ, C lower triangular, σ = ±1.
 
-Columns of C with the same rows below them are eliminated together, as a dense matrix (Duff and Reid
-1983): where a factor fills in, as that of a graph of neighbours in many dimensions does, nearly all
-of its operations are products of large dense matrices. 60,000 digits, three neighbours: 6 s by
-fronts, 24 s by SuperLU, and more with a dense border.
+Columns of C with the same rows below them are eliminated together, as a dense matrix called a front
+(Duff and Reid 1983). For a factor with much fill-in, such as that of a neighbour graph in many
+dimensions, nearly all operations are then products of large dense matrices. 60,000 digits, three
+neighbours: 6 s, SuperLU 24 s, and more with a dense border.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.int64]
 
 FRONTED = 8000
-"""Points of a graph from which on factors are made by fronts: 5,000 digits unfold in the same time
-without, and a new machine compiles the kernels for some twenty seconds."""
+"""Number of points from which factors are multifrontal: 5,000 digits unfold in the same time
+without, and compiling the kernels on a new machine takes about twenty seconds."""
 
 WASTE = 0.2
-"""The part of a front that may be zeros, for the sake of larger fronts."""
+"""Largest fraction of explicit zeros in a front; merging gives larger fronts."""
 
 RATE, HELD = 1e10, 0.1
-"""Multiplications a second, about, and the part of the memory that a factor may take."""
+"""Approximate multiplications per second, and the fraction of memory that a factor may take."""
 
 SYMMETRIC: dict[str, Any] = {
     "permc_spec": "MMD_AT_PLUS_A",
@@ -46,35 +46,35 @@ Laplacian of 5,000 points of 50 dimensions (22 s, 2.2 s)."""
 
 @dataclass(frozen=True)
 class Elimination:
-    """The order of elimination, and the fronts that it leads to."""
+    """The order of elimination, and the resulting fronts."""
 
     order: Indices
-    """The column that comes as the k-th."""
+    """The column eliminated in step k."""
     starts: Indices
     """The first column of each front, and the end of the last."""
     rows: Indices
-    """The rows below the columns of each front, one front after the other,"""
+    """The rows below the columns of each front, concatenated."""
     ends: Indices
-    """and where those of each begin."""
+    """The boundaries of the fronts in `rows`."""
     parents: Indices
-    """The front that the first of these rows belongs to, −1 where there are none."""
+    """The front that contains the first of these rows, −1 if there are none."""
 
     @cached_property
     def at(self) -> Indices:
-        """Where the panel of each front begins."""
+        """The start of the panel of each front."""
         wide = np.diff(self.starts)
         return np.concatenate([[0], np.cumsum(wide * (wide + np.diff(self.ends)))])
 
     @property
     def entries(self) -> int:
-        """Numbers that the factor holds."""
+        """Number of elements of the factor."""
         return int(self.at[-1])
 
     @property
     def seconds(self) -> float:
-        """What a factorisation takes, about: by counts, so that a busy machine decides as others.
+        """Estimated seconds of a factorisation, from counts, independent of the machine's load.
 
-        Infinite where the factor and what is held for it need more than a part of the memory.
+        Infinite if the factor and its work space exceed a fraction of the memory.
         """
         if 8.0 * (self.entries + self.room) > HELD * memory():
             return np.inf
@@ -83,7 +83,7 @@ class Elimination:
 
     @cached_property
     def terms(self) -> Array:
-        """Entries of each row of the factor, in the order of the matrix."""
+        """Number of entries of each row of the factor, in the order of the matrix."""
         wide = np.diff(self.starts)
         own = np.arange(self.order.size) - np.repeat(self.starts[:-1], wide) + 1
         others = np.repeat(wide, np.diff(self.ends)).astype(float)
@@ -93,14 +93,14 @@ class Elimination:
 
     @cached_property
     def room(self) -> int:
-        """Numbers that fronts hold for those above them."""
+        """Number of elements that fronts store for their parents."""
         return int(_kernels().stack_room(np.diff(self.ends), self.parents))
 
 
 def elimination(A: Any, borders: int = 0) -> Elimination:
-    """How to eliminate a sparse symmetric matrix, whose last rows may be dense `borders`.
+    """Elimination plan of a sparse symmetric matrix, whose last rows may be dense `borders`.
 
-    By least degree; the borders come right before the last front, which is dense anyway.
+    Uses a minimum degree ordering; the borders come just before the last front, which is dense.
     """
     A = sp.csr_array(A)
     A.sort_indices()
@@ -119,7 +119,7 @@ def _eliminated(indptr: bytes, indices: bytes, borders: int) -> Elimination:
 
 
 def _inner(A: sp.csr_array) -> Elimination:
-    """The fronts of a pattern, ordered by least degree."""
+    """The fronts of a pattern, in minimum degree order."""
     kernels = _kernels()
     order = _least_degree(A)
     A = A[order][:, order]
@@ -137,7 +137,7 @@ def _inner(A: sp.csr_array) -> Elimination:
 
 
 def _least_degree(A: sp.csr_array) -> Indices:
-    """The order of SuperLU, from an incomplete factor that drops all it can."""
+    """SuperLU's minimum degree order, from an incomplete factor with maximal dropping."""
     degrees = np.diff(A.indptr).astype(float)
     diagonal = sp.csc_array(sp.diags_array(degrees + 1.0) - A)
     rough = spilu(diagonal, drop_tol=0.9, fill_factor=1, drop_rule="basic", **SYMMETRIC)
@@ -145,10 +145,10 @@ def _least_degree(A: sp.csr_array) -> Indices:
 
 
 def _bordered(inner: Elimination, borders: int) -> Elimination:
-    """The same with borders that every front has among its rows."""
+    """The same plan with borders that are rows of every front."""
     root, n = int(inner.starts[-2]), int(inner.starts[-1])
     count = inner.starts.size - 2
-    """Fronts before the last."""
+    """Number of fronts before the last."""
     starts = np.concatenate([inner.starts[:-1], [root + borders, n + borders]])
     new = np.arange(root, root + borders)
     rows = [
@@ -167,10 +167,10 @@ def _bordered(inner: Elimination, borders: int) -> Elimination:
 
 
 class Fronts:
-    """C and σ of a sparse symmetric matrix; `usable` where all pivots are other than 0.
+    """C and σ of a sparse symmetric matrix; `usable` if all pivots are nonzero.
 
-    The last front is that of a Cholesky factor, with no sign below 0: the matrix is usable only
-    where what is left there is positive definite.
+    The last front is factored by Cholesky: the matrix is usable only if the remaining Schur
+    complement is positive definite.
     """
 
     def __init__(self, plan: Elimination, A: Any) -> None:
@@ -197,7 +197,7 @@ class Fronts:
         return self.panels[self.plan.at[-2] :].reshape(width, width)
 
     def _last_factored(self) -> bool:
-        # What is lower by rows is upper by columns, as LAPACK wants it.
+        # A lower triangle by rows is an upper triangle by columns, as LAPACK expects.
         return bool(dpotrf(self._last.T, lower=0, clean=1, overwrite_a=1)[1] == 0)
 
     def forward(self, B: Array) -> Array:
@@ -219,7 +219,7 @@ class Fronts:
         return found
 
     def _solve_last(self, X: Array, transposed: int) -> None:
-        """The rows of the last front, in place: XᵀU = Bᵀ for U = Cᵀ by columns."""
+        """Solve for the rows of the last front, in place: XᵀU = Bᵀ for U = Cᵀ by columns."""
         own = X[self.plan.starts[-2] :]
         dtrsm(1.0, self._last.T, own.T, side=1, lower=0, trans_a=transposed, overwrite_b=1)
 

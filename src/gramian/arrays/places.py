@@ -1,9 +1,9 @@
-"""Which library an array belongs to, where it lives, and how to bring others beside it.
+"""The library and device of an array, and transfers between devices.
 
-What is computed with factors, images and dual vectors is written once, with the functions of the
-array API standard (`namespace`), and runs wherever the arrays are. What the standard lacks is the
-backend of the array's library: `gramian.arrays.cpu` for NumPy, `gramian.arrays.torch` for
-tensors. Small matrices and numbers are NumPy's everywhere (`host`).
+Code for factors, images and dual vectors is written once, with the functions of the array API
+standard (`namespace`), and runs on the device of its arrays. Functions that the standard lacks are
+in the backend of the library: `gramian.arrays.cpu` for NumPy, `gramian.arrays.torch` for
+tensors. Small matrices and scalars are always NumPy's (`host`).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from gramian.arrays.blocks import NONE, Blocks
 _NUMPY = (np.ndarray, np.generic)
 
 PART = 2**18
-"""Numbers of a long vector that are worked on at a time."""
+"""Block length for operations on long vectors."""
 
 
 def namespace(*arrays: Any) -> Any:
-    """The functions of the standard for these arrays: NumPy's own, or those of their library."""
+    """The array API functions for these arrays: NumPy itself, or the namespace of their library."""
     for array in arrays:
         if isinstance(array, Blocks):
             return array.namespace
@@ -42,19 +42,19 @@ def namespace(*arrays: Any) -> Any:
 
 
 def backend(array: Any) -> Any:
-    """What the standard lacks, for the library of this array."""
+    """The backend with functions outside the standard, for the library of this array."""
     if isinstance(array, _NUMPY):
         return cpu
     if isinstance(array, Blocks):
         return backend(array.sample)
     library = type(array).__module__.split(".")[0]
     if library != "torch":
-        raise TypeError(f"arrays of NumPy and tensors of torch can be computed with, not {library}")
+        raise TypeError(f"supported are NumPy arrays and torch tensors, not arrays of {library}")
     return importlib.import_module("gramian.arrays.torch")
 
 
 def host(array: Any) -> NDArray[Any]:
-    """The array as one of NumPy, copied where it lives elsewhere."""
+    """The array as a NumPy array, copied if it is on a device."""
     if isinstance(array, np.ndarray):
         return array
     if isinstance(array, Blocks):
@@ -67,7 +67,7 @@ def host(array: Any) -> NDArray[Any]:
 
 
 def beside(array: Any, values: Any) -> Any:
-    """A small array of the host, in the precision and at the place of another."""
+    """A small host array, converted to the precision and device of another array."""
     if isinstance(array, np.ndarray):
         return np.asarray(values)
     xp = namespace(array)
@@ -75,14 +75,14 @@ def beside(array: Any, values: Any) -> Any:
 
 
 def eye(order: int, place: Place) -> Any:
-    """The identity of that order, at a place."""
+    """The identity matrix on a device."""
     if place.is_host:
         return np.eye(order)
     return place.xp.eye(order, dtype=place.xp.float64, device=place.device)
 
 
 def largest(array: Any) -> float:
-    """The largest size of a number of the array, 0 where it is empty."""
+    """The largest absolute value, 0 for an empty array."""
     if not size(array):
         return 0.0
     if isinstance(array, np.ndarray):
@@ -92,17 +92,17 @@ def largest(array: Any) -> float:
 
 
 def zeros(shape: tuple[int, ...], like: Any) -> Any:
-    """Zeros in the precision and at the place of another array."""
+    """Zeros with the precision and device of another array."""
     return namespace(like).zeros(shape, dtype=like.dtype, device=like.device)
 
 
 def size(array: Any) -> int:
-    """How many numbers an array holds."""
+    """Number of elements."""
     return math.prod(array.shape)
 
 
 def contiguous(array: Any) -> Any:
-    """The array with its rows one after the other in memory."""
+    """The array as a C-contiguous array."""
     return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array.contiguous()
 
 
@@ -119,12 +119,12 @@ def as_single(array: Any) -> Any:
 
 
 def columns_at(array: Any, places: NDArray[np.integer]) -> Any:
-    """The columns at these places of the host, repeated where they are."""
+    """The columns with these (possibly repeated) host indices."""
     return namespace(array).take(array, place_of(array).put(places), axis=1)
 
 
 def assembled(make: Callable[[slice], Any], parts: list[slice], like: Any) -> Any:
-    """An array like another, of which `make` tells every part; of `Blocks` when it is asked for."""
+    """An array with the parts `make(part)`; an array of `Blocks` computes them on request."""
     if isinstance(like, Blocks):
         steps = like.parts
 
@@ -141,17 +141,17 @@ def assembled(make: Callable[[slice], Any], parts: list[slice], like: Any) -> An
 
 
 def stored(array: Any) -> Any:
-    """The array, computed once where it is one of `Blocks` that is made when it is asked for."""
+    """The array, computed once if it consists of `Blocks` that are computed on request."""
     return backend(array).stored(array) if isinstance(array, Blocks) else array
 
 
 def along(weights: Any, values: Any) -> Any:
-    """One weight for each value, or for each row of values."""
+    """Weights reshaped to multiply values or rows of values."""
     return weights if values.ndim == 1 else weights[:, None]
 
 
 def side_by_side(blocks: Any) -> Any:
-    """The columns of several matrices as one."""
+    """Horizontal concatenation of several matrices."""
     blocks = list(blocks)
     return namespace(*blocks).concat(blocks, axis=1)
 
@@ -165,7 +165,7 @@ def inner(U: Any, V: Any) -> float:
 
 
 def absolute_inner(u: Any, v: Any) -> float:
-    """Σ |u_e v_e| of two vectors, on the host by parts of them."""
+    """Σ |u_e v_e| of two vectors, on the host block by block."""
     if not isinstance(u, np.ndarray):
         xp = namespace(u, v)
         return float(xp.sum(xp.abs(u * v)))
@@ -174,7 +174,7 @@ def absolute_inner(u: Any, v: Any) -> float:
 
 
 def numbers(*scalars: Any) -> list[float]:
-    """Arrays of one number each as numbers, which a device sends all at once."""
+    """One-element arrays as Python floats, in a single transfer from a device."""
     if isinstance(scalars[0], _NUMPY):
         return [float(scalar) for scalar in scalars]
     found: list[float] = host(namespace(*scalars).stack(scalars)).tolist()
@@ -182,11 +182,11 @@ def numbers(*scalars: Any) -> list[float]:
 
 
 def recorded(function: Any, place: Place) -> Any:
-    """A function of one array that computes and asks for no number, and is called many times.
+    """A function of one array for many calls that never converts a tensor to a number.
 
-    On a device its steps are recorded after some calls and from then on started all at once.
+    On a device its kernels are recorded after some calls and later launched as one graph.
     """
-    if place.is_host or place.apart:  # what is copied from the host cannot be recorded
+    if place.is_host or place.apart:  # transfers from the host cannot be recorded
         return function
     return importlib.import_module("gramian.arrays.torch").Recorded(function)
 
@@ -197,17 +197,17 @@ def row_squares(V: Any) -> Any:
 
 
 def column_squares(V: Any) -> Any:
-    """The squared lengths of the columns."""
+    """Squared norms of the columns."""
     return namespace(V).sum(V * V, axis=0)
 
 
 def norm(V: Any) -> float:
-    """‖V‖, the root of the sum of all squares."""
+    """The Frobenius norm ‖V‖."""
     return math.sqrt(inner(V, V))
 
 
 def precision(array: Any) -> float:
-    """The relative rounding of its numbers: eps."""
+    """The machine epsilon of its dtype."""
     return _eps(namespace(array), array.dtype)
 
 
@@ -218,19 +218,19 @@ def _eps(xp: Any, dtype: Any) -> float:
 
 @dataclass(frozen=True)
 class Place:
-    """Where arrays live: a library, and a device of it."""
+    """The location of arrays: a library and one of its devices."""
 
     xp: Any = np
     device: Any = None
     apart: Mapping[tuple[int, ...], int] = field(default_factory=dict, compare=False)
-    """Shapes of arrays whose rows stay on the host, and how many of them come here at once."""
+    """Shapes of arrays whose rows stay on the host, and the number of rows per transfer."""
 
     @property
     def is_host(self) -> bool:
         return self.xp is np
 
     def put(self, array: Any) -> Any:
-        """The array there, in its own precision, or in `Blocks` where its rows stay on the host."""
+        """The array there, in its own precision, or as `Blocks` if its rows stay on the host."""
         if self.is_host:
             return host(array)
         if isinstance(array, np.ndarray) and not array.flags.writeable:
@@ -247,13 +247,13 @@ class Place:
         return importlib.import_module("gramian.arrays.torch").Csr.of(matrix, self.device)
 
     def room(self) -> Any:
-        """A context in which a device that has no memory left says so in a sentence."""
+        """A context in which an out-of-memory error of a device has an informative message."""
         if self.is_host:
             return nullcontext()
         return importlib.import_module("gramian.arrays.torch").room()
 
     def free_memory(self) -> float:
-        """Bytes that are free there."""
+        """Free memory in bytes."""
         if self.is_host:
             return cpu.free_memory()
         found: float = importlib.import_module("gramian.arrays.torch").free_memory(self.device)
@@ -263,7 +263,7 @@ class Place:
         return self.xp.zeros(shape, dtype=self.xp.float64, device=self.device)
 
     def normal(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Any:
-        """Standard normal numbers, made there from a seed that the generator gives."""
+        """Standard normal numbers, generated there with a seed drawn from the generator."""
         if self.is_host:
             return rng.standard_normal(shape)
         library = importlib.import_module("gramian.arrays.torch")
@@ -274,7 +274,7 @@ HOST = Place()
 
 
 def place_of(array: Any) -> Place:
-    """Where an array lives."""
+    """The location of an array."""
     if isinstance(array, np.ndarray):
         return HOST
     if isinstance(array, Blocks):
@@ -283,37 +283,37 @@ def place_of(array: Any) -> Place:
 
 
 def place(device: Any) -> Place:
-    """The place that a user names: None or "cpu" is the host, "cuda" and its like a device."""
+    """The location for a `device=` argument: None or "cpu" is the host, "cuda" etc. a device."""
     if device is None or device == "cpu":
         return HOST
     library = importlib.import_module("gramian.arrays.torch")
     return Place(library.namespace(), library.device(device))
 
 
-# --- things made of arrays ---------------------------------------------------------------
+# --- objects that contain arrays ---------------------------------------------------------
 
 HOME = "_home"
-"""Where a thing that was moved keeps the one that it was made from."""
+"""Attribute of a moved object that holds the original."""
 
 
 class Placed:
-    """Something made of arrays, all at one place."""
+    """An object whose arrays are all in one location."""
 
     place: Place = HOST
 
 
 def at_home(thing: Any) -> Any:
-    """The thing on the host that this one was moved from or is; a copy, if it was made there."""
+    """The host object that this one was moved from, itself on the host, or else a copy."""
     if not hasattr(thing, HOME) and not getattr(thing, "place", HOST).is_host:
         vars(thing)[HOME] = _Move(HOST).of(thing)
     return getattr(thing, HOME, thing)
 
 
 def moved(thing: Any, there: Place) -> Any:
-    """A copy of a thing of this library with all its arrays at a place; the rest is shared.
+    """A copy of an object of this library with all arrays moved; the rest is shared.
 
-    What it had found of itself it finds again there, but for numbers; what only the host can find
-    it asks of the thing that it was moved from (`at_home`).
+    Cached results are dropped, except numbers. Results that only the host can compute are taken
+    from the original (`at_home`).
     """
     if there.is_host or getattr(thing, "place", HOST) == there:
         return thing
@@ -321,17 +321,17 @@ def moved(thing: Any, there: Place) -> Any:
 
 
 def in_single(thing: Any) -> Any:
-    """A copy of a thing of this library with its float64 arrays as float32; itself without any."""
+    """A copy of an object with float64 arrays as float32; the object itself if it has none."""
     return _Single().of(thing)
 
 
 def relocated(thing: Any, home: Any, **parts: Any) -> Any:
-    """A thing that was moved with some of its parts changed, and what it is now at home."""
+    """A moved object with some attributes changed, and the corresponding host object."""
     return altered(thing, **parts, **{HOME: home})
 
 
 def altered(thing: Any, **parts: Any) -> Any:
-    """A copy of a thing with some of its parts changed, without what it had found of itself."""
+    """A copy of an object with some attributes changed, without cached results."""
     found = copy(thing)
     for name in [name for name in vars(found) if _is_found(thing, name)]:
         del vars(found)[name]
@@ -340,14 +340,14 @@ def altered(thing: Any, **parts: Any) -> Any:
 
 
 def _is_found(thing: Any, name: str) -> bool:
-    """Whether an attribute is one that the thing finds of itself."""
+    """Whether an attribute is a cached result."""
     return isinstance(getattr(type(thing), name, None), cached_property)
 
 
 def bytes_of(thing: Any, shapes: Container[tuple[int, ...]] | None = None) -> float:
-    """Bytes of the arrays that a thing of this library is made of, each counted once.
+    """Bytes of the arrays of an object of this library, each counted once.
 
-    With `shapes` those of arrays of such a shape only.
+    With `shapes`, only arrays of these shapes are counted.
     """
     seen: dict[int, float] = {}
 
@@ -371,7 +371,7 @@ def bytes_of(thing: Any, shapes: Container[tuple[int, ...]] | None = None) -> fl
 
 
 class _Move:
-    """One move: arrays that several things share stay shared."""
+    """One move: arrays shared by several objects stay shared."""
 
     def __init__(self, there: Place) -> None:
         self.there = there
@@ -416,7 +416,7 @@ class _Move:
 
 
 class _Single:
-    """One change of precision: what several things share stays shared."""
+    """One change of precision: arrays shared by several objects stay shared."""
 
     def __init__(self) -> None:
         self.known: dict[int, Any] = {}
@@ -456,6 +456,6 @@ def _compatibility() -> Any:
         return importlib.import_module("array_api_compat")
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "arrays of another library than NumPy need the package array-api-compat: "
+            "arrays of libraries other than NumPy need the package array-api-compat: "
             "pip install 'gramian[gpu]'"
         ) from None

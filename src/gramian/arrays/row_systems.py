@@ -1,4 +1,4 @@
-"""A small system of equations for every row of a factor, from the rows that it meets."""
+"""One small linear system for each row of a factor, from the rows that it is paired with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gramian.arrays.threads import in_parts
 Array = NDArray[np.floating]
 
 LARGEST = 2**28
-"""Numbers of all systems together that are kept on a device."""
+"""Largest total number of elements of all systems on a device."""
 
 
 def row_systems(
@@ -25,13 +25,13 @@ def row_systems(
 ) -> Callable[[Floats], Floats]:
     """R ↦ the rows M_i⁻¹r_i, M_i = b_i I + Σ_j w_ij v_j v_jᵀ + 4 w_ii v_i v_iᵀ.
 
-    The sum is over the pairs (i, j) of the pattern, `weights` at least 0 and `base` b above it.
-    This is the part of the Hessian of Σ_e w_e/2 (v_i·v_j − t_e)² that stays within a row, beside
-    b_i I. Everything is in the precision of V.
+    The sum is over the pairs (i, j) of the pattern; `weights` ≥ 0 and `base` b > 0. This is b_i I
+    plus the diagonal block of row i of the Hessian of Σ_e w_e/2 (v_i·v_j − t_e)². Everything is in
+    the precision of V.
 
-    A row that meets no more others m than there are columns r has M_i⁻¹ = I/b_i − WᵀW, the m rows
-    of W those of (b_i I + UᵀU)^(−1/2) Uᵀ/√b_i with U the √w_j v_j and the root that of Cholesky.
-    One that meets more has M_i⁻¹ = WᵀW with r rows.
+    A row with m pairs, m at most the number of columns r, has M_i⁻¹ = I/b_i − WᵀW, where the m rows
+    of W are those of (b_i I + UᵀU)^(−1/2) Uᵀ/√b_i, U has columns √w_j v_j, and the root is that of
+    Cholesky. A row with more pairs has M_i⁻¹ = WᵀW with r rows.
     """
     V = np.ascontiguousarray(V)
     met = _met(pattern, np.asarray(weights, dtype=np.float64))
@@ -56,9 +56,9 @@ def row_systems(
 
 
 def _met(pattern: Pattern, weights: Array) -> Any:
-    """The weight with which each row meets others, and itself, as a sparse matrix.
+    """The weights of the pairs of each row, including itself, as a sparse matrix.
 
-    Both halves of a diagonal entry are in one row, and count twice; what meets often is summed.
+    Both halves of a diagonal entry are in one row and count twice; repeated pairs are summed.
     """
     own = pattern.neighbour == np.repeat(np.arange(pattern.order), np.diff(pattern.indptr))
     halves = np.where(own, 2.0, 1.0) * weights[pattern.edge]
@@ -69,7 +69,7 @@ def _met(pattern: Pattern, weights: Array) -> Any:
 
 
 def _decompose(met: Any, base: Array, V: Array, places: Any, W: Array) -> None:
-    """The rows W without compiled code: those of all rows that meet equally many others at once."""
+    """The rows W in NumPy, for all rows with equally many pairs at once."""
     counts, rank = np.diff(met.indptr), V.shape[1]
     for count in np.unique(counts[counts > 0]):
         rows = np.flatnonzero(counts == count)
@@ -102,7 +102,7 @@ def _plain(met: Any, base: Array, places: Any, W: Array) -> Callable[[Floats], F
 def dense_row_systems(
     pattern: Any, weights: Any, own: Any, base: Any, V: Any
 ) -> Callable[[Any], Any] | None:
-    """The same where V lives, `own` telling the diagonal entries; None where it would be large."""
+    """The same on the device of V, `own` marks the diagonal entries; None if it is too large."""
     n, rank = V.shape
     if n * rank**2 > LARGEST:
         return None
@@ -115,5 +115,5 @@ def dense_row_systems(
 
 
 def _products(V: Any) -> Any:
-    """v_i v_iᵀ of every row, as a row."""
+    """The flattened v_i v_iᵀ of every row."""
     return namespace(V).reshape(V[:, :, None] * V[:, None, :], (V.shape[0], -1))

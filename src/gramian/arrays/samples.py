@@ -1,7 +1,7 @@
-"""What is asked of arrays before anything is computed from them, and where samples are centred.
+"""Validation of arrays, and centring of samples.
 
-Refusals come first and in one sentence: deep inside, the same input would overflow, be truncated
-or lose its mask without a word.
+Errors are raised before any computation: later, the same input would overflow, be truncated or lose
+its mask silently.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from gramian.arrays.threads import in_parts
 Array = NDArray[np.floating]
 
 LARGEST, SMALLEST = 1e70, 1e-70
-"""Sizes whose fourth powers, which alignment sums up, neither overflow nor vanish."""
+"""Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
 
 SINGLE = 1e15
-"""A size whose squares float32 can still sum up."""
+"""Largest size whose squares float32 can sum."""
 
 FAR = 100.0
-"""A column is far from the origin where its squared mean is so many times its variance: products
-of it lose as many digits as that number has, twice over."""
+"""Ratio of squared mean to variance above which a column is far from the origin: its products lose
+twice as many digits as this number has."""
 
-LONG = 2**20
-"""Numbers that one core looks at at a time."""
+PART_LENGTH = 2**20
+"""Number of elements that one core processes at a time."""
 
 BLOCK = 4096
-"""Rows handled at a time where a sum over all of X would need a second copy of it."""
+"""Rows per block where a sum over all of X would need a second copy of it."""
 
 
 def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
-    """A dense or CSR array of finite float32 or float64, of a size that can be squared."""
+    """A dense or CSR array of finite float32 or float64 numbers that can be squared."""
     refuse_masked(X, name)
     return ready(
         check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options), name
@@ -45,7 +45,7 @@ def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
 
 
 def ready(X: Any, name: str = "X") -> Any:
-    """Validated samples as the library computes with them: squares fit, indices are short."""
+    """Validated samples in the form used by the library: squares fit, indices have 32 bits."""
     size = check_size(X, name)
     if X.dtype == np.float32 and size > SINGLE:
         X = X.astype(np.float64)
@@ -54,7 +54,7 @@ def ready(X: Any, name: str = "X") -> Any:
 
 @contextmanager
 def naming_text(X: Any) -> Iterator[None]:
-    """Name the columns of a frame that hold text, where what looks at it names a cell at best."""
+    """Name the text columns of a data frame in the error of a failed conversion."""
     try:
         yield
     except ValueError as refusal:
@@ -70,7 +70,7 @@ def naming_text(X: Any) -> Iterator[None]:
 
 
 def _text_columns(X: Any) -> list[str]:
-    """The columns of a frame with a cell that spells no number."""
+    """The columns of a frame with a cell that is not a number."""
     if not (hasattr(X, "iloc") and hasattr(X, "columns")):
         return []
     found = []
@@ -83,7 +83,7 @@ def _text_columns(X: Any) -> list[str]:
 
 
 def refuse_masked(values: Any, name: str) -> None:
-    """A mask says that something is not known, and numpy drops it without a word."""
+    """Raise ValueError for masked entries, whose mask NumPy would drop silently."""
     if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
         raise ValueError(
             f"{name} has {int(np.ma.getmaskarray(values).sum())} masked entries, and every entry "
@@ -92,7 +92,7 @@ def refuse_masked(values: Any, name: str) -> None:
 
 
 def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
-    """The largest size of the entries, refused where sums of their powers overflow or vanish."""
+    """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
     entries = _stored(values) if sp.issparse(values) else np.asarray(values)
     if entries.size == 0:
         return 0.0
@@ -107,14 +107,14 @@ def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
 
 
 def _largest_size(entries: NDArray[Any]) -> float:
-    """The largest |x|, each part of a long array by one core; NaN where one is."""
+    """The largest |x|, in parallel over parts of a long array; NaN if there is one."""
     flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
-    parts = max(1, -(-len(flat) // LONG)) if flat.ndim == 1 else 1
+    parts = max(1, -(-len(flat) // PART_LENGTH)) if flat.ndim == 1 else 1
     ends = np.zeros((parts, 2))
 
     def take(first: int, last: int) -> None:
         for part in range(first, last):
-            some = flat[part * LONG : (part + 1) * LONG] if parts > 1 else flat
+            some = flat[part * PART_LENGTH : (part + 1) * PART_LENGTH] if parts > 1 else flat
             ends[part] = float(some.max()), -float(some.min())
 
     in_parts(take, parts, flat.size)
@@ -127,14 +127,14 @@ def _stored(matrix: Any) -> NDArray[Any]:
 
 
 def check_matrix(matrix: Any, name: str) -> None:
-    """Refuse a mask, and entries whose squares overflow, where a matrix is known by its entries."""
+    """Raise ValueError for a mask, or for entries whose squares overflow."""
     refuse_masked(matrix, name)
     if sp.issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"):
         check_size(matrix, name, least=0.0)
 
 
 def with_short_indices(X: Any) -> Any:
-    """CSR with 32-bit indices where they fit: compiled code takes no others."""
+    """CSR with 32-bit indices if possible, as compiled code requires."""
     if not (sp.issparse(X) and X.format == "csr"):
         return X
     most = np.iinfo(np.int32).max
@@ -145,7 +145,7 @@ def with_short_indices(X: Any) -> Any:
 
 
 def real_numbers(values: Any, name: str) -> Array:
-    """An array of float64; what is masked, complex or no number is refused."""
+    """An array of float64; ValueError if it is masked, complex or not numeric."""
     refuse_masked(values, name)
     try:
         array = np.asarray(values)
@@ -158,7 +158,7 @@ def real_numbers(values: Any, name: str) -> Array:
 
 
 def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
-    """The distinct labels, sorted, and which of them each sample has; every one needs one."""
+    """The sorted distinct labels, and the label index of each sample; none may be missing."""
     refuse_odd_labels(y, name)
     labels = np.asarray(y)
     if labels.ndim != 1:
@@ -170,7 +170,7 @@ def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[
 
 
 def refuse_odd_labels(y: Any, name: str = "y") -> None:
-    """Refuse labels that are masked, and among objects None, NaN, NA and a mixture of kinds."""
+    """Raise ValueError for masked labels, and for None, NaN, NA or mixed types among objects."""
     refuse_masked(y, name)
     labels = np.asarray(y)
     if labels.dtype != object or labels.ndim != 1:
@@ -192,7 +192,7 @@ def refuse_odd_labels(y: Any, name: str = "y") -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or NA: only those are not equal to themselves."""
+    """Whether a value is None, NaN, NaT or NA, which are not equal to themselves."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):
@@ -200,11 +200,11 @@ def is_missing(value: Any) -> bool:
 
 
 def near_origin(X: Any) -> Any:
-    """The samples with columns far from the origin shifted to it; X itself where none is.
+    """The samples with columns far from the origin shifted to it; X itself if there are none.
 
-    For what a shift does not change. Products of X + c, less what c contributed, keep no digit
-    where c is large; the subtraction here is exact. A column of CSR that is far from the origin
-    is full to 99 in 100, so that it is stored in full without loss.
+    For computations that are invariant to translations. Products of X + c, minus the contribution
+    of c, lose all digits if c is large; the subtraction here is exact. A CSR column far from the
+    origin has at least 99 % nonzeros, so storing it in full loses nothing.
     """
     shift = far_means(X)
     return shifted(X, shift) if shift.any() else X
@@ -220,9 +220,9 @@ def far_means(X: Any) -> Array:
 
 
 def column_sums(X: Any, *, squares: bool) -> Array:
-    """The sum of each column, and that of its squares: one row, or two.
+    """The sums of the columns, and of their squares: one row, or two.
 
-    Blocks of rows are summed by all cores, and their sums in one order.
+    Blocks of rows are summed in parallel, and their sums are added in a fixed order.
     """
     blocks = -(-X.shape[0] // BLOCK)
     sums = np.zeros((blocks, 1 + squares, X.shape[1]))
@@ -241,7 +241,7 @@ def column_sums(X: Any, *, squares: bool) -> Array:
 
 
 def row_squares(X: Any) -> Array:
-    """‖x_i‖² of every row in double precision, blocks of dense rows by all cores."""
+    """‖x_i‖² of every row in double precision, in parallel over blocks of dense rows."""
     if sp.issparse(X):
         return np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
     found = np.empty(X.shape[0])
@@ -256,7 +256,7 @@ def row_squares(X: Any) -> Array:
 
 
 def shifted(X: Any, shift: Array) -> Any:
-    """X − 1cᵀ in double precision; of CSR only the columns where c is not 0 are stored in full."""
+    """X − 1cᵀ in double precision; for CSR only columns with nonzero c are stored in full."""
     if not sp.issparse(X):
         return np.asarray(X, dtype=float) - shift
     full = np.flatnonzero(shift)

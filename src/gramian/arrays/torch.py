@@ -1,8 +1,8 @@
 """Gather, scatter and sparse products on tensors, on a GPU or on the CPU.
 
-The same functions as `gramian.arrays.cpu`. On a GPU two compiled kernels do the work, in which
-every row of the answer is summed in one fixed order: no atomics, and the same bits from run to run.
-On the CPU tensors lend their memory to the kernels there.
+The same functions as `gramian.arrays.cpu`. On a GPU two compiled kernels do the work. They sum
+every row of the result in a fixed order, without atomics, so results are bitwise reproducible.
+On the CPU tensors share their memory with the kernels there.
 """
 
 from __future__ import annotations
@@ -35,55 +35,55 @@ UNIT = torch.finfo(torch.float64).eps / 2
 """The unit roundoff u."""
 
 PLAIN_CALLS = 3
-"""Calls of a function before it is recorded, which takes about as long as two."""
+"""Calls of a function before it is recorded; recording takes as long as about two calls."""
 
 TILE = 4096
 """Rows and columns of a tile of a product: 0.13 GB."""
 
 DENSE_BLOCK = 2**28
-"""Numbers of a dense block of rows of a sparse matrix: 2 GB."""
+"""Elements of a dense block of rows of a sparse matrix: 2 GB."""
 
 
-# --- places ----------------------------------------------------------------------------
+# --- devices ---------------------------------------------------------------------------
 
 
 def namespace() -> Any:
-    """The standard's functions for tensors."""
+    """The array API functions for tensors."""
     return importlib.import_module("array_api_compat.torch")
 
 
 def device(name: Any) -> Any:
-    """The device of that name, refused with a sentence where it is not there."""
+    """The device with this name, or ValueError if it is not available."""
     try:
         found = torch.device(name)
     except (RuntimeError, TypeError):
         raise ValueError(
-            f"device must be None, 'cpu', 'cuda' or 'cuda:1' and the like, got {name!r}"
+            f"device must be None, 'cpu', 'cuda', 'cuda:1' etc., got {name!r}"
         ) from None
     if found.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (found.index or 0) >= count:
-            there = f"{count} of them" if count else "none"
+            there = f"{count} CUDA device(s)" if count else "no CUDA device"
             raise ValueError(
-                f"device={name!r} was asked for, and this machine has {there}; "
-                "device='cpu' computes on the processor"
+                f"device={name!r} is not available: this machine has {there}; "
+                "use device='cpu' for the processor"
             )
         found = torch.device("cuda", found.index or 0)
     return found
 
 
 def host(tensor: Tensor) -> NDArray[Any]:
-    """The tensor as an array of NumPy."""
+    """The tensor as a NumPy array."""
     return tensor.detach().cpu().numpy()
 
 
 def lent(array: Any) -> Tensor:
-    """An array of any library that speaks DLPack, as a tensor that shares its memory."""
+    """An array of any library that supports DLPack as a tensor that shares its memory."""
     return torch.from_dlpack(array)
 
 
 def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
-    """Standard normal numbers of a seed, made on the device."""
+    """Standard normal numbers for a seed, generated on the device."""
     generator = torch.Generator(device=device).manual_seed(seed)
     return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
 
@@ -92,12 +92,12 @@ def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
 
 
 class Stored(Blocks):
-    """Rows that lie on the host and are copied to a device block by block, as they are asked for.
+    """Rows that are on the host and copied to a device block by block on request.
 
-    Of a GPU the host's memory is pinned, and while one block is computed with the next one is on
-    its way by a stream of its own: with one that is still in use, three of them are there at most.
-    What is float64 and has no more digits than float32 (ratings, pixels, weights of 1) crosses as
-    that.
+    For a GPU the host memory is pinned, and the next block is copied on a separate stream during
+    the computation: including one that is still in use, at most three blocks are on the device.
+    float64 values that are representable in float32 (ratings, pixels, weights of 1) are transferred
+    as float32.
     """
 
     def __init__(self, held: Tensor, step: int, device: Any, kind: Any = None) -> None:
@@ -109,7 +109,7 @@ class Stored(Blocks):
 
     @classmethod
     def of(cls, array: Any, step: int, device: Any) -> Stored:
-        """From an array of NumPy or a tensor."""
+        """From a NumPy array or a tensor."""
         rows = torch.as_tensor(array)
         if rows.dtype != torch.float64:
             return cls(rows, step, device)
@@ -120,10 +120,10 @@ class Stored(Blocks):
         if k is None:
             return self._none
         if self._here[0] != k:
-            self._here = -1, None  # its room is that of the block after the next
+            self._here = -1, None  # its memory is reused by the block after the next
             self._here = k, self._arrived(k).to(self.kind)
             if self.device.type == "cuda" and (k + 1) * self.step < self.length:
-                # The host would run ahead, and all blocks be under way at once.
+                # Otherwise the host would run ahead and transfer all blocks at once.
                 torch.cuda.current_stream(self.device).synchronize()
                 self._send(k + 1)
         return self._here[1]
@@ -150,17 +150,17 @@ class Stored(Blocks):
 
     @cached_property
     def order(self) -> Stored:
-        """Which row of its block each would be, were the rows of each block sorted; kept too."""
+        """The permutation that sorts the rows of each block; stored as well."""
         return stored(mapped(lambda keys: torch.argsort(keys, stable=True).int(), self))
 
 
 def sent(rows: Tensor, device: Any) -> Tensor:
-    """A block of the host, on a device: whatever is streamed goes this way."""
+    """Copy a block of the host to a device: all streamed data passes through here."""
     return rows.to(device, non_blocking=True)
 
 
 def stored(rows: Any) -> Any:
-    """The rows of `Blocks` as they are now, on the host, so that no one computes them again."""
+    """The current rows of `Blocks`, on the host, so that they are not computed again."""
     if not isinstance(rows, Blocks) or isinstance(rows, Stored):
         return rows
     held = _pinned(torch.empty(rows.shape, dtype=rows.dtype), rows.device)
@@ -170,14 +170,14 @@ def stored(rows: Any) -> Any:
 
 
 def gathered(rows: Blocks) -> NDArray[Any]:
-    """All rows, as an array of NumPy."""
+    """All rows, as a NumPy array."""
     kept = stored(rows)
     found: NDArray[Any] = kept.held.to(kept.kind).numpy()
     return found
 
 
 def _pinned(held: Tensor, device: Any) -> Tensor:
-    """In memory that a GPU can read by itself, where the host gives so much of that."""
+    """A copy in pinned memory, or the tensor itself if the host refuses that."""
     try:
         return held.pin_memory() if device.type == "cuda" else held
     except RuntimeError:
@@ -217,12 +217,12 @@ def gather_distances(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor
 
 
 def _lent(function: Any, *tensors: Tensor) -> Tensor:
-    """What a function of the CPU makes of tensors that lend it their memory."""
+    """Apply a CPU function to tensors that share their memory with it."""
     return torch.as_tensor(function(*(_view(tensor) for tensor in tensors)))
 
 
 def _view(tensor: Tensor) -> NDArray[Any]:
-    """The memory of a tensor of the CPU."""
+    """The memory of a CPU tensor as a NumPy array."""
     return tensor.detach().numpy()
 
 
@@ -238,13 +238,13 @@ def nearest(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """The k rows of X nearest to each query, except those of equal marks: see `neighbours`.
 
-    `step` samples are there at a time, and as many queries.
+    The search uses `step` samples and as many queries at a time.
     """
     if max(X.shape[0], queries.shape[0]) <= step:
         there = _dense_there(X, device)
         asked = there if queries is X else _dense_there(queries, device)
-        told = tuple(torch.as_tensor(part).to(device) for part in marks)
-        found, squares = _searched(there, asked, k, told, alone=alone)
+        marks_there = tuple(torch.as_tensor(part).to(device) for part in marks)
+        found, squares = _searched(there, asked, k, marks_there, alone=alone)
         return host(found), host(squares)
     blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
     near = [
@@ -258,14 +258,14 @@ def nearest(
 def _nearest_to(
     queries: Any, X: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Those of some queries, among one block of samples after the other."""
+    """The neighbours of some queries, block by block of samples."""
     asked, mine = _dense_there(queries, device), torch.as_tensor(marks[1]).to(device)
     best: tuple[Tensor, Tensor] | None = None
     for first in range(0, X.shape[0], step):
         block = _dense_there(X[first : first + step], device)
         theirs = torch.as_tensor(marks[0][first : first + step]).to(device)
         own = mine
-        if alone:  # a mark is the row of X that has it
+        if alone:  # a mark is the index of its row of X
             inside = (mine >= first) & (mine < first + block.shape[0])
             own = torch.where(inside, mine - first, -1)
         few = min(k, block.shape[0])
@@ -278,7 +278,7 @@ def _nearest_to(
 def _nearer(
     known: tuple[Tensor, Tensor] | None, more: tuple[Tensor, Tensor], k: int
 ) -> tuple[Tensor, Tensor]:
-    """The k nearest of some and of more that come after them: of equals the first."""
+    """The k nearest of two sets of candidates; ties are broken in favour of the first."""
     if known is None:
         return more
     places, squares = (torch.cat(part, dim=1) for part in zip(known, more, strict=True))
@@ -334,7 +334,7 @@ _GROUPS = WeakTensorKeyDictionary()
 
 
 def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
-    """The sums of the values, or of the rows, of each group 0..count, in one fixed order."""
+    """The sums of the values, or of the rows, of each group 0..count, in a fixed order."""
     if isinstance(groups, Blocks):
         return sum(group_sums_of(groups, part, values[part], count) for part in groups.parts)
     if groups not in _GROUPS:
@@ -344,23 +344,23 @@ def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
 
 
 def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:
-    """The same of a part of the groups, and the values there."""
+    """The same for a part of the groups and its values."""
     if not isinstance(groups, Stored):
-        # What is sorted once is known by its tensor, and a slice of all of it is another one.
+        # The sorted order is cached per tensor, and a slice is a new tensor.
         return group_sums(groups if part == slice(None) else groups[part], values, count)
     order = None if groups.is_sorted else groups.order[part]
     return _summed(starts(groups[part], count), order, values)
 
 
 def sorting(keys: Tensor) -> Tensor | None:
-    """The places of the keys in their order, None where they are in order already."""
+    """The permutation that sorts the keys, None if they are sorted."""
     if bool((keys[1:] >= keys[:-1]).all()):
         return None
     return torch.argsort(keys, stable=True).int()
 
 
 def _summed(begin: Tensor, order: Tensor | None, values: Tensor) -> Tensor:
-    """The sums of values that lie in this order one group after the other."""
+    """The sums of values in this order, grouped consecutively."""
     if values.ndim == 1:
         return segment_sums(begin, values if order is None else taken(values, order))
     ones = torch.ones(values.shape[0], dtype=torch.float32, device=values.device)
@@ -370,7 +370,7 @@ def _summed(begin: Tensor, order: Tensor | None, values: Tensor) -> Tensor:
 
 
 def taken(values: Tensor, places: Tensor) -> Tensor:
-    """The values at some places."""
+    """The values with the given indices."""
     if isinstance(places, Blocks):
         return mapped(lambda rows: taken(values, rows), places)
     return values.index_select(0, places)
@@ -379,9 +379,9 @@ def taken(values: Tensor, places: Tensor) -> Tensor:
 def block_products(
     w: Blocks, rows: Stored, cols: Stored, P: Tensor, Q: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """G Q and Gᵀ P for the sparse G of entries w at sorted rows and any columns, a block at once.
+    """G Q and Gᵀ P for the sparse G of entries w with sorted rows, block by block.
 
-    A row that goes on in the next block is summed in two parts, always the same.
+    A row that continues in the next block is summed in two parts, always the same.
     """
     GQ, GP = torch.zeros_like(P), torch.zeros_like(Q)
     for part in rows.parts:
@@ -410,7 +410,7 @@ def pattern(rows: Tensor, cols: Tensor, order: int) -> cpu.Pattern:
 
 
 def starts(keys: Tensor, count: int) -> Tensor:
-    """Where each of the keys 0..count begins in a sorted array of them."""
+    """The first position of each key 0..count in a sorted array of keys."""
     found = torch.zeros(count + 1, dtype=torch.int64, device=keys.device)
     torch.cumsum(torch.bincount(keys, minlength=count), 0, out=found[1:])
     return found
@@ -419,7 +419,7 @@ def starts(keys: Tensor, count: int) -> Tensor:
 def turned(
     indptr: Tensor, indices: Tensor, shape: tuple[int, int]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The transposed pattern: its row starts, its columns, and which entry each of them is."""
+    """The transposed pattern: its row starts, its columns, and the index of each entry."""
     each = torch.arange(shape[0], device=indices.device, dtype=torch.int32)
     rows = torch.repeat_interleave(each, torch.diff(indptr))
     order = torch.argsort(indices, stable=True).int()
@@ -427,7 +427,7 @@ def turned(
 
 
 def triangular_inverse(C: Tensor) -> Tensor:
-    """C⁻¹ of a lower triangular C: a solution goes from row to row, a product does not."""
+    """C⁻¹ of a lower triangular C: products are faster than sequential triangular solves."""
     identity = torch.eye(C.shape[0], dtype=C.dtype, device=C.device)
     return torch.linalg.solve_triangular(C, identity, upper=False)
 
@@ -437,7 +437,7 @@ def triangular_inverse(C: Tensor) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """A sparse matrix by rows, with what solvers ask of one."""
+    """A sparse matrix in CSR format with the operations that solvers use."""
 
     data: Tensor
     indices: Tensor
@@ -446,14 +446,14 @@ class Csr:
 
     @classmethod
     def of(cls, matrix: Any, device: Any) -> Csr:
-        """From one of SciPy."""
+        """From a SciPy matrix."""
         matrix = matrix.tocsr()
         arrays = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
         data, indices, indptr = (torch.as_tensor(np.array(part)).to(device) for part in arrays)
         return cls(data, indices, indptr, tuple(matrix.shape))
 
     def to_scipy(self) -> Any:
-        """As one of SciPy."""
+        """As a SciPy matrix."""
         return cpu.csr(host(self.data), host(self.indices), host(self.indptr), self.shape)
 
     @property
@@ -473,7 +473,7 @@ class Csr:
         return Csr(self.data.abs(), self.indices, self.indptr, self.shape)
 
     def rows(self, first: int, last: int) -> Csr:
-        """Some of its rows, one after the other."""
+        """A range of its rows."""
         last = min(last, self.shape[0])
         begin, end = int(self.indptr[first]), int(self.indptr[last])
         starts = self.indptr[first : last + 1] - begin
@@ -510,11 +510,11 @@ def gram(matrix: Csr) -> Tensor:
 
 
 def cholesky(A: Tensor) -> Any:
-    """b ↦ A⁻¹b by Cholesky's factor, None where A has none, or none that is near enough.
+    """b ↦ A⁻¹b by Cholesky, None if there is no factor or it is too inaccurate.
 
-    A device may solve by inverses of diagonal blocks, for which Higham's Theorem 10.3 says nothing:
-    |A − LLᵀ| is measured. With at most (n + 2)u √(a_ii a_jj), and the nu of measuring it beside
-    that, it is within the 2(n + 2)u that a proof gives up.
+    A device may solve by inverses of diagonal blocks, to which Higham's Theorem 10.3 does not
+    apply: |A − LLᵀ| is therefore computed. If it is at most (n + 2)u √(a_ii a_jj), it is within
+    the 2(n + 2)u that a proof subtracts, including the nu of computing it.
     """
     factor, info = torch.linalg.cholesky_ex(A)
     if int(info) or _backward_error(A, factor) > (A.shape[0] + 2) * UNIT:
@@ -523,7 +523,7 @@ def cholesky(A: Tensor) -> Any:
 
 
 def definite_inverse(A: Tensor) -> Tensor | None:
-    """A⁻¹ by Cholesky's factor, None where A has none: products with it take no turn row by row."""
+    """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
     factor, info = torch.linalg.cholesky_ex(A)
     return None if int(info) else torch.cholesky_inverse(factor)
 
@@ -535,7 +535,7 @@ def _backward_error(A: Tensor, factor: Tensor) -> float:
     worst = torch.zeros((), dtype=A.dtype, device=A.device)
     for top in range(0, n, step):
         rows = slice(top, top + step)
-        for left in range(0, top + 1, step):  # of the columns before `end` L has no more rows
+        for left in range(0, top + 1, step):  # L is zero in the columns from `end` on
             cols, end = slice(left, left + step), min(left + step, n)
             off = torch.addmm(A[rows, cols], factor[rows, :end], factor[cols, :end].T, alpha=-1)
             off /= root[rows, None] * root[cols]
@@ -546,9 +546,9 @@ def _backward_error(A: Tensor, factor: Tensor) -> float:
 
 
 class Recorded:
-    """A function of one tensor as one graph of kernels: Python is not asked for every one of them.
+    """A function of one tensor as one CUDA graph, launched without Python overhead.
 
-    What asks for a number on the way cannot be recorded, and stays as it is.
+    Functions that convert a tensor to a number cannot be recorded and run as usual.
     """
 
     def __init__(self, function: Any) -> None:
@@ -585,30 +585,30 @@ class Recorded:
 
 @contextmanager
 def room() -> Iterator[None]:
-    """Turn torch's error for a full device into a sentence with numbers."""
+    """Convert torch's out-of-memory error to a MemoryError with numbers."""
     try:
         yield
     except torch.OutOfMemoryError:
         free, total = torch.cuda.mem_get_info()
         raise MemoryError(
-            f"the device has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free, and this "
-            "needs more: allow fewer columns (rank=), leave out data, or compute on the processor "
-            "(device=None)"
+            f"the device has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free, but this "
+            "needs more: limit the number of columns (rank=), use less data, or compute on the "
+            "processor (device=None)"
         ) from None
 
 
 def free_memory(device: Any) -> float:
-    """Bytes that are free on a device, within what this process may take of it."""
+    """Free bytes on a device, within the limit of this process."""
     if device.type != "cuda":
         return min(memory(), device_limit())
     mine = torch.cuda.memory_allocated(device)
-    idle = torch.cuda.memory_reserved(device) - mine  # of tensors that are no more
+    idle = torch.cuda.memory_reserved(device) - mine  # cached memory of deleted tensors
     allowed = max(device_limit() - mine, 0.0)
     return float(min(torch.cuda.mem_get_info(device)[0] + idle, allowed))
 
 
 def csr(data: Tensor, indices: Tensor, indptr: Tensor, shape: tuple[int, int]) -> Csr:
-    """The sparse matrix of these arrays, which it shares."""
+    """The sparse matrix of these arrays, which are shared."""
     return Csr(data, indices, indptr, shape)
 
 

@@ -1,9 +1,9 @@
-"""One clock for everything that a run does, however deep inside it, and what it is doing.
+"""The deadline of a run, the time budget of a fit, and progress notifications.
 
-A run sets its deadline once; products of eigenvalue computations, factorisations and certificates
-ask before they begin, and `TimeUpError` takes the run back to its best point. A fit of several
-phases (neighbours, the path of λ, solves, clusters) has a budget for all of them together, and
-tells whoever watches which it has come to.
+A run sets its deadline once. Eigenvalue computations, factorisations and certificates check it
+before they start, and `TimeUpError` returns the run to its best point. A fit of several phases
+(neighbours, the path of λ, solves, clusters) has one budget for all of them, and notifies watchers
+of the current phase.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ _deadline: ContextVar[float] = ContextVar("deadline", default=ENDLESS)
 
 
 def now() -> float:
-    """Seconds of the clock that all deadlines are given in."""
+    """Seconds of the clock in which all deadlines are given."""
     return time.perf_counter()
 
 
 def elapsed(started: float) -> float:
-    """Seconds since a moment of `now`."""
+    """Seconds since a time of `now`."""
     return now() - started
 
 
 def passed(deadline: float) -> bool:
-    """Whether a moment of `now` has come."""
+    """Whether a time of `now` has passed."""
     return now() >= deadline
 
 
 def last_deadline(started: float, deadline: float) -> float:
-    """When the last certificate of a run must be there: a fifth of its limit late, and 0.5 s."""
+    """The deadline of the last certificate of a run: 20 % of its limit plus 0.5 s later."""
     return max(deadline, now() + 0.2 * (deadline - started) + 0.5)
 
 
 class TimeUpError(Exception):
-    """The time of the run is up, or what comes next would not fit into it."""
+    """The time of the run is up, or the next operation would exceed it."""
 
 
 @contextmanager
 def until(deadline: float) -> Iterator[None]:
-    """Set the deadline, in seconds of `now`; never later than one set outside."""
+    """Set the deadline, in seconds of `now`; never later than an outer one."""
     token = _deadline.set(min(deadline, _deadline.get()))
     try:
         yield
@@ -55,21 +55,21 @@ def until(deadline: float) -> Iterator[None]:
 
 
 def check(seconds: float = 0.0) -> None:
-    """Refuse to go on where what takes about so many seconds would end after the deadline."""
+    """Raise TimeUpError if an operation of about `seconds` would end after the deadline."""
     deadline = _end()
     if deadline != ENDLESS and now() + seconds >= deadline:
         raise TimeUpError
 
 
 def left() -> float:
-    """The seconds that are left."""
+    """The remaining seconds."""
     return _end() - now()
 
 
 def _end() -> float:
     """The deadline of the run, or of the fit between its runs.
 
-    A run has its own, which is no later but for its last certificate.
+    That of a run is not later than that of the fit, except for its last certificate.
     """
     deadline = _deadline.get()
     return budget_end() if deadline == ENDLESS else deadline
@@ -80,13 +80,13 @@ def _end() -> float:
 
 @dataclass
 class Budget:
-    """The time of a fit, all its phases together."""
+    """The time of a fit, shared by all its phases."""
 
     deadline: float = ENDLESS
     interrupted: bool = False
-    """Whether the keyboard ended it."""
+    """Whether it was interrupted from the keyboard."""
     phase: str = ""
-    """What it has come to."""
+    """The current phase."""
 
 
 _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
@@ -94,7 +94,7 @@ _budget: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 @contextmanager
 def budget(seconds: float | None) -> Iterator[Budget]:
-    """Give a fit so many seconds; a fit inside another has no more than that one."""
+    """Limit a fit to `seconds`; a nested fit cannot exceed the outer limit."""
     outer = _budget.get()
     deadline = ENDLESS if seconds is None else now() + seconds
     own = Budget(deadline if outer is None else min(deadline, outer.deadline))
@@ -110,12 +110,12 @@ def budget(seconds: float | None) -> Iterator[Budget]:
 
 
 def share(part: float) -> AbstractContextManager[Budget]:
-    """Give a phase this part of the time that is left of the fit; all phases inside share it."""
+    """Limit a phase to this fraction of the remaining time of the fit."""
     return budget(part * max(left(), 0.0))
 
 
 def reserve(seconds: float) -> AbstractContextManager[Budget]:
-    """Keep so many seconds of the time that is left for what follows the phase."""
+    """Reserve seconds of the remaining time for operations after the phase."""
     return budget(max(left() - seconds, 0.0))
 
 
@@ -126,41 +126,41 @@ def budget_end() -> float:
 
 
 def grace() -> AbstractContextManager[None]:
-    """Let a phase without which a fit has nothing to keep end half a second late."""
+    """Allow a phase that is essential for a fit to end half a second late."""
     return until(max(budget_end(), now()) + 0.5)
 
 
 def interrupt() -> None:
-    """End the fit with what it has: the keyboard asked, and every later phase keeps short."""
+    """Record a keyboard interrupt: the fit ends with its current result, later phases are short."""
     own = _budget.get()
     if own is not None:
         own.deadline, own.interrupted = min(own.deadline, now()), True
 
 
 def interrupted() -> bool:
-    """Whether the keyboard has ended the fit."""
+    """Whether the fit was interrupted from the keyboard."""
     own = _budget.get()
     return own is not None and own.interrupted
 
 
-# --- who watches -----------------------------------------------------------------------
+# --- watchers --------------------------------------------------------------------------
 
 
 class Watcher:
-    """Someone who is told what a fit is doing; each method may be left as it is."""
+    """Receives notifications of a fit; all methods are optional."""
 
     def phase(self, name: str) -> None:
-        """A phase begins."""
+        """A phase starts."""
 
     def step(self, state: Any) -> None:
         """A solver has taken a step: a `gramian.State`."""
 
     def frame(self, places: Callable[[], Any]) -> None:
-        """The samples have moved; where to is found if it is asked for."""
+        """The samples have moved; `places` computes their positions on request."""
 
 
 class Watchers(Watcher):
-    """Several of them, or None for one that is not there."""
+    """Several watchers; None is ignored."""
 
     def __init__(self, *watchers: Watcher | None) -> None:
         self.watchers = [watcher for watcher in watchers if watcher is not None]
@@ -182,13 +182,13 @@ _watcher: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 def watcher() -> Watcher | None:
-    """Who watches, None where nobody does."""
+    """The current watcher, or None."""
     return _watcher.get()
 
 
 @contextmanager
 def watched_by(watcher: Watcher | None) -> Iterator[None]:
-    """Tell this one what the fits inside the block do."""
+    """Notify this watcher of all fits inside the block."""
     token = _watcher.set(watcher)
     try:
         yield
@@ -197,7 +197,7 @@ def watched_by(watcher: Watcher | None) -> Iterator[None]:
 
 
 def phase(name: str) -> None:
-    """Tell that a phase begins, "the neighbours of 1,000 samples" say."""
+    """Notify that a phase starts, for example "the neighbours of 1,000 samples"."""
     own, watcher = _budget.get(), _watcher.get()
     if own is not None:
         own.phase = name
@@ -206,7 +206,7 @@ def phase(name: str) -> None:
 
 
 def on_step() -> Callable[[Any], None] | None:
-    """What to tell the steps of a solver, None where nobody watches."""
+    """The function to call at each step of a solver, None without a watcher."""
     watcher = _watcher.get()
     return None if watcher is None else watcher.step
 
@@ -216,10 +216,9 @@ _placing: ContextVar[Callable[[Any], Any] | None] = ContextVar("placing", defaul
 
 @contextmanager
 def placing(place: Callable[[Any], Any] | None) -> Iterator[None]:
-    """Say how the factors of the solves inside the block are places of samples; None: they are not.
+    """Define how factors inside the block give positions of samples; None if they do not.
 
-    Only those are shown as frames: a solve in other coordinates has factors of no meaning to the
-    eye.
+    Only these are shown as frames: factors in other coordinates are not meaningful pictures.
     """
     token = _placing.set(place)
     try:
@@ -229,7 +228,7 @@ def placing(place: Callable[[Any], Any] | None) -> Iterator[None]:
 
 
 def on_frame() -> Callable[[Callable[[], Any]], None] | None:
-    """What to show factors to, None where nobody watches or they are no places."""
+    """The function that shows factors, None without a watcher or if they are not positions."""
     watcher, place = _watcher.get(), _placing.get()
     if watcher is None or place is None:
         return None

@@ -1,4 +1,4 @@
-"""How notebooks show things: small tables in the colours of the notebook, and figures."""
+"""HTML for notebooks: small tables in the colours of the notebook, and figures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or a message that says how to get it."""
+    """matplotlib.pyplot, or ImportError with instructions."""
     try:
         return import_module("matplotlib.pyplot")
     except ImportError as error:
@@ -17,20 +17,20 @@ def pyplot() -> Any:
 
 
 def shown_once(figure: Any) -> Any:
-    """The figure, which a notebook shows where it is returned, and not again at the cell's end."""
+    """The figure, closed so that a notebook shows it once where it is returned."""
     if "inline" in str(import_module("matplotlib").get_backend()):
         pyplot().close(figure)
     return figure
 
 
-def facts(title: str, told: Mapping[str, Any]) -> str:
-    """A title above names and values; what is None is left out."""
-    rows = [(name, value) for name, value in told.items() if value is not None]
+def facts(title: str, values: Mapping[str, Any]) -> str:
+    """A title above names and values; None values are omitted."""
+    rows = [(name, value) for name, value in values.items() if value is not None]
     return _table(title, None, rows)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A title above a table with a head."""
+    """A title above a table with a header."""
     return _table(title, columns, rows)
 
 

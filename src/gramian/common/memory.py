@@ -1,4 +1,4 @@
-"""Refuse what this machine has no memory for, with figures."""
+"""Memory checks before a computation starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 
 
 def check_memory(need: float, what: str, remedy: str, there: float | None = None) -> None:
-    """Refuse what would take more than half of the memory, or all that a device has free."""
+    """Raise ValueError if more than half of the memory, or of a device's free memory, is needed."""
     owner = "this machine" if there is None else "the device"
     limit = memory() / 2 if there is None else there
     there = memory() if there is None else there
@@ -19,7 +19,7 @@ def check_memory(need: float, what: str, remedy: str, there: float | None = None
 
 
 def memory() -> float:
-    """Bytes of this machine's memory; unlimited where it cannot be told."""
+    """Physical memory in bytes; infinite if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, ValueError, OSError):
@@ -27,14 +27,14 @@ def memory() -> float:
 
 
 def device_limit() -> float:
-    """Bytes of a device that GRAMIAN_DEVICE_MEMORY leaves to this process, unlimited unless set."""
-    told = os.environ.get("GRAMIAN_DEVICE_MEMORY")
-    if told is None:
+    """Bytes of a device allowed by GRAMIAN_DEVICE_MEMORY, unlimited if not set."""
+    setting = os.environ.get("GRAMIAN_DEVICE_MEMORY")
+    if setting is None:
         return math.inf
     try:
-        limit = float(told)
+        limit = float(setting)
     except ValueError:
         limit = math.nan
     if not limit > 0:
-        raise ValueError(f"GRAMIAN_DEVICE_MEMORY must be a number of bytes, got {told!r}")
+        raise ValueError(f"GRAMIAN_DEVICE_MEMORY must be a number of bytes, got {setting!r}")
     return limit

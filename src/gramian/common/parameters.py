@@ -1,5 +1,5 @@
-"""What parameters may be. An estimator has its rules in a table, `_rules`; the first that is broken
-is told in one sentence: what must hold, and what was given.
+"""Rules for parameters. An estimator lists its rules in a table, `_rules`; an error states the
+first rule that is violated and the value given.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Rule:
-    """What a value must be, and in words."""
+    """A condition on a value, and its description."""
 
     words: str
     holds: Callable[[Any], bool]
 
     def check(self, value: Any, name: str) -> None:
-        """Refuse a value that breaks the rule."""
+        """Raise ValueError if the value violates the rule."""
         if not self.holds(value):
             raise ValueError(f"{name} must be {self.words}, got {value!r}")
 
@@ -43,12 +43,12 @@ COUNT = Rule(
 def one_of(*words: str) -> Rule:
     """One of a few words."""
     *first, last = (f'"{word}"' for word in words)
-    told = f"{', '.join(first)} or {last}"
-    return Rule(told, lambda value: isinstance(value, str) and value in words)
+    listed = f"{', '.join(first)} or {last}"
+    return Rule(listed, lambda value: isinstance(value, str) and value in words)
 
 
 def or_auto(rule: Rule) -> Rule:
-    """The word "auto", too."""
+    """Also allow "auto"."""
     return Rule(
         f'{rule.words}, or "auto"',
         lambda value: value == "auto" if isinstance(value, str) else rule.holds(value),
@@ -56,12 +56,12 @@ def or_auto(rule: Rule) -> Rule:
 
 
 def or_none(rule: Rule) -> Rule:
-    """None, too."""
+    """Also allow None."""
     return Rule(f"{rule.words}, or None", lambda value: value is None or rule.holds(value))
 
 
 def check_rules(estimator: Any) -> None:
-    """Refuse parameters that break a rule of the estimator's class, or of those it is made of."""
+    """Raise ValueError if a parameter violates a rule of the estimator's class or its bases."""
     rules: dict[str, Rule] = {}
     for cls in reversed(type(estimator).__mro__):
         rules |= vars(cls).get("_rules", {})
@@ -71,7 +71,7 @@ def check_rules(estimator: Any) -> None:
 
 
 def positive(value: float, name: str, *, zero: bool = False) -> float:
-    """A finite number above 0, or 0 where that is allowed."""
+    """A finite number above 0, or 0 if allowed."""
     (NOT_NEGATIVE if zero else ABOVE_ZERO).check(value, name)
     return float(value)
 

@@ -1,4 +1,4 @@
-"""One rule for every random_state."""
+"""Conversion of random_state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """From a seed, a Generator, or the RandomState that scikit-learn passes on; None is seed 0."""
+    """A generator from a seed, a Generator, or a RandomState; None means seed 0."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31 - 1)
     try:
@@ -21,7 +21,7 @@ def generator(random_state: Any) -> np.random.Generator:
 
 
 def for_sklearn(random_state: Any) -> Any:
-    """The same rule for scikit-learn, which takes no Generator and no seed beyond 32 bits."""
+    """The same for scikit-learn, which accepts no Generator and no seed beyond 32 bits."""
     if isinstance(random_state, np.random.RandomState):
         return random_state
     if isinstance(random_state, (int, np.integer)) and 0 <= random_state < 2**32:

@@ -1,11 +1,11 @@
-"""Files of arrays and JSON: what models and checkpoints are kept in.
+"""The file format of models and checkpoints: arrays and JSON.
 
 A file is a zip archive without compression: `content.json` describes the content, and its arrays
-are `.npy` members that `numpy.load` reads too. Reading makes numbers, strings and instances of the
+are `.npy` members that `numpy.load` can read. Reading creates numbers, strings and instances of the
 classes registered here. Nothing is unpickled. Reading a file of n bytes takes at most 64 MB + 64 n
 bytes of memory, and time in proportion: each member is read once and its array is shared by all
-that name it, the members together are not larger than the file, and what objects copy when they
-are made is limited by `Reading`.
+references, the members together are not larger than the file, and copies made by objects are
+limited by `Reading`.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ from numpy.typing import NDArray
 FORMAT_VERSION = 1
 CONTENT = "content.json"
 KINDS = "biufU"
-"""Arrays of truth values, whole numbers, numbers and strings."""
+"""NumPy kinds of arrays: booleans, integers, floats and strings."""
 
 PACKAGES = ("gramian", "sklearn")
-"""Packages whose classes are known by the subpackage they are in."""
+"""Packages whose classes are named by their subpackage."""
 
 COPIES_ALLOWED = 1 << 26
-"""Bytes that the objects of a file may copy when they are made, beside `COPIES_PER_BYTE`."""
+"""Bytes that the objects of a file may copy, in addition to `COPIES_PER_BYTE`."""
 
 COPIES_PER_BYTE = 16
-"""Bytes that the objects of a file may copy for each byte of the file."""
+"""Bytes that the objects of a file may copy per byte of the file."""
 
 STRING_BYTES = 80
-"""What Python takes for a short string, beside its characters."""
+"""Memory of a short Python string, besides its characters."""
 
 KEYS = (str, int, float, bool, type(None))
 """Types of the keys of a dictionary."""
 
 LARGEST_KEY = 2**63
-"""Whole numbers beyond 64 bits can be chosen so that the hashes of all of them are equal."""
+"""Integers beyond 64 bits are rejected: they can be chosen to have equal hashes."""
 
 Class = TypeVar("Class", bound=type)
 State = dict[str, Any]
@@ -62,12 +62,12 @@ State = dict[str, Any]
 
 @dataclass(frozen=True)
 class Foreign:
-    """How objects of another package are stored and made."""
+    """How objects of another package are stored and restored."""
 
     to_store: Callable[[Any], State]
     from_store: Callable[..., Any]
     cost: Callable[[State], int]
-    """Bytes that `from_store` copies, at most."""
+    """Upper bound on the bytes that `from_store` copies."""
 
 
 _BY_NAME: dict[str, type] = {}
@@ -85,7 +85,7 @@ class FileError(ValueError):
 
 
 class StoredFileError(ValueError):
-    """A file that is not what it should be, or that holds what cannot be kept."""
+    """A file with invalid content, or an object that cannot be stored."""
 
 
 def storable(cls: Class) -> Class:
@@ -95,7 +95,7 @@ def storable(cls: Class) -> Class:
 
 
 def array_bytes(value: Any) -> int:
-    """Bytes of the arrays in a value, as numbers of 64 bits or as Python's strings."""
+    """Bytes of the arrays in a value, as 64-bit numbers or Python strings."""
     if isinstance(value, np.ndarray):
         return value.nbytes + value.size * (STRING_BYTES if value.dtype.kind == "U" else 8)
     if sp.issparse(value):
@@ -111,7 +111,7 @@ def storable_as(
     from_store: Callable[..., Any],
     cost: Callable[[State], int] = array_bytes,
 ) -> None:
-    """Register a class of another package: how to take it apart, and to make it of the parts.
+    """Register a class of another package with functions that take it apart and restore it.
 
     `from_store` must take time in proportion to `cost` and to the length of the lists given.
     """
@@ -120,7 +120,7 @@ def storable_as(
 
 
 def _name(cls: type) -> str:
-    """The public place of a class: files inside a package may be moved."""
+    """The public name of a class: modules inside a package may be moved."""
     place = cls.__module__.split(".")
     return ".".join([*(place[:2] if place[0] in PACKAGES else place), cls.__name__])
 
@@ -130,12 +130,12 @@ def _name(cls: type) -> str:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of another only when it is whole and on the disk.
+    """A file to write that replaces another one only when it is complete and on the disk.
 
-    Only of one of its own kind, whatever their names: a model never of a table, nor a page of a
-    model, unless inside `overwriting`. The permissions of a file that is replaced are kept, and a
-    symbolic link stays: the file that it points to is replaced. Files that writers of the same path
-    left when they were killed are removed first; those of writers that still run are not.
+    It only replaces a file of its own kind (a model never replaces a table), except inside
+    `overwriting`. The permissions of a replaced file are kept, and a symbolic link is followed.
+    Partial files of killed writers of the same path are removed first; those of running writers
+    are not.
     """
     target = Path(os.path.realpath(path))
     partial: Path | None = None
@@ -149,7 +149,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             refuse_other_kind(path, kind_of(partial))
             if target.is_file():
                 os.chmod(partial, stat.S_IMODE(target.stat().st_mode))
-            if not LOCKS:  # Windows renames no open file
+            if not LOCKS:  # Windows cannot rename an open file
                 file.close()
             os.replace(partial, target)
     except BaseException as reason:
@@ -161,19 +161,19 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 LOCKS: Any = import_module("fcntl") if os.name == "posix" else None
-"""The locks by which a file that is being written is told from one that was abandoned."""
+"""Whether file locks distinguish a file being written from an abandoned one."""
 
 
 def _new_partial(target: Path) -> tuple[Path, IO[bytes]]:
-    """A new file beside the target, locked while it is open; private where the target is."""
+    """A new file in the folder of the target, locked while open; private if the target is."""
     mode = 0o600 if target.exists() else 0o666
     while True:
         partial = target.with_name(f"{target.name}.{secrets.token_hex(6)}.partial")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(partial, flags, mode), "w+b")
-        with suppress(OSError):  # some file systems have no locks
+        with suppress(OSError):  # some file systems do not support locks
             _lock(file)
-        if partial.exists():  # else it was removed between being made and being locked
+        if partial.exists():  # otherwise it was removed before it was locked
             return partial, file
         file.close()
 
@@ -184,23 +184,23 @@ def _lock(file: IO[bytes]) -> None:
 
 
 def remove_abandoned(path: Path) -> None:
-    """Remove what writers of a file left beside it when they were killed."""
+    """Remove partial files of killed writers."""
     target = Path(os.path.realpath(path))
     for left in target.parent.glob(f"{glob.escape(target.name)}.*.partial"):
         with suppress(OSError), open(left, "r+b") as file:
             _lock(file)
-            if not LOCKS:  # Windows removes no open file: that of a writer stays, too
+            if not LOCKS:  # Windows cannot remove an open file, such as that of a running writer
                 file.close()
             left.unlink(missing_ok=True)
 
 
-# --- what is there already -------------------------------------------------------------
+# --- existing files --------------------------------------------------------------------
 
 MODEL, CHECKPOINT = "a gramian model", "a gramian checkpoint"
 PAGE, PICTURE = "a page of gramian", "a picture of Matplotlib"
 TEXT, GZIPPED, ARRAY = "text", "gzipped data", "an array of numpy"
 ARRAYS, PARQUET = "arrays of numpy", "a Parquet table"
-"""The kinds of file that gramian writes, as messages call them."""
+"""The kinds of files written by gramian, as named in messages."""
 
 OTHERS = (
     (b"\x93NUMPY", ARRAY),
@@ -210,17 +210,17 @@ OTHERS = (
     (b"\x89PNG", "a picture"),
     (b"GIF8", "a picture"),
 )
-"""How files begin that are not text."""
+"""Leading bytes of files that are not text."""
 
 HEAD = 1 << 16
-"""Bytes from which a kind is told."""
+"""Number of bytes that determine the kind of a file."""
 
 _OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=False)
 
 
 @contextmanager
 def overwriting() -> Iterator[None]:
-    """Let files take the place of others of any kind inside the block."""
+    """Allow overwriting files of any kind inside the block."""
     token = _OVERWRITING.set(True)
     try:
         yield
@@ -229,9 +229,9 @@ def overwriting() -> Iterator[None]:
 
 
 def refuse_other_kind(path: Path, kind: str | None) -> None:
-    """Refuse to lose a file that is not of this kind; an empty one is no loss."""
+    """Raise an error if a nonempty file of another kind would be overwritten."""
     if path.exists() and not path.is_file() and not path.is_dir():
-        raise StoredFileError(f"{path} is not an ordinary file: name another place")
+        raise StoredFileError(f"{path} is not an ordinary file: choose another path")
     there = None if _OVERWRITING.get() else kind_of(path)
     if there is not None and there != kind:
         raise StoredFileError(
@@ -240,7 +240,7 @@ def refuse_other_kind(path: Path, kind: str | None) -> None:
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file holds, told by its content; None where there is none, or it is empty."""
+    """The kind of a file by its content; None if it does not exist or is empty."""
     if not path.is_file() or path.stat().st_size == 0:
         return None
     with open(path, "rb") as file:
@@ -264,13 +264,13 @@ def _kind_of_archive(path: Path) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             arrays = any(name.endswith(".npy") for name in archive.namelist())
-    except Exception:  # of a file that is damaged, anything can be wrong
+    except Exception:  # a damaged file can raise anything
         arrays = False
     return ARRAYS if arrays else "a zip archive"
 
 
 def write(path: Path, kind: str, content: Any) -> None:
-    """Write a file of a kind, whole or not at all."""
+    """Write a file of a kind, completely or not at all."""
     arrays = _Arrays()
     head = {"format": f"gramian {kind}", "format_version": FORMAT_VERSION}
     text = json.dumps(
@@ -289,9 +289,9 @@ def read(path: Path, kind: str) -> Any:
     Raises
     ------
     StoredFileError
-        Whatever the file holds in its place.
+        If the file has other content.
     OSError
-        Where it cannot be read.
+        If it cannot be read.
     """
     with open(path, "rb") as file:
         try:
@@ -299,14 +299,14 @@ def read(path: Path, kind: str) -> Any:
                 return _content(archive, path, kind, os.fstat(file.fileno()).st_size)
         except StoredFileError:
             raise
-        except Exception as reason:  # a hostile file can fail in any way, and has to fail as one
+        except Exception as reason:  # a hostile file can raise anything
             raise StoredFileError(
-                f"{path} is not a whole gramian {kind}: {type(reason).__name__}: {reason}"
+                f"{path} is not a complete gramian {kind}: {type(reason).__name__}: {reason}"
             ) from reason
 
 
 def is_stored(path: Path) -> str | None:
-    """The kind of a file of ours, None for any other."""
+    """The kind of a gramian file, None for other files."""
     try:
         with zipfile.ZipFile(path) as archive:
             head = json.loads(_member(archive, CONTENT))
@@ -336,7 +336,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _array(data: bytes) -> NDArray[Any]:
-    """An array of a plain kind whose header agrees with the number of bytes."""
+    """An array of an allowed kind whose header agrees with the number of bytes."""
     file = io.BytesIO(data)
     version = npy.read_magic(file)
     header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
@@ -347,7 +347,7 @@ def _array(data: bytes) -> NDArray[Any]:
     if math.prod(shape) * dtype.itemsize != len(rest) or any(size < 0 for size in shape):
         raise StoredFileError(f"an array claims the shape {shape}, and has {len(rest)} bytes")
     if dtype.kind == "U" and not len(rest):
-        dtype = np.dtype("U1")  # the length of no string is what the header says
+        dtype = np.dtype("U1")  # the header does not determine the string length
     flat = np.frombuffer(rest, dtype).astype(dtype.newbyteorder("="))
     if dtype.kind == "U" and np.any(flat.view(np.uint32) > sys.maxunicode):
         raise StoredFileError("a string has characters that do not exist")
@@ -358,7 +358,7 @@ def _array(data: bytes) -> NDArray[Any]:
 
 
 class _Arrays:
-    """The arrays of a file, each once however often it is named."""
+    """The arrays of a file, each stored once."""
 
     def __init__(self) -> None:
         self.members: dict[str, NDArray[Any]] = {}
@@ -372,7 +372,7 @@ class _Arrays:
 
 
 def _encoded(value: Any, place: str, arrays: _Arrays) -> Any:
-    """A tree for JSON; what JSON has no word for is an object with one key that says what it is."""
+    """A JSON tree; other values are objects with one key that names their type."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, (bool, int, str)) and not isinstance(value, Enum)):
@@ -431,12 +431,12 @@ def _state(value: Any) -> Mapping[str, Any]:
 
 
 class Reading:
-    """Makes the values of a file of `size` bytes from its tree of JSON.
+    """Restores the values of a file of `size` bytes from its JSON tree.
 
     Raises
     ------
     StoredFileError
-        Where members overlap, or objects copy more than a file of this size may ask for.
+        If members overlap, or objects copy more than the limit for a file of this size.
     """
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
@@ -446,7 +446,7 @@ class Reading:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str) -> NDArray[Any]:
-        """The array of a member, the same one each time."""
+        """The array of a member, the same object each time."""
         if name not in self._arrays:
             member = f"{name}.npy"
             self.unread -= self.archive.getinfo(member).file_size
@@ -499,7 +499,7 @@ class Reading:
 
 
 def _key(key: Any) -> Any:
-    """The key of a dictionary, refused where its hash can be chosen."""
+    """The key of a dictionary; ValueError if its hash can be chosen."""
     key = key.item() if isinstance(key, np.generic) else key
     if type(key) not in KEYS or (type(key) is int and abs(key) > LARGEST_KEY):
         raise StoredFileError(
@@ -528,8 +528,8 @@ def _csr(kind: str, parts: list[NDArray[Any]], shape: list[int]) -> Any:
         and bool(np.all(np.diff(indptr) >= 0))
         and bool(np.all((indices >= 0) & (indices < columns)))
     )
-    if not whole:  # scipy's own check lets some by that crash it later
-        raise StoredFileError("the parts of a sparse matrix do not belong together")
+    if not whole:  # scipy's check accepts some matrices that crash it later
+        raise StoredFileError("the parts of a sparse matrix are inconsistent")
     made = sp.csr_array if kind == "array" else sp.csr_matrix
     return made((data, indices, indptr), shape=(rows, columns))
 
@@ -537,5 +537,5 @@ def _csr(kind: str, parts: list[NDArray[Any]], shape: list[int]) -> Any:
 def _class(name: str) -> type:
     name = FORMER_NAMES.get(name, name)
     if name not in _BY_NAME:
-        raise StoredFileError(f"this gramian knows no class {name!r}")
+        raise StoredFileError(f"unknown class {name!r} in this version of gramian")
     return _BY_NAME[name]

@@ -1,4 +1,4 @@
-"""The solver that CVXPY calls."""
+"""The CVXPY solver interface."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ except ImportError as missing:
 OPTIONS = (
     "tol", "time_limit", "max_iter", "rank", "random_state", "progress", "proof", "algorithm",
 )  # fmt: skip
-"""What `prob.solve` passes on; `algorithm` is the `solver` of `gramian.minimize`."""
+"""Options of `prob.solve`; `algorithm` is the `solver` of `gramian.minimize`."""
 
 EXPLAINED = {
     "ExpCone": "an exponential cone (exp, log, entropy, log_det, …)",
@@ -44,16 +44,16 @@ EXPLAINED = {
 }
 
 LOOSE = 100.0
-"""A run that ended within so many times its tolerance is told as inaccurate, and no failure."""
+"""Multiple of the tolerance within which a run is reported as inaccurate instead of failed."""
 
 
 class Gramian(ConicSolver):
     """gramian for `prob.solve(solver=gm.cvxpy.Gramian())`: linear programs and SDPs.
 
-    Zero, non-negative and semidefinite cones; CVXPY turns second-order cones into semidefinite
-    ones. Options: tol (1e-6), time_limit, max_iter, rank, random_state, progress, proof, and
-    algorithm, which is the `solver` of `gramian.minimize`. `problem.solver_stats.extra_stats` is
-    gramian's own `Result`, with its certificate.
+    Supports zero, nonnegative and semidefinite cones; CVXPY converts second-order cones to
+    semidefinite ones. Options: tol (1e-6), time_limit, max_iter, rank, random_state, progress,
+    proof, and algorithm, the `solver` of `gramian.minimize`. `problem.solver_stats.extra_stats` is
+    the `Result` of gramian, with its certificate.
     """
 
     MIP_CAPABLE = False
@@ -62,28 +62,28 @@ class Gramian(ConicSolver):
     PSD_SQRT2_SCALING = True
 
     def name(self) -> str:
-        """What CVXPY calls it."""
+        """The name for CVXPY."""
         return "GRAMIAN"
 
     def can_solve(self, problem_form: Any) -> bool:
-        """True, or a refusal that names the cones, which CVXPY's own does not."""
+        """True, or an error that names the unsupported cones."""
         if super().can_solve(problem_form):
             return True
         taken = {*self.SUPPORTED_CONSTRAINTS, SOC, PSD}
         cones = sorted(cone.__name__ for cone in problem_form.cones() if cone not in taken)
-        told = list(dict.fromkeys(EXPLAINED.get(cone, cone) for cone in cones))
-        if not told:
+        unsupported = list(dict.fromkeys(EXPLAINED.get(cone, cone) for cone in cones))
+        if not unsupported:
             return False
         raise SolverError(
-            f"gramian cannot solve this problem: it has {' and '.join(told)}; it takes linear, "
-            "second-order and semidefinite constraints with continuous variables"
+            f"gramian cannot solve this problem: it has {' and '.join(unsupported)}; it supports "
+            "linear, second-order and semidefinite constraints with continuous variables"
         )
 
     def import_solver(self) -> None:
-        """Nothing is left to import."""
+        """No further imports are needed."""
 
     def cite(self, data: Any) -> str:
-        """How to cite it."""
+        """The citation."""
         return "gramian: positive semidefinite matrices at scale, with certificates."
 
     def solve_via_data(
@@ -94,7 +94,7 @@ class Gramian(ConicSolver):
         solver_opts: dict[str, Any],
         solver_cache: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Solve what CVXPY made of a problem."""
+        """Solve the data of CVXPY's conic form."""
         options = _options(solver_opts, verbose)
         dims = data[ConicSolver.DIMS]
         conic = Conic(
@@ -114,7 +114,7 @@ class Gramian(ConicSolver):
         return found
 
     def invert(self, solution: dict[str, Any], inverse_data: Any) -> Any:
-        """The solution in CVXPY's own variables."""
+        """The solution in CVXPY's variables."""
         status = solution["status"]
         attributes = {
             names.SOLVE_TIME: solution["seconds"],
@@ -129,7 +129,7 @@ class Gramian(ConicSolver):
         return Solution(status, value, primal, duals, attributes)
 
     def _duals(self, z: Any, inverse_data: Any) -> dict[Any, Any]:
-        """Those of every constraint, none where there is no z."""
+        """The dual variables of every constraint, empty if there is no z."""
         if z is None:
             return {}
         zero = inverse_data[ConicSolver.DIMS].zero
@@ -173,32 +173,32 @@ def _solved(
     x, z = _named(conic, reduced, v, y, reduced.form.cost - reduced.form.G.T @ y)
     if status not in names.SOLUTION_PRESENT:
         z = _farkas(conic, reduced, blocks, result) if status == names.INFEASIBLE else None
-    told = _told(status, x, z, float(conic.c @ x))
-    return told | {
+    solution = _solution(status, x, z, float(conic.c @ x))
+    return solution | {
         "seconds": result.seconds,
         "iterations": result.iterations,
         "result": result,
     }, result
 
 
-def _told(status: str, x: Any, z: Any, value: float) -> dict[str, Any]:
+def _solution(status: str, x: Any, z: Any, value: float) -> dict[str, Any]:
     found = {"status": str(status), "value": value, "x": x, "z": z}
     return found | {"seconds": 0.0, "iterations": 0, "result": None}
 
 
 def _contradicted(conic: Conic, reduced: Eliminated, y: Any) -> dict[str, Any]:
-    """What equations without a solution say of CVXPY's form."""
+    """The result for contradictory equations in CVXPY's form."""
     rows = y[: reduced.h.size]
     if not reduced.form.dual:
         z = _shown_by_rows(conic, reduced, rows)
     else:
         z = _shown_by_equations(conic, reduced) if reduced.unbounded else None
     status = names.UNBOUNDED if z is None else names.INFEASIBLE
-    return _told(status, np.zeros(conic.c.size), z, np.nan)
+    return _solution(status, np.zeros(conic.c.size), z, np.nan)
 
 
 def _farkas(conic: Conic, reduced: Eliminated, blocks: Blocks, result: Result) -> Any:
-    """z in the dual cones with Aᵀz = 0 and b·z < 0: no x meets the constraints."""
+    """z in the dual cones with Aᵀz = 0 and b·z < 0, which proves infeasibility."""
     if not reduced.form.dual:
         return _shown_by_rows(conic, reduced, np.asarray(result.ray)[: reduced.h.size])
     if reduced.unbounded:
@@ -227,7 +227,7 @@ def _problem(reduced: Eliminated, blocks: Blocks) -> Problem:
     if reduced.h.size:
         map: Any = inner_products(blocks.matrices(reduced.G), n)
         constraint = Constraint.equal(map, reduced.h)
-    else:  # nothing but the cone
+    else:  # only the cone constraint
         constraint = Constraint(Entries([[0, 0]], n), 0.0)
     return Problem(
         Linear(Sparse(C), constant=reduced.shift),
@@ -270,11 +270,11 @@ def _named(conic: Conic, reduced: Eliminated, v: Any, y: Any, slack: Any) -> tup
 
 
 def _equations_only(conic: Conic) -> dict[str, Any]:
-    """Free variables under equations: one point, or a line along which the cost falls."""
+    """Free variables under equations: one point, or a line along which the cost is unbounded."""
     A = conic.A.toarray()
     x = np.linalg.lstsq(A, conic.b, rcond=None)[0] if A.size else np.zeros(conic.c.size)
     z = np.linalg.lstsq(A.T, -conic.c, rcond=None)[0] if A.size else np.zeros(conic.b.size)
     off = np.linalg.norm(A @ x - conic.b) > 1e-8 * (1 + np.linalg.norm(conic.b))
     falls = np.linalg.norm(A.T @ z + conic.c) > 1e-8 * (1 + np.linalg.norm(conic.c))
     status = names.INFEASIBLE if off else names.UNBOUNDED if falls else names.OPTIMAL
-    return _told(status, x, A @ x - conic.b if off else z, float(conic.c @ x))
+    return _solution(status, x, A @ x - conic.b if off else z, float(conic.c @ x))

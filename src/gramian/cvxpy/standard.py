@@ -1,16 +1,16 @@
-"""CVXPY's conic form as one of ours: which variables are M, what is eliminated, and the way back.
+"""Conversion of CVXPY's conic form to a problem in M, elimination of variables, and the inverse.
 
-CVXPY hands over  min c·x  subject to  Ax + s = b,  s ∈ zero cone × non-negative × semidefinite,
-with x free: a variable that is PSD comes as an affine slack of n² free ones. Two ways lead to
+CVXPY passes  min c·x  subject to  Ax + s = b,  s ∈ zero cone × nonnegative × semidefinite,
+with x free: a PSD variable is an affine slack of n² free variables. There are two conversions to
 
     min κ·v + φ·f   subject to   Gv + Hf = h,   v in the cones, f free:
 
-- *direct*: v = s. Where a row of a cone has one entry of x alone, that x is the slack, restored;
-  other x stay as f.
+- *direct*: v = s. If a row of a cone contains a single entry of x, that x is replaced by the
+  slack; other x are f.
 - *dual*: v = z, the multipliers of the cones, f those of the equations, and Aᵀz = −c: for matrix
   inequalities in few variables.
 
-The one with fewer rows is taken. The f are eliminated by a QR decomposition of H.
+The form with fewer rows is used. The f are eliminated by a QR decomposition of H.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-LARGEST = 40_000_000
-"""Numbers of H that are eliminated densely."""
+MAX_ELIMINATED = 40_000_000
+"""Largest number of elements of H for a dense elimination."""
 
 ROUNDED = 1e-13
-"""What is 0 but for rounding, beside the largest: rows given twice leave such equations."""
+"""Relative size below which a number is rounding error: duplicate rows lead to such equations."""
 
 
 @dataclass(frozen=True)
 class Conic:
-    """What CVXPY hands over; the rows are the zero cone, the non-negative one, the PSD ones."""
+    """CVXPY's data; the rows are the zero cone, the nonnegative cone and the PSD cones."""
 
     A: sp.csr_array
     b: Array
@@ -56,7 +56,7 @@ class Standard:
     free_cost: Array
     dual: bool
     restored: Indices
-    """Direct: the row of the cones that each x is the slack of, −1 where it is none."""
+    """Direct form: the cone row whose slack replaces each x, −1 if there is none."""
 
 
 def standard(problem: Conic) -> Standard:
@@ -67,11 +67,11 @@ def standard(problem: Conic) -> Standard:
 
 
 def _slacks(problem: Conic) -> Indices:
-    """For every x a row of the cones with that x alone, −1 where there is none."""
+    """For every x, a cone row that contains only this x, −1 if there is none."""
     cones = problem.A[problem.zero :]
     alone = np.flatnonzero(np.diff(cones.indptr) == 1)[::-1]
     restored = np.full(problem.c.size, -1, dtype=np.intp)
-    restored[cones.indices[cones.indptr[alone]]] = alone  # the first of several rows stays
+    restored[cones.indices[cones.indptr[alone]]] = alone  # the first of several rows is kept
     return restored
 
 
@@ -106,7 +106,7 @@ def _dual(problem: Conic) -> Standard:
 
 @dataclass(frozen=True)
 class Eliminated:
-    """NᵀGv = Nᵀh with HᵀN = 0, and what it takes to find f and all multipliers again."""
+    """NᵀGv = Nᵀh with HᵀN = 0, and the data to recover f and all multipliers."""
 
     form: Standard
     G: sp.csr_array
@@ -117,7 +117,7 @@ class Eliminated:
     """y₀ with Hᵀy₀ = φ."""
     N: Array | None
     unbounded: bool
-    """Whether φ·f falls along some f with Hf = 0."""
+    """Whether φ·f decreases along some f with Hf = 0."""
 
     @classmethod
     def of(cls, form: Standard) -> Eliminated:
@@ -125,10 +125,10 @@ class Eliminated:
         if k == 0:
             zero = np.zeros(m)
             return cls(form, form.G, form.h, form.cost, 0.0, zero, None, False)
-        if m * k > LARGEST:
+        if m * k > MAX_ELIMINATED:
             raise ValueError(
-                f"this problem has {k} free variables beside {m} equations; gramian eliminates "
-                "them by a dense decomposition, which is too large here"
+                f"this problem has {k} free variables and {m} equations; gramian eliminates "
+                "them by a dense decomposition, which would be too large here"
             )
         Q, R, order = scipy.linalg.qr(form.H.toarray(), pivoting=True)
         sizes = np.abs(np.diagonal(R))
@@ -145,11 +145,11 @@ class Eliminated:
         return cls(form, G, h, cost, float(base @ form.h), base, N, unbounded)
 
     def multipliers(self, y: Array) -> Array:
-        """Those of all rows."""
+        """The multipliers of all rows."""
         return self.base + self.combination(y)
 
     def combination(self, y: Array) -> Array:
-        """Ny: one of all rows that has no f."""
+        """Ny: a combination of all rows without f."""
         return y if self.N is None else self.N @ y
 
     def free(self, v: Array) -> Array:
@@ -161,7 +161,7 @@ class Eliminated:
         return self._solved(-(self.form.G @ v))
 
     def falling(self) -> Array:
-        """−φ less its part in the range of Hᵀ: Hf = 0, and φ·f < 0 where it is not 0."""
+        """−φ minus its projection on the range of Hᵀ: Hf = 0, and φ·f < 0 if it is not 0."""
         H, phi = self.form.H.toarray(), self.form.free_cost
         found: Array = H.T @ np.linalg.lstsq(H.T, phi, rcond=None)[0] - phi
         return found
@@ -174,13 +174,13 @@ class Eliminated:
 
 
 def _tidy(values: Array, largest: float) -> Array:
-    """Without what rounding left of products with numbers up to the largest."""
+    """The values, with rounding errors relative to the largest set to 0."""
     return np.where(np.abs(values) > ROUNDED * largest, values, 0.0)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Where every entry of v lies in M: the non-negative ones first, then the PSD blocks."""
+    """The position of every entry of v in M: nonnegative variables first, then the PSD blocks."""
 
     nonneg: int
     psd: list[int]
@@ -190,7 +190,7 @@ class Blocks:
         return self.nonneg + sum(self.psd)
 
     def places(self) -> tuple[Indices, Indices, Array]:
-        """i ≤ j of every entry, and what M_ij is multiplied by in v: √2 beside the diagonal."""
+        """i ≤ j of every entry, and the factor of M_ij in v: √2 off the diagonal."""
         first, i, j = self.nonneg, [np.arange(self.nonneg)], [np.arange(self.nonneg)]
         for size in self.psd:
             column, row = np.tril_indices(size)
@@ -222,7 +222,7 @@ class Blocks:
         return found
 
     def factor(self, v: Array) -> Any:
-        """A factor of the M nearest to v, to begin with."""
+        """A factor of the M nearest to v, as a starting point."""
         i, j, scale = self.places()
         M = np.zeros((self.order, self.order))
         M[i, j] = M[j, i] = v / scale

@@ -1,4 +1,4 @@
-"""What estimators share: solving as their parameters say, telling the outcome, turning a factor."""
+"""Functions shared by estimators: solving, setting result attributes, rotating a factor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gramian.run import minimize
 Array = NDArray[np.floating]
 
 AUTO = 1e-4
-"""The tolerance of tol="auto" where the optimum is within reach."""
+"""The tolerance of tol="auto" if the optimum is affordable."""
 
 
 def solve(
@@ -33,7 +33,7 @@ def solve(
 ) -> Result:
     """`minimize` with the solver, tolerance and limits of an estimator, or less time.
 
-    One call is the whole of a fit: its limits are those of the estimator.
+    One call is a whole fit: its limits are those of the estimator.
     """
     if tol is None:
         tol = AUTO if estimator.tol == "auto" else estimator.tol
@@ -53,12 +53,12 @@ def solve(
 
 
 def sweeps_for(data: Any) -> str | None:
-    """The precision of first-order steps for these data: float32 where that is theirs."""
+    """The precision of first-order steps for these data: float32 if the data are."""
     return "float32" if getattr(data, "dtype", None) == np.float32 else None
 
 
 def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
-    """Set `result_`, `certificate_` and `n_iter_`, and warn where the run did not converge."""
+    """Set `result_`, `certificate_` and `n_iter_`, and warn if the run did not converge."""
     if clock.interrupted() and result.status is not Status.INTERRUPTED:
         result = replace(result, status=Status.INTERRUPTED)  # in another phase than the solve
     estimator.result_, estimator.certificate_ = result, result.certificate
@@ -73,7 +73,7 @@ def settle(estimator: Any, result: Result, *, stacklevel: int = 4) -> None:
 
 
 def principal(factor: Array) -> Array:
-    """The factor turned so that its columns are orthogonal and fall in size."""
+    """The factor rotated so that its columns are orthogonal with decreasing norms."""
     if factor.shape[1] == 0:
         return np.zeros((factor.shape[0], 1))
     values, turn = columns_by_size(factor)

@@ -1,4 +1,4 @@
-"""Kernels of scikit-learn's, by name, and functions in their place."""
+"""scikit-learn's kernels by name, and kernel functions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = NDArray[np.floating]
 
 
 def check_kernel(kernel: Any) -> None:
-    """Refuse what is neither a kernel of scikit-learn's by name nor a function."""
+    """Raise ValueError unless the kernel is a function or the name of a scikit-learn kernel."""
     if not callable(kernel) and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
         raise ValueError(
             f"kernel must be None, a function of two sample matrices, or one of "
@@ -24,10 +24,10 @@ def check_kernel(kernel: Any) -> None:
 
 
 def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
-    """The parameters, with γ = 1/(the sum of the variances of the columns) for "rbf" without one.
+    """The parameters, with γ = 1/(sum of the variances of the columns) for "rbf" without γ.
 
-    For centred samples that is 1/(n_features · var X). A shift, a rotation or a constant column
-    does not change it.
+    For centred samples this is 1/(n_features · var X). It is invariant to translations, rotations
+    and constant columns.
     """
     found = dict(params or {})
     if kernel == "rbf" and found.get("gamma") is None:
@@ -45,7 +45,7 @@ def varying_columns(X: Any) -> NDArray[np.bool_]:
 
 
 def _column_variances(X: Any) -> Array:
-    """The variance of each column, by the differences from its mean; exactly 0 for a constant."""
+    """The variance of each column, from differences to its mean; exactly 0 for a constant."""
     return np.where(varying_columns(X), _mean_squares(X), 0.0)
 
 
@@ -62,7 +62,7 @@ def _mean_squares(X: Any) -> Array:
 
 
 def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:
-    """The relative error of k(x, z) by rounding.
+    """The relative rounding error of k(x, z).
 
     A value exp(−γ‖x − z‖²) has the absolute error of its exponent, whose distance is computed from
     products of the shifted samples.
@@ -77,7 +77,7 @@ def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:
 
 def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
     """k(x, z) for all rows of X and Z."""
-    if kernel == "rbf":  # of distances, which are computed from products and cancel far away
+    if kernel == "rbf":  # its distances are computed from products, which cancel far away
         shift = far_means(Z)
         if shift.any():
             same, Z = X is Z, shifted(Z, shift)
@@ -88,7 +88,7 @@ def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
         values = np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=float)
     if values.shape != (X.shape[0], Z.shape[0]) or not np.all(np.isfinite(values)):
         raise ValueError(
-            f"the kernel must give {X.shape[0]} × {Z.shape[0]} finite numbers, got "
+            f"the kernel must return {X.shape[0]} × {Z.shape[0]} finite numbers, got "
             f"{values.shape}" + ("" if np.all(np.isfinite(values)) else " with some not finite")
         )
     return values

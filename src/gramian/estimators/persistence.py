@@ -1,4 +1,4 @@
-"""Estimators that can be saved to a file: those of gramian, and pipelines of them."""
+"""Saving of gramian's estimators and of pipelines with them."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from gramian.common.parameters import check_rules
 from gramian.common.storage import StoredFileError
 
 FITS = ("fit", "fit_pairs", "fit_triplets", "add_links", "update")
-"""Methods that `time_limit` is the limit of, all their phases together."""
+"""Methods limited by `time_limit`, including all their phases."""
 
 HOST_MEMORY = (1, 3)
-"""What DLPack calls the memory of the processor, pinned or not."""
+"""DLPack codes of host memory, plain and pinned."""
 
 USES = ("transform", "predict")
-"""Other methods that take samples."""
+"""Other methods that accept samples."""
 
 
 def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method with the estimator's `time_limit` for everything it does, in tensors too."""
+    """The method limited by the estimator's `time_limit`, also for tensors."""
 
     @wraps(method)
     def timed(self: Any, *given: Any, **named: Any) -> Any:
         there = _device_of((*given, *named.values()))
         given, named = _at_hand(given), {name: _at_hand(part) for name, part in named.items()}
         limit = getattr(self, "time_limit", None)
-        known = isinstance(limit, Real) and float(limit) > 0  # the solve refuses others
+        known = isinstance(limit, Real) and float(limit) > 0  # the solve rejects other values
         seconds = float(limit) if known else None  # type: ignore[arg-type]
         with own_errstate(), clock.budget(seconds) as budget, few_blas_threads():
             try:
@@ -45,18 +45,18 @@ def _in_time(method: Callable[..., Any]) -> Callable[..., Any]:
             except clock.TimeUpError:
                 if budget.interrupted:
                     raise KeyboardInterrupt from None
-                if seconds is None:  # the limit of a fit around this one, which will tell
+                if seconds is None:  # the limit of an outer fit, which reports it
                     raise
                 raise TimeoutError(
                     f"the time limit of {limit:g} s ended before {type(self).__name__} had "
-                    f"anything to keep, at {budget.phase or 'its start'}: raise time_limit"
+                    f"a result, at {budget.phase or 'its start'}: increase time_limit"
                 ) from None
 
     return timed
 
 
 def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method for tensors too."""
+    """The method with support for tensors."""
 
     @wraps(method)
     def taking(self: Any, *given: Any, **named: Any) -> Any:
@@ -68,19 +68,19 @@ def _taking_tensors(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _at_hand(given: Any) -> Any:
-    """What is given, with arrays of the host for tensors and their like, wherever they are."""
+    """The argument, with tensors and similar arrays copied to the host."""
     if isinstance(given, tuple):
         return tuple(_at_hand(part) for part in given)
     if type(given).__module__.split(".")[0] == "torch":
         return host(given)
-    told = getattr(given, "__dlpack_device__", None)
-    if told is None or told()[0] in HOST_MEMORY:  # NumPy reads those itself
+    dlpack_device = getattr(given, "__dlpack_device__", None)
+    if dlpack_device is None or dlpack_device()[0] in HOST_MEMORY:  # NumPy can read these
         return given
     return host(import_module("gramian.arrays.torch").lent(given))
 
 
 def _device_of(given: Any) -> Any:
-    """The GPU that one of the tensors given lives on, None where none does."""
+    """The GPU of one of the given tensors, or None."""
     if isinstance(given, tuple):
         found = (_device_of(part) for part in given)
         return next((device for device in found if device is not None), None)
@@ -90,9 +90,9 @@ def _device_of(given: Any) -> Any:
 def _computed_on(
     device: Any, method: Callable[..., Any], estimator: Any, *given: Any, **named: Any
 ) -> Any:
-    """The method on the device that holds the data, where the estimator names none.
+    """Run the method on the device of the data, if the estimator does not set a device.
 
-    A copy of the estimator with that device runs it; the estimator takes over its attributes.
+    A copy of the estimator with that device runs it; the estimator then takes its attributes.
     """
     there = copy(estimator)
     there.device = device
@@ -102,7 +102,7 @@ def _computed_on(
 
 
 class Kept(OwnErrstate):
-    """A mixin for estimators: `save`, what `load` needs, `report`, and fits that end in time."""
+    """A mixin for estimators: `save`, `load`, `report`, and fits limited in time."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -120,24 +120,24 @@ class Kept(OwnErrstate):
         Parameters
         ----------
         path : str or Path
-            The file, replaced only when the new one is whole. Nothing in it is executable.
+            The file, replaced only when the new one is complete. It contains no executable code.
         """
         application.save(self, path)
 
     def report(self, path: str | Path, X: Any = None, y: Any = None) -> Path:
-        """Write an HTML page of the fitted estimator, which needs no network.
+        """Write a self-contained HTML page of the fitted estimator.
 
         Parameters
         ----------
         path : str or Path
         X, y : samples and labels, optional
-            A metric shows what it makes of them; an embedding is coloured by y, and shows X under
-            the pointer where it holds images, of shape (n_samples, height, width).
+            A metric shows its effect on them; an embedding is coloured by y, and shows X under
+            the pointer if it contains images, of shape (n_samples, height, width).
         """
         return application.report(self, path, X, y)
 
     def _check_parameters(self) -> None:
-        """Refuse parameters that make no sense."""
+        """Raise ValueError for invalid parameters."""
         check_rules(self)
 
     def _to_store(self) -> dict[str, Any]:

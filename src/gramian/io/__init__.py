@@ -1,4 +1,4 @@
-"""Semidefinite programs in files: the sparse SDPA format, `.dat-s`, gzipped too."""
+"""Semidefinite programs in files of the sparse SDPA format, `.dat-s` and `.dat-s.gz`."""
 
 from gramian.io.sdpa import read_sdpa, write_sdpa
 

@@ -1,8 +1,8 @@
 """The sparse SDPA format: semidefinite programs as text (Fujisawa, Kojima, Nakata and Yamashita).
 
 A file states  min Σ c_k x_k  subject to  Σ x_k F_k − F_0 ⪰ 0, whose dual is max ⟨F_0, Y⟩ subject to
-⟨F_k, Y⟩ = c_k and Y ⪰ 0. Ours is that dual: M = Y, C = −F_0, b = c. So `value` is minus the optimum
-that collections print, and `result.dual` is −x.
+⟨F_k, Y⟩ = c_k and Y ⪰ 0. The problem here is that dual: M = Y, C = −F_0, b = c. So `value` is minus
+the optimum listed by test collections, and `result.dual` is −x.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from gramian.problems import sdp
 Array = NDArray[np.floating]
 
 PUNCTUATION = str.maketrans("{}(),", "     ")
-LARGEST = 2_000_000
-"""Rows of M at most, and constraints."""
+MAX_SIZE = 2_000_000
+"""Largest order of M, and largest number of constraints."""
 
 
 @under_own_errstate
 def read_sdpa(path: str | Path) -> Problem:
-    """The problem in a file of the sparse SDPA format, `.dat-s` or `.dat-s.gz`.
+    """Read a problem from a file of the sparse SDPA format, `.dat-s` or `.dat-s.gz`.
 
-    A diagonal block (with a negative size) becomes entries of M that only have to be at least 0.
+    A diagonal block (with a negative size) becomes nonnegative diagonal entries of M.
 
     Raises
     ------
     FileError
-        With the number of the line, where the file is damaged.
+        With the line number, if the file is damaged.
     """
     path = Path(path)
     reader = _Reader(path, _text(path).splitlines())
-    m = reader.number("the number of constraints", LARGEST)
-    count = reader.number("the number of blocks", LARGEST)
+    m = reader.number("the number of constraints", MAX_SIZE)
+    count = reader.number("the number of blocks", MAX_SIZE)
     sizes = reader.sizes(count)
     b = reader.vector(m, "the right-hand side")
     entries = reader.entries()
@@ -56,9 +56,9 @@ def read_sdpa(path: str | Path) -> Problem:
 
 @under_own_errstate
 def write_sdpa(problem: Problem, path: str | Path) -> Path:
-    """Write a problem ⟨C, M⟩ with constraints to a file, gzipped where its name ends in .gz.
+    """Write a problem ⟨C, M⟩ with constraints to a file, gzipped if its name ends in .gz.
 
-    Rows that are inequalities get an entry of a diagonal block each.
+    Each inequality gets a slack entry in a diagonal block.
     """
     path = Path(path)
     if not isinstance(problem.objective, Linear) or not problem.constraints:
@@ -66,7 +66,7 @@ def write_sdpa(problem: Problem, path: str | Path) -> Path:
     bounds = problem.bounds
     rows = rows_of(bounds.map)
     if rows is None:
-        raise ValueError("the constraints of this problem are too large to be written as matrices")
+        raise ValueError("the constraints of this problem are too large to write as matrices")
     text = _written(problem, rows, bounds)
     data = text.encode()
     with replacing(path) as target:
@@ -103,7 +103,7 @@ def _is_number(word: str) -> bool:
 
 
 class _Reader:
-    """The lines of a file one after another, each with its number."""
+    """The lines of a file in order, with their numbers."""
 
     def __init__(self, path: Path, lines: list[str]) -> None:
         self.path, self.lines, self.at = path, lines, 0
@@ -124,7 +124,7 @@ class _Reader:
     def number(self, what: str, most: int) -> int:
         words = re.match(r"\s*\+?(\d+)(?!\.?\d)", self.line(what))
         if words is None or not 1 <= int(words.group(1)) <= most:
-            self.fail(self.at - 1, f"{what} must be a whole number between 1 and {most:,}")
+            self.fail(self.at - 1, f"{what} must be an integer between 1 and {most:,}")
         return int(words.group(1))
 
     def sizes(self, count: int) -> list[int]:
@@ -132,8 +132,8 @@ class _Reader:
         try:
             sizes = [int(word) for word in words[:count]]
         except ValueError:
-            self.fail(self.at - 1, "the sizes of the blocks must be whole numbers")
-        if len(sizes) != count or 0 in sizes or sum(map(abs, sizes)) > LARGEST:
+            self.fail(self.at - 1, "the sizes of the blocks must be integers")
+        if len(sizes) != count or 0 in sizes or sum(map(abs, sizes)) > MAX_SIZE:
             self.fail(self.at - 1, f"expected the sizes of {count} blocks, none of them 0")
         return sizes
 
@@ -142,14 +142,14 @@ class _Reader:
         while len(words) < size:
             words += self.line(what).translate(PUNCTUATION).split()
             first = self.at - 1
-        if any(_is_number(word) for word in words[size:]):  # words may follow, and are a comment
-            self.fail(first, f"{what} must hold {size} numbers, one a constraint; here it has more")
+        if any(_is_number(word) for word in words[size:]):  # other words are a comment
+            self.fail(first, f"{what} must hold {size} numbers, one per constraint; it has more")
         try:
             values = np.array([float(word) for word in words[:size]])
         except ValueError:
-            self.fail(first, f"{what} holds something that is no number")
+            self.fail(first, f"{what} contains a word that is not a number")
         if not np.all(np.isfinite(values)):
-            self.fail(first, f"{what} holds a number that is not finite")
+            self.fail(first, f"{what} contains a number that is not finite")
         return values
 
     def entries(self) -> Array:
@@ -188,7 +188,7 @@ class _Reader:
         self.fail(self.at, "the entries of the matrices cannot be read")
 
     def line_of(self, entry: int) -> int:
-        """The line that an entry came from."""
+        """The line of an entry."""
         full = [k for k in range(self.at, len(self.lines)) if self.lines[k].strip()]
         return full[entry]
 
@@ -197,17 +197,17 @@ def _problem(
     reader: _Reader, name: str, m: int, sizes: list[int], b: Array, entries: Array
 ) -> Problem:
     places = entries[:, :4]
-    broken = np.any((places != np.rint(places)) | (np.abs(places) > LARGEST), axis=1)
-    _refuse(reader, broken, f"matrix, block, row and column are whole numbers up to {LARGEST:,}")
+    broken = np.any((places != np.rint(places)) | (np.abs(places) > MAX_SIZE), axis=1)
+    _refuse(reader, broken, f"matrix, block, row and column must be integers up to {MAX_SIZE:,}")
     k, block, i, j = places.astype(np.int64).T
     value, orders = entries[:, 4], np.abs(sizes)
-    _refuse(reader, (k < 0) | (k > m), f"there are {m} matrices beside number 0")
+    _refuse(reader, (k < 0) | (k > m), f"there are {m} matrices besides number 0")
     _refuse(reader, (block < 1) | (block > len(sizes)), f"there are {len(sizes)} blocks")
     order = orders[block - 1]
     outside = (np.minimum(i, j) < 1) | (np.maximum(i, j) > order)
-    _refuse(reader, outside, "a row or column lies outside its block")
+    _refuse(reader, outside, "a row or column is outside its block")
     diagonal = np.asarray(sizes)[block - 1] < 0
-    _refuse(reader, diagonal & (i != j), "a diagonal block has no entries beside its diagonal")
+    _refuse(reader, diagonal & (i != j), "a diagonal block has no off-diagonal entries")
     first = np.concatenate([[0], np.cumsum(orders)])
     n = int(first[-1])
     i, j = i + first[block - 1] - 1, j + first[block - 1] - 1
@@ -231,7 +231,7 @@ def _refuse_twice(reader: _Reader, keys: NDArray[np.int64]) -> None:
     _, first = np.unique(keys, return_index=True)
     again = np.ones(keys.size, dtype=bool)
     again[first] = False
-    _refuse(reader, again, "this entry was given before")
+    _refuse(reader, again, "duplicate entry")
 
 
 def _written(problem: Problem, rows: Any, bounds: Any) -> str:
@@ -241,7 +241,7 @@ def _written(problem: Problem, rows: Any, bounds: Any) -> str:
     high = np.flatnonzero(~equal & np.isfinite(bounds.upper))
     both = np.intersect1d(low, high)
     if both.size:
-        raise ValueError(f"row {both[0]} has two bounds; give it as two rows to write it")
+        raise ValueError(f"row {both[0]} has two bounds; split it into two rows to write it")
     slack = np.concatenate([low, high])
     sizes = f"{n}" if not slack.size else f"{n} -{slack.size}"
     right = np.where(np.isfinite(bounds.lower), bounds.lower, bounds.upper)

@@ -1,7 +1,7 @@
-"""Linear algebra without matrices: eigenpairs, conjugate gradients, L-BFGS, small exact searches.
+"""Matrix-free linear algebra: eigenpairs, conjugate gradients, L-BFGS, small exact searches.
 
 `leading_eigenpair` finds the largest (algebraic) eigenvalue of anything with ``shape`` and
-``@``; `block_lanczos` finds several, with all copies of multiple ones. For the smallest, negate
+``@``; `block_lanczos` finds several, including multiple ones. For the smallest, negate
 the operator.
 """
 

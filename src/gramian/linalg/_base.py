@@ -1,4 +1,4 @@
-"""What the eigenpair methods share: the result, counted products, and a short Lanczos probe."""
+"""Common parts of the eigenpair methods: the result, counted products, a short Lanczos probe."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -32,7 +32,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class EigenPair:
-    """A leading eigenpair (λ, v) of A and how far it can be trusted.
+    """A leading eigenpair (λ, v) of A with its error bound.
 
     The interval [value − residual, value + residual] contains an eigenvalue of A. That this
     eigenvalue is the largest one is not proved by the residual.
@@ -43,7 +43,7 @@ class EigenPair:
     vector: Array
     """v, of unit norm."""
     residual: float
-    """‖Av − λv‖, from a fresh product."""
+    """‖Av − λv‖, from a new product."""
     products: int
     """Number of products of A with a vector."""
     converged: bool
@@ -58,8 +58,8 @@ class CountedOperator:
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"operator must be square and not empty, got shape {shape}")
         self.place: Place = getattr(operator, "place", HOST)
-        told = getattr(operator, "dtype", None) if self.place.is_host else None
-        dtype = np.dtype(told or np.float64)
+        declared = getattr(operator, "dtype", None) if self.place.is_host else None
+        dtype = np.dtype(declared or np.float64)
         if dtype.kind == "c":
             raise ValueError("operator must be real symmetric, got a complex dtype")
         self.size: int = shape[0]
@@ -71,7 +71,7 @@ class CountedOperator:
 
     @property
     def precision(self) -> float:
-        """Relative residual below which rounding in the products hides progress."""
+        """Relative residual below which rounding errors of the products dominate."""
         return 4.0 * float(np.finfo(self.dtype).eps) * float(np.sqrt(self.size))
 
     def __call__(self, vectors: Array) -> Array:
@@ -89,7 +89,7 @@ class CountedOperator:
         return image
 
     def _there(self, vectors: Array) -> Array:
-        """On a device; of single vectors a basis checks that its numbers are finite."""
+        """Product on a device; the basis checks single vectors for finite values."""
         if vectors.ndim == 1:
             quick: Array = self._recorded(vectors)
             return quick
@@ -99,7 +99,7 @@ class CountedOperator:
         return image
 
     def pair(self, vector: Array, tol: float, reach: float) -> EigenPair:
-        """Return the eigenpair at a vector, its residual measured by one more product."""
+        """Return the eigenpair at a vector, with its residual from one more product."""
         unit = vector / norm(vector)
         image = self(unit)
         value = float(unit @ image)
@@ -110,7 +110,7 @@ class CountedOperator:
 
 @dataclass(frozen=True)
 class Probe:
-    """What a few Lanczos steps tell: a Ritz vector u, its image Au, and the spectrum's reach."""
+    """A Ritz vector u after a few Lanczos steps, its image Au, and the range of the spectrum."""
 
     vector: Array
     image: Array
@@ -143,11 +143,11 @@ def probe(operator: CountedOperator, start: Array) -> Probe:
 def starting_vector(
     n: int, v0: Array | None, tol: float, random_state: RandomState, place: Place = HOST
 ) -> Array:
-    """Return v0 with a small random part mixed in, or a random vector.
+    """Return v0 plus a small random part, or a random vector.
 
-    Without the random part a v0 orthogonal to the leading eigenvector is a saddle point of f
-    (and an invariant start for Krylov methods) that is never left. The part is √tol, larger
-    than tol so that a non-leading eigenvector is not taken for the answer at once.
+    Without the random part, a v0 orthogonal to the leading eigenvector is a saddle point of f
+    (and spans an invariant Krylov space) that the methods cannot leave. The part is √tol, larger
+    than tol so that another eigenvector is not accepted at once.
     """
     noise = place.normal(np.random.default_rng(random_state), (n,))
     noise /= norm(noise)

@@ -1,4 +1,4 @@
-"""The Lanczos recurrence with reorthogonalisation, in full or where it is due."""
+"""The Lanczos recurrence with full or partial reorthogonalisation."""
 
 import math
 
@@ -16,11 +16,11 @@ class LanczosBasis:
 
         A Q_k = Q_k T_k + β_k q_{k+1} e_kᵀ,        T_k = tridiag(β, α, β)
 
-    The caller forms ``A @ basis.last`` and hands it to `extend`, so that a product it already
-    knows costs nothing. The recurrence also gives A·(Qy) without a product: see `image`.
+    The caller passes ``A @ basis.last`` to `extend`, so that known products are not repeated.
+    The recurrence also gives A·(Qy) without a product: see `image`.
 
-    `partial`, a vector is orthogonal to all before it up to the root of the precision only, where
-    T_k is as exact as by a full reorthogonalisation (Simon 1984), which then is seldom due.
+    With `partial`, a vector is orthogonal to all before it only up to the square root of the
+    precision. T_k is then as accurate as with full reorthogonalisation (Simon 1984).
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LanczosBasis:
             level = self._precision * self._scale
             if not self._drift.is_due([*self.alphas, alpha], self.betas, math.sqrt(square), level):
                 due = known[-2:, :]
-        rest -= (due @ rest) @ due  # what is left of them is rounding, and small beside rest
+        rest -= (due @ rest) @ due  # the remaining components are rounding errors
         alpha, square = numbers(along, rest @ rest)
         if not math.isfinite(alpha + square):
             raise FloatingPointError("the operator returned NaN or infinite values")
@@ -115,7 +115,7 @@ class LanczosBasis:
 
 
 class _Drift:
-    """How far the last two vectors may have come from being orthogonal to those before them.
+    """Estimated loss of orthogonality of the last two vectors to those before them.
 
     ω_{j+1} = (Tω_j − α_j ω_j − β_{j−1} ω_{j−1} + rounding)/β_j, with T that of the steps before.
     """
@@ -124,10 +124,10 @@ class _Drift:
         self.precision, self.most = precision, math.sqrt(np.finfo(float).eps)
         self.before, self.last = np.zeros(0), np.ones(1)
         self.again = False
-        """Whether the next vector is to be made orthogonal too: what was lost is in two of them."""
+        """Whether to reorthogonalise the next vector as well: the loss affects two vectors."""
 
     def is_due(self, alphas: list[float], betas: list[float], beta: float, level: float) -> bool:
-        """Whether the next vector, of length `beta`, has to be made orthogonal to all."""
+        """Whether the next vector, of length `beta`, must be orthogonalised to all others."""
         a, b, w = np.array(alphas), np.array(betas), self.last
         moved = (a[:-1] - a[-1]) * w[:-1] + b * w[1:]
         moved[1:] += b[:-1] * w[:-2]

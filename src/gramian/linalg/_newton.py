@@ -10,17 +10,17 @@ from gramian.arrays.places import norm
 from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, Probe, probe
 
 _MAX_REFRESH = 5
-"""Restarts from a fresh product where the updated images have drifted."""
+"""Restarts from a new product after the updated images have drifted."""
 _LOOSEST_FORCING = 0.1
-"""Relative residual of an inner solve, at most."""
+"""Largest relative residual of an inner solve."""
 
 
 @dataclass(frozen=True)
 class Centred:
-    """B = (A + σI)/s, whose known spectrum is centred and reaches about [−1, 1].
+    """B = (A + σI)/s, whose spectrum is approximately centred in [−1, 1].
 
-    f has a non-zero minimiser only if the leading eigenvalue is positive; B's is, whatever A.
-    It also makes the iterates the same for A and for every cA + tI, c > 0.
+    f has a nonzero minimiser only if the leading eigenvalue is positive, as it is for B. Centring
+    also makes the iterates invariant to the scale and shift of A.
     """
 
     operator: CountedOperator
@@ -29,7 +29,7 @@ class Centred:
 
     @classmethod
     def around(cls, operator: CountedOperator, found: Probe) -> "Centred":
-        """Centre the operator on the interval that a probe has found."""
+        """Centre the operator on the interval found by a probe."""
         return cls(operator, -(found.high + found.low) / 2, (found.high - found.low) / 2)
 
     def __call__(self, vector: Array) -> Array:
@@ -50,7 +50,7 @@ class Iterate:
     u: Array
     image: Array
     previous: tuple[Array, Array] | None = None
-    """The last direction and its image under B, where a method keeps it."""
+    """The last direction and its image under B, if a method stores them."""
 
     @cached_property
     def rho(self) -> float:
@@ -87,7 +87,7 @@ def minimise(
         pair = operator.pair(iterate.u, tol, reach)
         if pair.converged or left == 0:
             break
-        # The images are updated, not recomputed: a refused residual means that they drifted.
+        # The images are updated, not recomputed: a large residual means that they have drifted.
         iterate = Iterate(pair.vector, centred(pair.vector))
     return pair
 

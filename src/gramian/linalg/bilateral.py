@@ -13,8 +13,8 @@ Array = NDArray[np.floating]
 
 NEWTON_STEPS = 60
 DAMPING, LONG = 1e-3, 1e3
-"""Added to the diagonal of a Hessian that is flat along some line, in units of its trace, and how
-long a step of it may be."""
+"""Diagonal shift of a singular Hessian, relative to its trace, and the largest length of the
+resulting step."""
 
 
 def bilateral(
@@ -23,9 +23,9 @@ def bilateral(
     """(α, β, F) minimising f(α, β) = F(αM + βN) over β ≥ 0 and α ≥ 0.
 
     `cap_alpha` keeps α ≤ 1 as printed in Algorithm 1, `fix_alpha` keeps α = 1 (Journée et al.).
-    A quadratic f is solved exactly by its candidates, once more from where that ends: rounding is
-    that of f at its start, which may be far up. Otherwise by projected Newton around them, eq. (3).
-    The value is −inf where f is unbounded below.
+    A quadratic f is solved exactly from its candidates, and again from the result, because the
+    rounding error is relative to f at the start, which may be large. Otherwise by a projected
+    Newton method, eq. (3). The value is −inf if f is unbounded below.
     """
     lower = np.array([1.0 if fix_alpha else 0.0, 0.0])
     upper = np.array([1.0 if cap_alpha or fix_alpha else np.inf, np.inf])
@@ -54,7 +54,7 @@ def box_quadratic(Q: Array, p: Array, lower: Array, upper: Array) -> Array | Non
     """argmin ½bᵀQb + pᵀb over lower ≤ b ≤ upper for a PSD 2 × 2 Q, eq. (4).
 
     The optimum is the interior stationary point or lies on an edge or a corner; a singular Q
-    has a flat line of stationary points, and that line meets an edge. None if unbounded below.
+    has a line of stationary points, and that line meets an edge. None if unbounded below.
     """
     if np.all(np.isinf(upper)) and _falls_along_flat_line(Q, p):
         return None
@@ -87,7 +87,7 @@ def _is_singular(Q: Array) -> bool:
 
 
 def _falls_along_flat_line(Q: Array, p: Array) -> bool:
-    """Whether a singular Q leaves a direction n > 0 with Qn = 0 along which pᵀb falls."""
+    """Whether a singular Q has a direction n > 0 with Qn = 0 along which pᵀb decreases."""
     if not (_is_singular(Q) and Q[0, 1] < 0):
         return False
     n = np.array([-Q[0, 1], Q[0, 0]])
@@ -97,7 +97,7 @@ def _falls_along_flat_line(Q: Array, p: Array) -> bool:
 def _on_edge(
     Q: Array, p: Array, free: int, held: int, end: float, low: float, high: float
 ) -> Array | None:
-    """The best point of one edge; None if it falls for ever."""
+    """The best point of one edge; None if it is unbounded below."""
     slope, bend = p[free] + Q[free, held] * end, Q[free, free]
     b = np.empty(2)
     b[held] = end
@@ -115,10 +115,10 @@ def _on_edge(
 def _far_descent(
     restriction: Restriction, s: Array, p: Array, Q: Array, lower: Array, upper: Array
 ) -> Array | None:
-    """Where the Newton model has no minimum: a step of a damped one, doubled while f falls.
+    """A damped step, doubled while f decreases, if the Newton model has no minimum.
 
-    Of steepest descent where that is too long to mean anything. None if f falls as far as
-    numbers go.
+    Uses steepest descent if the damped step is too long. None if f decreases up to the largest
+    floating point numbers.
     """
     steepest = p / max(float(np.max(np.abs(p))), 1e-300)
     unit = np.clip(s - steepest, lower, upper) - s

@@ -1,4 +1,4 @@
-"""Leading eigenpairs by block Lanczos: few products with A, orthogonality by matrix products."""
+"""Leading eigenpairs by block Lanczos, with orthogonalisation by matrix products."""
 
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,18 +13,18 @@ from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayle
 
 _DENSE_SHARE = 4
 _BASIS_NUMBERS = 2**27
-"""Numbers a basis may hold (1 GiB), unless k pairs need more."""
+"""Largest number of elements of a basis (1 GiB), unless k pairs need more."""
 _LONG_BASIS = (600, 20)
-"""Vectors kept before a restart: so many, or so many for each pair wanted."""
+"""Vectors kept before a restart: a constant, or a multiple of the number of pairs."""
 _UNSEEN_GROWTH = 1.12
 _SLOWEST_GROWTH = 1.03
 _MAX_PRODUCTS = 100_000
 _TELLS_COPIES = 1e-5
-"""At larger residuals many eigenvalues could coincide, and the search for copies costs more than
-smaller residuals do."""
+"""With larger residuals many eigenvalues could coincide, and the search for multiple eigenvalues
+would cost more than smaller residuals do."""
 _FEW_ROWS = 3
 _CHOLESKY_IS_SAFE = 0.03
-"""Below it the square of the condition would show in the orthogonality."""
+"""Ratio below which the squared condition number would affect the orthogonality."""
 
 
 def block_lanczos(
@@ -39,31 +39,29 @@ def block_lanczos(
 ) -> tuple[Array, Array, Array]:
     """Return the k largest eigenvalues (descending), eigenvectors (n, k) and residual norms.
 
-    The Krylov space of `block` random vectors, with a thick restart (Wu and Simon) only where the
-    basis grows long: a restart costs products, and those are what a dense A makes slow.
+    Uses the Krylov space of `block` random vectors, with a thick restart (Wu and Simon) only if the
+    basis becomes long: a restart costs additional products, which are slow for a dense A.
 
-    A Krylov space of b random vectors holds, with probability one, min(b, μ) copies of an
-    eigenvalue of multiplicity μ. So where fewer than b of the values found coincide none is
-    missing. Where b or more do, and smaller ones were found too, the search goes on beside the
-    pairs found, with a block twice as large each time, until nothing larger turns up.
+    A Krylov space of b random vectors contains, with probability one, min(b, μ) eigenvectors of an
+    eigenvalue of multiplicity μ. If fewer than b of the values found coincide, none is missing. If
+    b or more coincide and smaller ones were found, too, the search continues in the orthogonal
+    complement of the pairs found, with twice the block size each time, until no larger one exists.
 
     Parameters
     ----------
     operator : anything with ``shape == (n, n)`` and ``@`` on (n, b) arrays.
     k : number of pairs.
     block : number b of random vectors to start with.
-    tol : the residuals asked for, relative to the norm of A as far as the basis shows it. It is
-        raised to what products in the operator's precision can show, and for several pairs
-        lowered to 1e-5.
-    max_products : products with a vector at most; the residuals then say what was reached.
-    max_basis : vectors kept before a restart; by default what fits in 1 GiB, and no more than
-        pay off.
+    tol : the residuals relative to the norm of A as estimated from the basis. It is raised to the
+        precision of the products, and for several pairs lowered to 1e-5.
+    max_products : largest number of products with a vector; the residuals state the accuracy.
+    max_basis : vectors kept before a restart; by default limited by 1 GiB and by efficiency.
     random_state : seed or generator of the random start.
     """
     counted = CountedOperator(operator)
     n = counted.size
     if not 1 <= k <= n:
-        raise ValueError(f"k must lie between 1 and {n}, got {k}")
+        raise ValueError(f"k must be between 1 and {n}, got {k}")
     if n <= DENSE_ORDER or _DENSE_SHARE * k >= n:
         return dense_pairs(counted, k)
     if k > 1:
@@ -71,7 +69,7 @@ def block_lanczos(
     longest = max_basis or min(max(_LONG_BASIS[0], _LONG_BASIS[1] * k), _BASIS_NUMBERS // n)
     search = _Search(
         counted,
-        max(tol / 2, counted.precision),  # pairs joined from two searches are a little worse
+        max(tol / 2, counted.precision),  # pairs combined from two searches are less accurate
         max_products or _MAX_PRODUCTS,
         longest,
         np.random.default_rng(random_state),
@@ -92,9 +90,9 @@ def block_lanczos(
 
 
 def _may_miss_copies(values: Array, residuals: Array, block: int, precision: float) -> bool:
-    """Whether `block` values or more coincide above the least: further copies may exist.
+    """Whether `block` values or more coincide above the smallest: multiplicity may be larger.
 
-    Further copies of the least value would change nothing.
+    Further copies of the smallest value would not change the result.
     """
     norm = float(np.max(np.abs(values)))
     same = 10 * np.maximum(residuals[1:], residuals[:-1]) + precision * norm
@@ -105,7 +103,7 @@ def _may_miss_copies(values: Array, residuals: Array, block: int, precision: flo
 
 @dataclass
 class _Search:
-    """What stays the same from basis to basis."""
+    """Data shared by all bases."""
 
     operator: CountedOperator
     tol: float
@@ -113,20 +111,20 @@ class _Search:
     max_basis: int
     rng: np.random.Generator
     found: tuple[Array, Array] | None = None
-    """Eigenvalues and vectors to look beside."""
+    """Eigenvalues and eigenvectors to deflate."""
     norm: float = 0.0
-    """The norm of A, as far as it is known: never too large."""
+    """A lower estimate of the norm of A."""
 
     @property
     def spent(self) -> bool:
         return self.operator.products >= self.max_products
 
     def beside(self, values: Array, vectors: Array) -> "_Search":
-        """The search that has these pairs moved below all others."""
+        """The search with these pairs deflated."""
         return replace(self, found=(values, vectors))
 
     def image(self, rows: Array) -> Array:
-        """A, or A − V diag(λ + 2‖A‖) Vᵀ beside pairs found, times the rows, as rows."""
+        """The rows times A, or times A − V diag(λ + 2‖A‖) Vᵀ with deflated pairs."""
         image = self.operator(rows.T).T
         if self.found is not None:
             values, vectors = self.found
@@ -135,7 +133,7 @@ class _Search:
         return image
 
     def run(self, k: int, block: int) -> Array:
-        """The k leading Ritz vectors, in columns, once they are good enough or time is up."""
+        """The k leading Ritz vectors, in columns, when accurate or at a limit."""
         n = self.operator.size
         longest = min(max(self.max_basis, 3 * (k + 2 * block)), n - block)
         basis = _Basis(self, block, longest)
@@ -157,14 +155,14 @@ class _Search:
                 basis.restart(basis.ritz(k + (basis.size - k) // 3))
 
     def _measure(self, basis: "_Basis") -> None:
-        # Beside pairs found, the operator is another one, of larger norm.
+        # With deflated pairs the operator has a larger norm.
         if self.found is None:
             self.norm = max(self.norm, basis.norm())
 
 
 @dataclass
 class _Pace:
-    """When to look at the Ritz pairs next, in products: looking costs O(m³)."""
+    """The number of products after which to compute Ritz pairs again, which costs O(m³)."""
 
     k: int
     block: int
@@ -175,11 +173,11 @@ class _Pace:
         self.next_look = 2 * self.k + 40
 
     def saw(self, products: int, worst: float, goal: float, norm: float) -> None:
-        """Extrapolate the fall of the worst residual, which is geometric once it has begun."""
+        """Extrapolate the largest residual, which decreases geometrically after some steps."""
         ahead = _UNSEEN_GROWTH * products
         if 0 < worst < 0.1 * norm:
             if self._last is None:
-                ahead = 0.0  # soon, to see how fast it falls
+                ahead = 0.0  # compute them again soon to estimate the rate
             elif worst < self._last[1]:
                 fall = np.log(self._last[1] / worst) / (products - self._last[0])
                 ahead = min(ahead, products + np.log(worst / goal) / fall)
@@ -189,7 +187,7 @@ class _Pace:
 
 @dataclass(frozen=True)
 class _Ritz:
-    """Ritz values, largest first, weights of their vectors in the basis, residual norms."""
+    """Ritz values, largest first, coefficients of their vectors in the basis, residual norms."""
 
     values: Array
     weights: Array
@@ -201,7 +199,7 @@ class _Basis:
 
         A Qᵀ = Qᵀ T + Pᵀ C,        P the next block, orthonormal and orthogonal to Q
 
-    C touches only the last block, or after a restart all of the Ritz vectors kept.
+    C is nonzero for the last block only, or after a restart for all Ritz vectors kept.
     """
 
     def __init__(self, search: _Search, block: int, longest: int) -> None:
@@ -219,10 +217,10 @@ class _Basis:
         return self.size + self._block > self._longest
 
     def extend(self) -> None:
-        """Take the next block in and find the one after it."""
+        """Add the next block and compute the one after it."""
         old, new = self.size, self.size + self._block
         image = self._search.image(self._rows[old:new])
-        # The recurrence first, so that the pass over all rows has only rounding to take away.
+        # Apply the recurrence first, so that reorthogonalisation only removes rounding errors.
         linked = self._rows[self._linked : new]
         product = linked @ image.T
         image = image - product.T @ linked
@@ -237,21 +235,20 @@ class _Basis:
         self._small[old:new, new : new + self._block] = link.T
 
     def _cleared(self, rows: Array) -> Array:
-        """The rows without what they have of Q."""
+        """The rows orthogonalised against Q."""
         basis = self._rows[: self.size]
         if isinstance(rows, np.ndarray) and rows.shape[0] <= _FEW_ROWS:
-            # A matrix product of a few rows makes BLAS copy the whole basis first. And SciPy's
-            # own BLAS, not NumPy's: where products with A are SciPy's too, two pools of threads
-            # in turn hinder each other.
+            # For a few rows a matrix product makes BLAS copy the whole basis first. SciPy's BLAS is
+            # used because products with A are often SciPy's, and two thread pools would compete.
             return np.array(
                 [row - dgemv(1.0, basis.T, dgemv(1.0, basis.T, row, trans=1)) for row in rows]
             )
         return rows - (rows @ basis.T) @ basis
 
     def _next_block(self, rest: Array) -> tuple[Array, Array]:
-        """Orthonormal rows P and C with restᵀ = PᵀC; random rows where rest has too small a rank.
+        """Orthonormal rows P and C with restᵀ = PᵀC; random rows if rest is rank deficient.
 
-        Such a space is invariant: the random rows start the search anew beside it.
+        The space is then invariant, and the random rows restart the search in its complement.
         """
         with suppress(np.linalg.LinAlgError):
             lower = np.linalg.cholesky(host(rest @ rest.T))
@@ -269,7 +266,7 @@ class _Basis:
         return inverse
 
     def _difficult_block(self, rest: Array) -> tuple[Array, Array]:
-        """The same where rows are nearly dependent, tiny or zero."""
+        """The same for rows that are nearly dependent, tiny or zero."""
         place = place_of(rest)
         columns, triangle, order = qr(host(rest).T, mode="economic", pivoting=True)
         sizes = np.abs(np.diag(triangle))
@@ -278,14 +275,14 @@ class _Basis:
         rows, link = columns.T, np.zeros_like(triangle)
         link[:rank, order] = triangle[:rank]
         rows[rank:] = self._search.rng.standard_normal(rows[rank:].shape)
-        for _ in range(2):  # short rows carry what is left of Q in them, magnified
+        for _ in range(2):  # normalising short rows magnifies their components along Q
             cleared = host(self._cleared(place.put(np.ascontiguousarray(rows))))
             columns, triangle = qr(cleared.T, mode="economic")
             rows = (columns * np.where(np.diag(triangle) < 0, -1.0, 1.0)).T
         return place.put(np.ascontiguousarray(rows)), link
 
     def norm(self) -> float:
-        """‖T e_j‖ at its largest, which ‖A‖ is no less than."""
+        """The largest ‖T e_j‖, a lower bound on ‖A‖."""
         return float(np.max(np.linalg.norm(self._small[: self.size, : self.size], axis=0)))
 
     def ritz(self, count: int) -> _Ritz:
@@ -305,7 +302,7 @@ class _Basis:
         return combined
 
     def restart(self, ritz: _Ritz) -> None:
-        """Keep these Ritz vectors and the next block, which is linked to all of them."""
+        """Keep these Ritz vectors and the next block, which is coupled to all of them."""
         m, block, kept = self.size, self._block, ritz.values.size
         link = self._link(ritz.weights)
         self._rows[:kept] = self.combine(ritz.weights)

@@ -1,8 +1,8 @@
-"""A small quadratic over the cone: the exact search over M = W S Wᵀ for a few columns W.
+"""A small quadratic program over the PSD cone: exact search over M = W S Wᵀ for few columns W.
 
     min ½ (s − h)ᵀH(s − h) + gᵀ(s − h),   s = svec(S),   S ⪰ 0   (and ⟨E, S⟩ = τ)
 
-by a primal–dual interior-point method: Nesterov and Todd's direction with Mehrotra's corrector.
+by a primal–dual interior-point method (Nesterov–Todd direction, Mehrotra corrector).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ITERATIONS = 50
 TO_THE_BOUNDARY = 0.98
 SHORTEST_STEP = 1e-7
 ACCURACY = 1e-12
-"""Duality gap and dual residual to stop at, relative to the terms of the objective."""
+"""Duality gap and dual residual at which the method stops, relative to the objective's terms."""
 
 KEPT = 5
-"""Points of the way that are handed back."""
+"""Number of last iterates returned."""
 
 FARTHEST = 1e10
-"""The trace, in units of the first, at which a fall is taken to be endless."""
+"""Trace, relative to the first, at which the problem is considered unbounded."""
 
 FLATTEST = 1e-24
-"""Curvature below this part of the largest is rounding, and no scale to measure S by."""
+"""Relative curvature below which it is rounding error and does not determine the scale of S."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,14 @@ class Slice:
 
 
 class Inside(NamedTuple):
-    """A point of the way: S ≻ 0, and ⟨S, Z⟩ with its multiplier, near f(S) − f* towards the end."""
+    """An interior iterate: S ≻ 0, and ⟨S, Z⟩ with its multiplier, close to f(S) − f* at the end."""
 
     S: Array
     gap: float
 
 
 class ConeMinimum(NamedTuple):
-    """The answer, and the last points on the way to it, inside the cone: at some ∇f ≻ 0 shows."""
+    """The minimiser, and the last interior iterates, some of which have ∇f ≻ 0."""
 
     S: Array
     inside: list[Array]
@@ -75,10 +75,10 @@ def cone_quadratic(
     *,
     damping: float = 0.0,
 ) -> ConeMinimum:
-    """The S that minimises ½(s − h)ᵀH(s − h) + gᵀ(s − h) over the cone; far out if none does.
+    """The S that minimises ½(s − h)ᵀH(s − h) + gᵀ(s − h) over the cone; a large S if unbounded.
 
-    `damping` is added to the curvature of every entry, in units of that of the diagonal ones:
-    it keeps S near `here` where H is not the whole truth.
+    `damping` is added to the curvature of every entry, relative to that of the diagonal entries:
+    it keeps S near `here` if H is only an approximation.
     """
     path = list(cone_path(H, gradient, here, within, damping=damping))
     return ConeMinimum(path[-1].S, [point.S for point in path[-KEPT:]])
@@ -92,7 +92,7 @@ def cone_path(
     *,
     damping: float = 0.0,
 ) -> Iterator[Inside]:
-    """The points on the way to that S, the last of them nearest to it."""
+    """The iterates that converge to this S, the last one closest to it."""
     order = int(np.sqrt(2 * here.size))
     scale = _scale(H, order)
     i, j, _ = triangle(order)
@@ -119,7 +119,7 @@ def _states(H: Array, c: Array, state: _State, within: Slice | None) -> Iterator
         try:
             with np.errstate(all="ignore"), blas_threads_for(H.size):
                 step = _step(H, slope, state, within)
-        except (np.linalg.LinAlgError, ValueError):  # rounding has used up the interior
+        except (np.linalg.LinAlgError, ValueError):  # the boundary is reached up to rounding
             return
         if step is None:
             return
@@ -138,7 +138,7 @@ def _scale(H: Array, order: int) -> Array:
 
 
 def _start(H: Array, c: Array, order: int, within: Slice | None) -> _State:
-    """A multiple of the identity: the best one, or the one of the right trace."""
+    """The best multiple of the identity, or the one with the prescribed trace."""
     unit = svec(np.eye(order))
     if within is not None:
         size = within.trace / float(np.trace(within.E))
@@ -167,7 +167,7 @@ def _errors(c: Array, slope: Array, state: _State, within: Slice | None) -> tupl
 
 
 def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State | None:
-    """Predictor, then corrector; None where the way to the boundary is too short to go on."""
+    """Predictor, then corrector; None if the step to the boundary is too short."""
     X, Z, order = state.X, state.Z, state.X.shape[0]
     root = np.linalg.cholesky(X)
     values, turn = np.linalg.eigh(_symmetric(root.T @ Z @ root))
@@ -194,7 +194,7 @@ def _step(H: Array, slope: Array, state: _State, within: Slice | None) -> _State
     along = None if normal is None else solve(normal)
 
     def direction(centre: Array | None) -> tuple[Array, Array, float]:
-        """dX, dZ, dy that make ∇f(X) − yE equal to `centre`, or roughly 0, to first order."""
+        """dX, dZ, dy with which ∇f(X) − yE equals `centre`, or about 0, to first order."""
         right = -slope if centre is None else centre - slope
         if normal is None or along is None:
             dx = solve(right, refine=centre is not None)
@@ -232,7 +232,7 @@ def _factored(lower: Array) -> Array:
     factor: Array
     factor, failed = dpotrf(lower.T, overwrite_a=1, clean=0)
     if failed:
-        raise np.linalg.LinAlgError("rounding has used up the curvature")
+        raise np.linalg.LinAlgError("the matrix is not positive definite up to rounding")
     return factor
 
 

@@ -38,13 +38,13 @@ def conjugate_gradient(
 ) -> Solution:
     """Solve A x = b by conjugate gradients from x = 0, in at most `steps` products.
 
-    The iteration stops where rᵀBr ≤ tol² bᵀBb for the residual r = b − A x and the preconditioner
-    B (the identity by default), where ‖r‖ ≤ `residual`, or at a direction p with pᵀAp ≤ 0. If that
+    The iteration stops if rᵀBr ≤ tol² bᵀBb for the residual r = b − A x and the preconditioner
+    B (the identity by default), if ‖r‖ ≤ `residual`, or at a direction p with pᵀAp ≤ 0. If that
     is the first direction, x = p, which is a direction of descent of ½ xᵀAx − bᵀx (Steihaug 1983).
 
     With `axis`, the host array b contains many systems, and inner products are sums along that
     axis: with ``axis=1`` each row is a system. A system that has reached `tol` is not changed
-    any more, so that its solution does not depend on the others.
+    further, so that its solution does not depend on the others.
     """
     x, r = 0.0 * right, right
     z = r if precondition is None else precondition(r)
@@ -76,7 +76,7 @@ def _inner(U: Array, V: Array, axis: int | None) -> Any:
 
 
 def _quotient(above: Any, below: Any, live: Any) -> Any:
-    """above/below where live, else 0."""
+    """above/below if live, else 0."""
     if isinstance(above, float):
         return above / below
     return np.where(live, above / np.where(live, below, 1.0), 0.0)

@@ -1,4 +1,4 @@
-"""The leading eigenpair by implicitly restarted Lanczos (ARPACK), or densely at small order."""
+"""The leading eigenpair by implicitly restarted Lanczos (ARPACK), or LAPACK for small orders."""
 
 from contextlib import suppress
 
@@ -16,9 +16,9 @@ DENSE_ORDER = 64
 def krylov(operator: CountedOperator, start: Array, tol: float, max_iter: int | None) -> EigenPair:
     """Find the leading eigenpair by ARPACK, from the Ritz vector of a short probe.
 
-    ARPACK measures its residual against |λ| alone and never stops where λ = 0, as it is for
-    −∇F at an optimum; below an absolute threshold it takes everything for zero. A is therefore
-    shifted and scaled until λ is about 1.
+    ARPACK measures its residual relative to |λ| and does not stop for λ = 0, as for −∇F at an
+    optimum; values below an absolute threshold it treats as zero. A is therefore shifted and
+    scaled so that λ is about 1.
     """
     if operator.size <= DENSE_ORDER:
         values, vectors, _ = dense_pairs(operator, 1)
@@ -26,7 +26,7 @@ def krylov(operator: CountedOperator, start: Array, tol: float, max_iter: int | 
     found = probe(operator, start)
     vector = found.vector
     if found.residual > tol * found.norm:
-        # ARPACK gives nothing back on failure: the probe's vector is the best known.
+        # ARPACK returns nothing on failure: the probe's vector is the best known.
         with suppress(ArpackNoConvergence):
             vector = _arpack(operator, found, tol, max_iter)
     return operator.pair(vector, tol, found.norm)
@@ -57,7 +57,7 @@ def largest_pairs(matrix: Array, k: int) -> tuple[Array, Array]:
         matrix.T, subset_by_index=[n - k, n - 1], check_finite=False, driver="evr"
     )
     if values.size < k:
-        # Among many equal eigenvalues LAPACK's bisection can lose some of a range.
+        # With many equal eigenvalues LAPACK's bisection can miss some.
         values, vectors = (part[..., -k:] for part in np.linalg.eigh(matrix))
     return values[::-1], vectors[:, ::-1]
 

@@ -1,4 +1,4 @@
-"""The leading eigenpair of a symmetric operator by one of several methods, without its matrix."""
+"""The leading eigenpair of a symmetric operator by one of several matrix-free methods."""
 
 from typing import Literal
 
@@ -41,9 +41,9 @@ def leading_eigenpair(
     operator : anything with ``shape == (n, n)`` and ``@`` on (n,) and (n, k) arrays.
     method : "krylov" (ARPACK), "newton-lanczos", "newton-cg" (BILGO, Algorithm 2) or "lobpcg". An
         operator on a device is always solved by "newton-lanczos", which runs there.
-    v0 : a guess of the eigenvector. A small random part is mixed into it.
-    tol : the residual asked for, relative to max(|λ|, an estimate of ‖A‖). It is raised to what
-        products in the operator's precision can show, 4 √n ε.
+    v0 : an approximate eigenvector, to which a small random part is added.
+    tol : the residual relative to max(|λ|, an estimate of ‖A‖). It is raised to the precision of
+        the products, 4 √n ε.
     max_iter : limit on outer iterations (restarts for "krylov").
     random_state : seed or generator of the random start.
 

@@ -9,7 +9,7 @@ from scipy.sparse.linalg import lobpcg as scipy_lobpcg
 from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, probe
 
 _LEAST_ORDER = 6
-"""Order below which SciPy refuses to run LOBPCG."""
+"""Order below which SciPy's LOBPCG does not run."""
 
 
 def lobpcg(operator: CountedOperator, start: Array, tol: float, max_iter: int | None) -> EigenPair:
@@ -26,7 +26,7 @@ def _iterate(operator: CountedOperator, vector: Array, goal: float, max_iter: in
         (operator.size, operator.size), matvec=operator, matmat=operator, dtype=np.float64
     )
     with warnings.catch_warnings():
-        # SciPy warns where the goal is missed; the pair's `converged` says so instead.
+        # SciPy warns if the tolerance is missed; the pair's `converged` reports it instead.
         warnings.simplefilter("ignore", UserWarning)
         _, vectors = scipy_lobpcg(
             wrapped, vector[:, None], largest=True, tol=goal, maxiter=max_iter

@@ -8,7 +8,7 @@ from gramian.linalg.conjugate_gradient import conjugate_gradient
 from gramian.linalg.polynomial import minimise_quartic
 
 _CG_STEPS = 200
-"""Products of one inner solve, at most."""
+"""Largest number of products of one inner solve."""
 
 
 def newton_cg(
@@ -20,10 +20,10 @@ def newton_cg(
         ∇²f(v) d ≈ −∇f(v) by CG;   v ← v + μd,   μ = argmin f(v + μd)   (Algorithm 2)
 
     CG stops at negative curvature and returns the most recent descent direction. The paper's
-    limit 0 < μ < 1 is a slip: the best real root of the cubic is taken. A is centred and
-    scaled first, since f sees only positive eigenvalues. One product per CG step, none in the
-    line search; no basis is stored, which is this method's one advantage. Where several
-    eigenvalues lie close to the leading one it needs far more products than a Krylov method.
+    limit 0 < μ < 1 is an error: the best real root of the cubic is used. A is centred and
+    scaled first, since f depends on positive eigenvalues only. Each CG step needs one product and
+    the line search none; no basis is stored, which is the only advantage of this method. If several
+    eigenvalues are close to the leading one it needs far more products than a Krylov method.
     """
     return minimise(operator, start, _advance, tol, max_iter)
 
@@ -39,7 +39,7 @@ def _advance(centred: Centred, iterate: Iterate, forcing: float) -> Iterate:
 
 
 def _direction(centred: Centred, v: Array, image: Array, forcing: float) -> tuple[Array, Array]:
-    """Return d with ∇²f(v) d ≈ −∇f(v), and Bd, which CG's own residual gives for free."""
+    """Return d with ∇²f(v) d ≈ −∇f(v), and Bd, which follows from the residual of CG."""
     square = float(v @ v)
     right = image - square * v
 

@@ -8,9 +8,9 @@ from gramian.linalg._lanczos import LanczosBasis
 from gramian.linalg._newton import Centred, Iterate, minimise
 
 _BASIS_SIZE = 20
-"""Vectors of one basis, at most."""
+"""Largest number of vectors of one basis."""
 _LEAST_NEW_PART = 1e-3
-"""Part of the previous direction outside of the basis below which it is left out."""
+"""Part of the previous direction outside of the basis below which it is omitted."""
 
 
 def newton_lanczos(
@@ -21,17 +21,17 @@ def newton_lanczos(
         ∇f(v) = (vᵀv)v − Av,   ∇²f(v) = 2vvᵀ + (vᵀv)I − A         (BILGO, section 3.2)
         ∇²f(v) d ≈ −∇f(v) by Lanczos, stopped where a negative eigenvalue appears (Algorithm 2)
 
-    The Hessian differs from −A by a multiple of I and a term in v, so {v} and its Krylov space
+    The Hessian differs from −A by a multiple of I and a term in v, so v and its Krylov space
     started at ∇f(v) span the Krylov space of A started at v. One Lanczos basis Q of A (its
-    first product is known already) therefore serves both: with v = √ρ q₁ and T = QᵀAQ,
+    first product is already known) therefore serves both: with v = √ρ q₁ and T = QᵀAQ,
 
         Qᵀ∇²f(v)Q = 2ρ e₁e₁ᵀ + ρI − T
 
-    is tridiagonal, and its pivots tell when the Newton system is solved or indefinite. All of
-    A on span(Q) is then known, so instead of a step along d alone, f is minimised exactly over
-    span(Q) and the previous direction: a Rayleigh–Ritz step, never worse than the exact
-    line search and far better where leading eigenvalues cluster. In plain words: a restarted
-    Lanczos method, with Newton's test deciding when to restart, and one vector of memory.
+    is tridiagonal, and its pivots show when the Newton system is solved or indefinite. Since A is
+    then known on span(Q), f is minimised exactly over span(Q) and the previous direction instead of
+    along d alone: a Rayleigh–Ritz step, at least as good as the exact line search and far better
+    for clustered leading eigenvalues. The method is a restarted Lanczos method, in which Newton's
+    criterion decides when to restart, with one additional vector.
     """
     return minimise(operator, start, _advance, tol, max_iter)
 
@@ -43,8 +43,8 @@ def _advance(centred: Centred, iterate: Iterate, forcing: float) -> Iterate:
     if extra is not None:
         small = _bordered(small, host(basis.vectors @ extra[1]), float(extra[0] @ extra[1]))
     y = np.linalg.eigh(small)[1][:, -1]
-    # The move is formed without q₁, not as a difference: near the end it is tiny, and its
-    # image must keep its relative accuracy to serve as a direction once more.
+    # The move is formed without q₁, not as a difference: near convergence it is tiny, and its
+    # image must keep its relative accuracy to be used as a direction again.
     along, last, move = float(y[0]), float(y[-1]), np.concatenate(([0.0], y[1:]))
     p, image_p = basis.combine(move[: basis.size]), basis.image(move[: basis.size])
     if extra is not None:

@@ -1,8 +1,8 @@
 """Exact minimiser of a polynomial of degree at most four on the real line.
 
-Every exact line search on a factored objective ends here: along a direction Δ, the value of a
-quadratic function of (v + μΔ)(v + μΔ)ᵀ is a quartic in μ, and its derivative is a cubic. Plain
-floats throughout: on five numbers, array calls cost more than the arithmetic.
+The result of every exact line search on a factored objective: along a direction Δ, the value of a
+quadratic function of (v + μΔ)(v + μΔ)ᵀ is a quartic in μ, and its derivative is a cubic. The code
+uses Python floats, because array calls on five numbers cost more than the arithmetic.
 """
 
 import math
@@ -12,7 +12,7 @@ _DEGREE = 4
 _TINY = 1e-8
 _POLISH_STEPS = 3
 _LOG_UNIT_LIMIT = 138.0
-"""Units of μ stay within 1e±60, so that their fourth powers are finite."""
+"""Units of μ are within 1e±60, so that their fourth powers are finite."""
 
 
 def minimise_quartic(
@@ -32,9 +32,8 @@ def minimise_quartic(
     Raises
     ------
     ValueError
-        If a coefficient is not finite, or the polynomial is unbounded below. Coefficients are
-        taken as they are: a caller whose leading one is known to be nonnegative should clip
-        rounding noise below zero away.
+        If a coefficient is not finite, or the polynomial is unbounded below. A caller that knows
+        the leading coefficient to be nonnegative should clip rounding errors to zero.
     """
     c = [float(x) for x in coefficients]
     if len(c) > _DEGREE + 1 or not all(map(math.isfinite, c)):
@@ -64,7 +63,7 @@ def _require_bounded(c: list[float], degree: int, nonnegative: bool) -> None:
 
 
 def _natural_unit(c: list[float], powers: list[int]) -> float:
-    """Return a unit of μ in which the lowest and highest terms weigh the same."""
+    """Return a unit of μ in which the lowest and highest terms have equal size."""
     low, high = powers[0], powers[-1]
     if low == high:
         return 1.0
@@ -75,9 +74,9 @@ def _natural_unit(c: list[float], powers: list[int]) -> float:
 def _real_parts(c: list[float]) -> list[float]:
     """Return the real parts of the roots of a polynomial of degree at most three.
 
-    A nearly double root may come out as a complex pair, so real parts are kept: a step that is
-    not stationary only loses the comparison of values. A tiny leading coefficient has a root far
-    away, beside which the small ones are rounded off: they are found without it.
+    A nearly double root may be computed as a complex pair, so real parts are kept: a step that is
+    not stationary is discarded when values are compared. A tiny leading coefficient has a distant
+    root, which would round off the small roots: they are computed without it.
     """
     while len(c) > 1 and c[-1] == 0.0:
         c = c[:-1]
@@ -98,7 +97,7 @@ def _quadratic(c: list[float]) -> list[float]:
     square = half * half - c[2] * c[0]
     if square <= 0.0:
         return [half / c[2]]
-    # The root without cancellation first, the other one from their product.
+    # First the root without cancellation, then the other one from their product.
     q = half + math.copysign(math.sqrt(square), half)
     return [q / c[2], c[0] / q]
 
@@ -125,7 +124,7 @@ def _cubic(c: list[float]) -> list[float]:
 
 
 def _polished(c: list[float], root: float) -> float:
-    """Take Newton steps on the derivative's coefficients c while they make it smaller."""
+    """Take Newton steps on the derivative's coefficients c while they reduce it."""
     slopes = [k * c[k] for k in range(1, len(c))]
     value = _evaluate(c, root)
     for _ in range(_POLISH_STEPS):

@@ -14,16 +14,16 @@ NEWTON_STEPS = 200
 
 
 def quartic(restriction: Restriction) -> tuple[float, float]:
-    """(μ, F) with μ ≥ 0 the best step along θ = (1, 2μ, μ²).
+    """(μ, F) with the best step μ ≥ 0 along θ = (1, 2μ, μ²).
 
-    For a quadratic F this is a quartic in μ and its best root is taken; the paper's limit μ < 1
-    is a slip. Otherwise a safeguarded Newton iteration in one variable. The value is −inf where F
-    falls for ever.
+    For a quadratic F this is a quartic in μ and its best root is used; the paper's limit μ < 1
+    is an error. Otherwise a safeguarded Newton iteration in one variable. The value is −inf if F
+    is unbounded below.
     """
     if not restriction.quadratic:
         return _newton(restriction)
     coefficients = quartic_coefficients(restriction)
-    # The last coefficient is a square, which rounding can leave below zero.
+    # The last coefficient is a square, which rounding can make negative.
     coefficients[4] = max(coefficients[4], 0.0)
     try:
         return minimise_quartic(coefficients, nonnegative=True)
@@ -45,10 +45,10 @@ def quartic_coefficients(restriction: Restriction) -> list[float]:
 
 
 def _newton(restriction: Restriction) -> tuple[float, float]:
-    """Newton from μ = 0 inside a bracket: F falls at `low`; at `high` it rises, or is higher.
+    """Newton from μ = 0 inside a bracket: F decreases at `low`; at `high` it rises, or is higher.
 
     A step that leaves the bracket, or does not halve it, is replaced by its middle (or by
-    doubling, while it is open). The value is −inf where F still falls at the end of the numbers.
+    doubling, while it is open). The value is −inf if F decreases up to the largest numbers.
     """
     low, low_value, high, width = 0.0, restriction.value(_theta(0.0)), np.inf, np.inf
     slope, bend = _derivatives(restriction, low)

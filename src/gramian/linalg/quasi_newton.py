@@ -1,4 +1,4 @@
-"""L-BFGS: steps along −Hg, where H is made of the last steps and changes of the gradient."""
+"""L-BFGS: steps along −Hg, where H is built from the last steps and gradient changes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from gramian.arrays.places import beside, host, largest, numbers, precision, zer
 Array = NDArray[np.floating]
 
 ARMIJO_SHARE, WOLFE_SHARE = 1e-4, 0.9
-"""Parts of the first slope in Wolfe's conditions: least mean decrease, and largest slope left."""
+"""Fractions of the initial slope in Wolfe's conditions: sufficient decrease, and curvature."""
 
 LINE_TRIALS = 20
-"""Evaluations of one line search."""
+"""Largest number of evaluations of one line search."""
 
 STALLED_STEPS = 10
-"""Consecutive steps without a decrease above rounding that end the descent."""
+"""Consecutive steps without a decrease above rounding after which the descent stops."""
 
 EXPANSION = 4.0
-"""Ratio of consecutive trial lengths while F still falls."""
+"""Ratio of consecutive trial lengths while F decreases."""
 
 BRACKET_MARGIN = 0.1
-"""Least distance of a trial from the ends of its bracket, as a part of the bracket."""
+"""Smallest distance of a trial from the ends of its bracket, as a fraction of the bracket."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """x, F(x), ∇F(x), and whatever F has computed of x."""
+    """x, F(x), ∇F(x), and intermediate results of F at x."""
 
     x: Array
     value: float
@@ -46,8 +46,8 @@ class Pairs:
 
     The memory of L-BFGS in the compact form of Byrd, Nocedal and Schnabel (1994), theorem 2.2: with
     R the upper triangle of SᵀY and D its diagonal, K = [R⁻ᵀ(D + γYᵀY)R⁻¹, −R⁻ᵀ; −R⁻¹, 0]. Steps and
-    changes are the rows of one block, which is read for its products with g, and once for Hg; each
-    new one takes the place of the oldest. SᵀY and YᵀY are in the order of age.
+    changes are the rows of one array, which is read for its products with g, and once for Hg; a new
+    pair replaces the oldest. SᵀY and YᵀY are sorted by age.
     """
 
     def __init__(self, like: Array, memory: int) -> None:
@@ -62,12 +62,12 @@ class Pairs:
         self.order = np.arange(0)
 
     def resumed(self, gradient: Array) -> Pairs:
-        """These, for a descent that goes on from where their last one ended."""
+        """These pairs, for a descent that continues where the last one ended."""
         self.products = host(self.block @ gradient)
         return self
 
     def add(self, old: Point, new: Point) -> None:
-        """Take a step along, the oldest one dropped; not one that is flat to rounding."""
+        """Add a step and drop the oldest; a step that is flat up to rounding is ignored."""
         step, change = new.x - old.x, new.gradient - old.gradient
         curve, bend = numbers(step @ change, change @ change)
         if not curve > precision(change) * bend:
@@ -75,7 +75,7 @@ class Pairs:
             return
         k, m = self._place(), self.memory
         self.block[k, :], self.block[m + k, :] = step, change
-        # The products with the old gradient are known but for those of the rows that are new.
+        # The products with the old gradient are known except those of the new rows.
         last, self.products = self.products, host(self.block @ new.gradient)
         changes = self.products - last
         changes[k], changes[m + k] = curve, bend
@@ -84,7 +84,7 @@ class Pairs:
         self.YY[:count, count - 1] = self.YY[count - 1, :count] = changes[m + self.order]
 
     def _place(self) -> int:
-        """The row for a new pair, whose products come last."""
+        """The row for a new pair, whose products are the last ones."""
         k = self.taken % self.memory
         if self.taken >= self.memory:
             self.SY[:-1, :-1], self.YY[:-1, :-1] = self.SY[1:, 1:], self.YY[1:, 1:]
@@ -101,7 +101,7 @@ class Pairs:
         products, weights = self.products, np.zeros(2 * m)
         SY, YY = self.SY[:count, :count], self.YY[:count, :count]
         gamma = float(SY[-1, -1] / YY[-1, -1])
-        u, _ = dtrtrs(SY, products[order])  # of SY LAPACK reads R, the upper triangle
+        u, _ = dtrtrs(SY, products[order])  # LAPACK reads R, the upper triangle of SY
         v = SY.diagonal() * u + gamma * (YY @ u - products[m + order])
         weights[order], _ = dtrtrs(SY, v, trans=1)
         weights[m + order] = -gamma * u
@@ -123,12 +123,12 @@ def quasi_newton(
 ) -> Point:
     """Minimise by L-BFGS; return the last point.
 
-    The descent ends where no entry of the gradient is above `tol` times the largest at the start,
-    or where `after`, called with each new point, returns True. With the `pairs` of a descent that
+    The descent ends if no entry of the gradient exceeds `tol` times the largest at the start,
+    or if `after`, called with each new point, returns True. With the `pairs` of a descent that
     ended at the start it continues that descent. `search` finds the next point along a direction
-    (None if there is none); by default it is a search by Wolfe's conditions, `wolfe`. The exact
-    search along a line of factors takes as many steps, and two products with the data for each,
-    where `wolfe` needs hardly more than one.
+    (None if there is none); the default `wolfe` uses Wolfe's conditions. The exact search along a
+    line of factors takes as many steps, with two products with the data for each, whereas `wolfe`
+    needs hardly more than one.
     """
     point = evaluate(start)
     enough = tol * largest(point.gradient)
@@ -170,9 +170,9 @@ def _step(
 def wolfe(
     evaluate: Callable[[Array], Point], point: Point, direction: Array, slope: float, first: float
 ) -> Point | None:
-    """A point along the direction that gains enough and leaves less of the slope (weak Wolfe).
+    """A point along the direction that satisfies the weak Wolfe conditions.
 
-    Where F has no digits left to show a gain, its slope tells (Hager and Zhang 2005, eq. (4)).
+    If F cannot resolve the decrease, its slope is used (Hager and Zhang 2005, eq. (4)).
     """
     low, high = (0.0, point.value, slope), None
     noise = _noise(point)
@@ -197,7 +197,7 @@ def wolfe(
 
 
 def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float] | None) -> float:
-    """The least of the cubic through both ends of the bracket, well inside it; or farther out."""
+    """The minimum of the cubic through both ends of the bracket, well inside it; or farther out."""
     if high is None:
         return EXPANSION * low[0]
     (a, at_a, slope_a), (b, at_b, slope_b) = low, high
@@ -213,5 +213,5 @@ def _next_trial(low: tuple[float, float, float], high: tuple[float, float, float
 
 
 def _noise(point: Point) -> float:
-    """What F can be off by, at least."""
+    """A lower bound on the error of F."""
     return precision(point.gradient) * abs(point.value)

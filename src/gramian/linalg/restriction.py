@@ -1,4 +1,4 @@
-"""A function of a few numbers with two derivatives: the argument of the small exact searches."""
+"""A function of a few variables with two derivatives: the argument of the small exact searches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 UNBOUNDED_STEP = 1e30
-"""Length of a step beyond which a function that still falls is taken to be unbounded below."""
+"""Length of a step beyond which a decreasing function is considered unbounded below."""
 
 
 class Restriction(Protocol):

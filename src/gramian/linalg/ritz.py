@@ -1,4 +1,4 @@
-"""Several leading Ritz pairs from one short Lanczos run: directions, not eigenvectors."""
+"""Several leading Ritz pairs from one short Lanczos run, used as directions."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gramian.linalg._base import Array, CountedOperator, Operator, RandomState
 from gramian.linalg._lanczos import LanczosBasis
 
 LOOK = 20
-"""Products after which a run is asked whether they are enough."""
+"""Products between two checks of the stopping criterion."""
 
 
 class RitzPairs(NamedTuple):
@@ -30,11 +30,11 @@ def ritz_pairs(
     random_state: RandomState = None,
     enough: Callable[[int, float, float], bool] | None = None,
 ) -> RitzPairs:
-    """Return the k largest Ritz pairs of a Lanczos run of so many steps from v0, or at random.
+    """Return the k largest Ritz pairs of a Lanczos run with `steps` steps from v0 or at random.
 
-    A fixed number of products, wherever they lead, unless `enough` is given: it is shown their
-    number, the largest value and its residual every `LOOK` of them, and may end the run. Copies of
-    a multiple eigenvalue do not show.
+    The number of products is fixed unless `enough` is given, which is called every `LOOK` products
+    with their number, the largest value and its residual, and may end the run. Multiple eigenvalues
+    are found once.
     """
     counted = CountedOperator(operator)
     noise = counted.place.normal(np.random.default_rng(random_state), (counted.size,))

@@ -18,7 +18,7 @@ def triangle_size(order: int) -> int:
 
 @lru_cache(maxsize=32)
 def triangle(order: int) -> tuple[Indices, Indices, Array]:
-    """The places (i, j), i ≤ j, that svec reads, and what it multiplies them by: 1 or √2."""
+    """The indices (i, j), i ≤ j, that svec reads, and their factors: 1 or √2."""
     j, i = np.tril_indices(order)
     parts = i, j, np.where(i == j, 1.0, np.sqrt(2.0))
     for part in parts:

@@ -1,4 +1,4 @@
-"""Losses: the convex, smooth g of F(M) = g(𝒜(M)) + ⟨C, M⟩."""
+"""Losses: the convex, smooth functions g of F(M) = g(𝒜(M)) + ⟨C, M⟩."""
 
 from gramian.losses.augmented import Augmented
 from gramian.losses.base import Loss, Separable

@@ -1,4 +1,4 @@
-"""What an augmented Lagrangian adds for bounds on z: multipliers and a penalty."""
+"""The augmented Lagrangian term of bounds on z: multipliers and a penalty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gramian.losses.functions import where
 class Augmented:
     """g(z) = Σ_e σ_e/2 dist²(z_e − y_e/σ_e, [l_e, u_e]) − y_e²/(2σ_e).
 
-    The least over s in [l, u] of −y·(z − s) + ½Σσ(z − s)² (Rockafellar 1976), so that ∇g = −y⁺ for
+    The minimum over s in [l, u] of −y·(z − s) + ½Σσ(z − s)² (Rockafellar 1976). Thus ∇g = −y⁺ for
     the next multipliers y⁺ = y − σ(z − s). With l = u it is the quadratic of an equality.
     """
 
@@ -26,12 +26,12 @@ class Augmented:
         self.y = np.asarray(multipliers, dtype=float)
         self.penalty = np.broadcast_to(np.asarray(penalty, dtype=float), self.y.shape)
         if not self.lower.shape == self.upper.shape == self.y.shape:
-            raise ValueError("bounds and multipliers must be vectors of one length")
+            raise ValueError("bounds and multipliers must be vectors of the same length")
         if np.any(self.lower > self.upper):
             first = int(np.argmax(self.lower > self.upper))
-            raise ValueError(f"bound {first} is empty: its lower end lies above its upper end")
+            raise ValueError(f"bound {first} is empty: its lower end is above its upper end")
         if not np.all(self.penalty > 0):
-            raise ValueError("the penalty must be above 0")
+            raise ValueError("the penalty must be positive")
         self.size: int | None = self.y.size
         self.quadratic = bool(np.array_equal(self.lower, self.upper))
         self.smoothness = float(np.max(self.penalty, initial=0.0))
@@ -55,14 +55,14 @@ class Augmented:
         return None
 
     def conjugate(self, w: Array) -> float:
-        """sup over s in [l, u] of ⟨w, s⟩, and Σ (w + y)²/(2σ)."""
+        """sup over s in [l, u] of ⟨w, s⟩, plus Σ (w + y)²/(2σ)."""
         xp, live = namespace(w), w != 0
         end = where(live, xp.where(w >= 0, self.upper, self.lower), 0.0)
         reach = where(live, w * end, 0.0)
         return float(xp.sum(reach) + xp.sum((w + self.y) ** 2 / (2 * self.penalty)))
 
     def _off(self, z: Array) -> Array:
-        """How far z − y/σ lies outside the bounds."""
+        """Signed distance of z − y/σ from the bounds, 0 inside."""
         moved = z - self.y / self.penalty
         return moved - namespace(z).clip(moved, self.lower, self.upper)
 

@@ -1,4 +1,4 @@
-"""What a loss is: a convex, smooth function g of the image z = 𝒜(M)."""
+"""The protocol and base class of losses: convex, smooth functions g of the image z = 𝒜(M)."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Found = TypeVar("Found")
 class PerImage(Generic[Found]):
     """Results that a loss stores for each image z, as long as the array z exists.
 
-    A result depends on z alone, so that the order of evaluations does not matter and threads may
-    share the store. A copy starts empty.
+    A result depends on z alone, so the order of evaluations does not matter and threads may share
+    the store. A copy starts empty.
     """
 
     def __init__(self) -> None:
         self._found: dict[int, tuple[Any, Found]] = {}
 
     def get(self, z: Any, find: Callable[[Any], Found]) -> Found:
-        """The result for z, by `find(z)` the first time."""
+        """The result for z, computed by `find(z)` the first time."""
         key, found = id(z), self._found
         stored = found.get(key)
         if stored is None or stored[0]() is not z:
@@ -42,16 +42,16 @@ class PerImage(Generic[Found]):
 
 @runtime_checkable
 class Loss(Protocol):
-    """A convex, smooth g: Rᵖ → R, with what solvers and certificates ask of it."""
+    """A convex, smooth g: Rᵖ → R, with the methods that solvers and certificates need."""
 
     quadratic: bool
-    """Whether g is a quadratic, so that every small search is exact in one step."""
+    """Whether g is quadratic, so that every small search is exact in one step."""
 
     infimum: float
-    """A number that g never goes below (−inf where there is none)."""
+    """A lower bound of g, −inf if there is none."""
 
     size: int | None
-    """The length of z where the loss knows it, None where any will do."""
+    """The length of z, None if the loss accepts any length."""
 
     smoothness: float
     """An upper bound on the largest eigenvalue of ∇²g."""
@@ -69,43 +69,43 @@ class Loss(Protocol):
         """d ↦ ∇²g(z) d."""
 
     def smoothed(self, mu: float) -> Loss | None:
-        """The same loss with another smoothing μ, None where it has none."""
+        """The same loss with another smoothing parameter μ, None if it has none."""
 
     def conjugate(self, w: Array) -> float:
         """g*(w) = sup_z ⟨w, z⟩ − g(z), infinite outside its domain."""
 
 
 def error_of(loss: Loss, z: Array) -> float:
-    """What g(z) and its gradient can be off by beside rounding, where the loss says so."""
-    told = getattr(loss, "error", None)
-    return 0.0 if told is None else float(told(z))
+    """Bound on the error of g(z) and its gradient besides rounding, 0 by default."""
+    method = getattr(loss, "error", None)
+    return 0.0 if method is None else float(method(z))
 
 
 def on_simplex(loss: Loss) -> bool:
-    """Whether ∇g has a fixed sum, so that g* is infinite wherever one number is added to all."""
+    """Whether ∇g has a fixed sum, so that g* is infinite after adding a constant to w."""
     return bool(getattr(loss, "simplex", False))
 
 
 def recession_of(loss: Loss, z: Array, noise: Array) -> float:
-    """lim g(tz)/t for t → ∞, where |z_e| ≤ noise_e counts as 0; endless where it is not told."""
-    told = getattr(loss, "recession", None)
-    if told is not None:
-        return float(told(z, noise))
+    """lim g(tz)/t for t → ∞, with |z_e| ≤ noise_e counted as 0; infinite if unknown."""
+    method = getattr(loss, "recession", None)
+    if method is not None:
+        return float(method(z, noise))
     xp = namespace(z)
     return 0.0 if loss.quadratic and not bool(xp.any(xp.abs(z) > noise)) else np.inf
 
 
 def bends_of(loss: Loss, z: Array) -> Array | None:
-    """The diagonal of ∇²g(z), None where the loss is not a sum over the entries of z."""
+    """The diagonal of ∇²g(z), None if the loss is not a sum over the entries of z."""
     if not getattr(loss, "separable", False):
         return None
     return loss.hessian(z)(namespace(z).ones_like(z))
 
 
 def softened_of(loss: Loss, mu: float, size: int) -> Any:
-    """The loss with a barrier μ on its dual vector, the loss itself where it needs none."""
-    told = getattr(loss, "softened", None)
-    softened = None if told is None else told(mu, size)
+    """The loss with a barrier μ on its dual vector, or the loss itself if it needs none."""
+    method = getattr(loss, "softened", None)
+    softened = None if method is None else method(mu, size)
     return loss if softened is None else softened
 
 
@@ -114,25 +114,25 @@ class LeastSquares:
     """g(z) = min over β of ½ Σ_e (s_e z_e + r_e (b_i + c_j) − t_e)² + κ/2 ‖β‖², β = (b, c)."""
 
     scale: Array | float
-    """s, beside `sides` where there are such."""
+    """s, without the factors in `sides`."""
     targets: Array
     ridge: float | None
-    """κ of the offsets of the rows and columns of a block; without it there are none."""
+    """κ of the offsets of the rows and columns of a block, None without offsets."""
     roots: Array | None = None
-    """r, 1 unless told."""
+    """r, default 1."""
     sides: tuple[Array, Array] | None = None
-    """Numbers of the rows and columns of a block that s is multiplied by as well."""
+    """Factors of the rows and columns of a block that multiply s."""
 
 
 def least_squares_of(loss: Loss, dtype: Any = float) -> LeastSquares | None:
-    """The loss as a sum of squares, where it is one, in a precision."""
-    told = getattr(loss, "least_squares", None)
-    found: LeastSquares | None = None if told is None else told(dtype)
+    """The loss as a sum of squares in the given precision, None if it is not one."""
+    method = getattr(loss, "least_squares", None)
+    found: LeastSquares | None = None if method is None else method(dtype)
     return found
 
 
 class Separable(ABC):
-    """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses say what φ is.
+    """A weighted sum g(z) = Σ_e ω_e φ(z_e − c_e); subclasses define φ.
 
     Every such φ is at least 0, so inf g = 0.
     """
@@ -147,9 +147,9 @@ class Separable(ABC):
         self.centre = np.asarray(centre, dtype=float)
         self.weight = np.asarray(weight, dtype=float)
         if not np.all(np.isfinite(self.centre)):
-            raise ValueError("the loss has a target or margin that is NaN or infinite")
+            raise ValueError("targets and margins of a loss must not be NaN or infinite")
         if not np.all(np.isfinite(self.weight)) or np.any(self.weight < 0):
-            raise ValueError("the loss needs finite weights that are not negative")
+            raise ValueError("weights of a loss must be finite and not negative")
         shape = np.broadcast_shapes(self.centre.shape, self.weight.shape)
         if len(shape) > 1:
             raise ValueError(f"targets, margins and weights must be vectors, got shape {shape}")
@@ -182,7 +182,7 @@ class Separable(ABC):
         return float(xp.sum(where(slopes != 0, weight * slopes, 0.0)))
 
     def conjugate(self, w: Array) -> float:
-        """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight allows only w_e = 0."""
+        """Σ_e w_e c_e + ω_e φ*(w_e / ω_e); a zero weight requires w_e = 0."""
         xp = namespace(w)
         weight = xp.broadcast_to(self.weight, w.shape)
         live = weight > 0
@@ -204,7 +204,7 @@ class Separable(ABC):
         """φ''(s)."""
 
     def _far(self, s: Array) -> Array:
-        """lim φ(ts)/t for t → ∞; endless unless a subclass knows better."""
+        """lim φ(ts)/t for t → ∞; infinite unless a subclass overrides it."""
         return where(s == 0, namespace(s).zeros_like(s), np.inf)
 
     @abstractmethod

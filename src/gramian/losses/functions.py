@@ -1,4 +1,4 @@
-"""Functions of the losses that the array API standard lacks, made of those that it has."""
+"""Functions of losses that are not in the array API standard."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def negative(s: Any) -> Any:
 
 
 def where(condition: Any, s: Any, otherwise: float) -> Any:
-    """s where the condition holds, and a number elsewhere."""
+    """s if the condition holds, else a number."""
     xp = namespace(s)
     return xp.where(condition, s, xp.full_like(s, otherwise))
 
 
 def indicator(condition: Any, like: Any) -> Any:
-    """1 where the condition holds, 0 elsewhere, in the precision of another array."""
+    """1 if the condition holds, else 0, in the precision of another array."""
     return namespace(like).astype(condition, like.dtype)
 
 

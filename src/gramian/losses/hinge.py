@@ -1,4 +1,4 @@
-"""The two smooth hinges: squared, and smoothed near its corner."""
+"""Two smooth hinges: squared, and smoothed near its corner."""
 
 from __future__ import annotations
 

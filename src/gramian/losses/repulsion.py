@@ -1,4 +1,4 @@
-"""What drives points apart: a convex function of their squared distance that falls to 0."""
+"""A repulsive loss: a convex, decreasing function of squared distances."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from gramian.losses.functions import negative, positive, where
 class Repulsion(Separable):
     """g(z) = Σ_e ω_e ln(1 + 1/(ε + z_e)), −ln(1 − q) for the affinity q = 1/(1 + ε + z).
 
-    The repulsive half of what UMAP minimises, convex in a squared distance z. Below 0, where no
-    distance is, it goes on as a line.
+    The repulsive term of UMAP, convex in a squared distance z. It is extended linearly to z < 0.
     """
 
     def __init__(self, *, floor: float = 1e-2, weight: ArrayLike = 1.0) -> None:
         if not 0 < floor < np.inf:
-            raise ValueError(f"the repulsion needs a floor above 0 and finite, got {floor}")
+            raise ValueError(f"the repulsion needs a positive finite floor, got {floor}")
         self.floor = float(floor)
         self.steepest = self.floor**-2 - (1 + self.floor) ** -2
         self._at_zero = float(np.log1p(1 / self.floor))

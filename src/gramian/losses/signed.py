@@ -1,4 +1,4 @@
-"""A loss of values whose signs are turned."""
+"""A loss of values multiplied by signs."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ class Signed:
         return None if loss is None else Signed(loss, self.signs)
 
     def softened(self, mu: float, size: int) -> Signed | None:
-        """The same signs of the softened loss."""
+        """The softened loss with the same signs."""
         loss = softened_of(self.loss, mu, size)
         return None if loss is self.loss else Signed(loss, self.signs)
 
     def drift(self, z: Array) -> Array:
-        """That of the loss, where it is softened."""
+        """The drift of a softened loss."""
         loss: Any = self.loss
         found: Array = self.signs * loss.drift(self.signs * z)
         return found

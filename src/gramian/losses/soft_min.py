@@ -1,4 +1,4 @@
-"""The soft minimum, and the one with slack: smooth, and not separable."""
+"""The soft minimum, also with slack: smooth, and not separable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SoftMin:
     """g(z) = μ ln Σ_e exp(−(z_e + b_e) / μ), DML-eig's smoothing of max_e (−z_e − b_e).
 
     The exponentials are shifted by the smallest z + b, so that μ = 1e-5 does not underflow;
-    g lies within μ ln p above −min (z + b). The `offset` b is 0 unless told.
+    g lies within μ ln p above −min (z + b). The `offset` b is 0 by default.
     """
 
     quadratic = False
@@ -65,10 +65,10 @@ class SoftMin:
 
 
 class FilledSoftMin:
-    """The soft minimum after the smallest values are raised: DML-eig's eq. (16), ξ filled in.
+    """The soft minimum after raising the smallest values: DML-eig eq. (16), minimised over ξ.
 
     With z = (c − b, t) it is g(z) = min μ ln Σ_e exp(−(c_e + ξ_e)/μ) over ξ ≥ 0 with Σ ξ = ωt,
-    `rate` ω and `offset` b. The best ξ raises every c below a level h to it, so that it is the
+    `rate` ω and `offset` b. The optimal ξ raises every c below a level h to h, so g is the
     soft minimum of max(c, h), and ∂g/∂(ωt) = −u_max, the weight of a raised value.
     """
 
@@ -81,7 +81,7 @@ class FilledSoftMin:
         self.offset = _offset(offset)
         self.size = self.offset.size + 1 if self.offset.ndim else None
         if not 0 < rate < np.inf:
-            raise ValueError(f"the rate of slack must be above 0 and finite, got {rate}")
+            raise ValueError(f"the rate of slack must be positive and finite, got {rate}")
         self.rate = float(rate)
         self.smoothness = (1.0 + self.rate**2) / self.mu
 
@@ -95,15 +95,15 @@ class FilledSoftMin:
         return float(levels[max(0, int(xp.sum(filled)) - 1)])
 
     def _raised(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """The values with the least raised to the level, and which were."""
+        """The values with the smallest ones raised to the level, and the mask of these."""
         level, c = self.level(z), z[:-1] + self.offset
         xp, raised = namespace(z), c <= level
-        if not bool(xp.any(raised)):  # a budget below 0: the least value stands for them
+        if not bool(xp.any(raised)):  # a negative budget: treat the smallest value as raised
             raised[int(xp.argmin(c))] = True
         return where(~raised, c, level), raised
 
     def _filled(self, z: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """Soft-max weights of the raised values, and which were raised."""
+        """Soft-max weights of the raised values, and the mask of these."""
         values, raised = self._raised(z)
         return softmax(-values / self.mu), raised
 
@@ -115,7 +115,7 @@ class FilledSoftMin:
         return -_appended(share, self.rate * share[raised][:1])
 
     def _moved(self, raised: NDArray[np.bool_], directions: Array) -> Array:
-        """How the raised values move with (c, t)."""
+        """Derivative of the raised values along directions of (c, t)."""
         xp = namespace(directions)
         inside = directions[:-1][raised]
         level = (xp.sum(inside, axis=0) + self.rate * directions[-1]) / inside.shape[0]
@@ -144,7 +144,7 @@ class FilledSoftMin:
         return FilledSoftMin(mu=mu, rate=self.rate, offset=self.offset)
 
     def conjugate(self, w: Array) -> float:
-        """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w_c, where −w_t/ω is no smaller than any of s."""
+        """⟨s, b⟩ + μ Σ s ln s on the simplex s = −w_c, if −w_t/ω is at least the largest s."""
         xp, share, ceiling = namespace(w), -w[:-1], -float(w[-1]) / self.rate
         if bool(xp.any(share < 0)) or abs(float(xp.sum(share)) - 1.0) > 1e-9:
             return np.inf

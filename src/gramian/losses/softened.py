@@ -5,9 +5,9 @@ With logarithmic barriers it becomes
 
     h_τ(s) = max over 0 < u < 1 of su − νu²/2 + τ ln u + τ ln(1 − u),
 
-which has derivatives of all orders. Newton's method follows it while τ falls, where the corners of
-h itself would stop it. u stays a dual variable of h: each point has a dual vector of the original
-loss.
+which is infinitely differentiable. Newton's method can follow it while τ decreases, whereas the
+corners of h would stop it. u stays a dual variable of h: each point has a dual vector of the
+original loss.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-STEPS = 100
-"""Newton steps for u at most; bisection takes over where one leaves its bracket."""
+MAX_NEWTON_STEPS = 100
+"""Largest number of Newton steps for u; a step that leaves its bracket is replaced by bisection."""
 
-ACCURACY = 1e-14
-"""Relative change of u and 1 − u to stop at."""
+ROOT_RTOL = 1e-14
+"""Relative change of u and 1 − u at which the iteration stops."""
 
 
 class SoftenedHinge:
@@ -60,7 +60,7 @@ class SoftenedHinge:
         return (directions * bend[:, None]).T @ directions
 
     def drift(self, z: Array) -> Array:
-        """μ ∂∇g/∂μ, the change of the gradient as the barrier falls, for a tangent step."""
+        """μ ∂∇g/∂μ, the change of the gradient as the barrier decreases, for a tangent step."""
         u, v, _ = self._dual(z)
         return -self.weight * self.scale * self.tau * (1 / u - 1 / v) / self._stiffness(u, v)
 
@@ -80,18 +80,18 @@ class SoftenedHinge:
 def _smaller_root(s: Array, smoothing: float, tau: Array) -> Array:
     """The root u ≤ ½ of νu − τ/u + τ/(1 − u) = s for s ≤ ν/2."""
     low, high = np.zeros_like(s), np.full_like(s, 0.5)
-    # The root of νu − τ/u = s lies above, that of the whole nearby unless both are near ½.
+    # The root of νu − τ/u = s is an upper bound, close to the root unless both are near ½.
     root = np.sqrt(s * s + 4 * smoothing * tau)
     u = np.where(s > 0, (s + root) / (2 * smoothing), 2 * tau / (root - s))
     u = np.clip(u, np.finfo(float).tiny, 0.5)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         off = smoothing * u - tau / u + tau / (1 - u) - s
         low, high = np.where(off < 0, u, low), np.where(off < 0, high, u)
-        # Newton's step for 1/u-like functions: in ln u.
+        # A Newton step in ln u, suitable for functions like 1/u.
         slope = smoothing * u + tau / u + tau * u / (1 - u) ** 2
         new = u * np.exp(np.clip(-off / slope, -30.0, 30.0))
         new = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-        done = bool(np.all(np.abs(new - u) <= ACCURACY * new))
+        done = bool(np.all(np.abs(new - u) <= ROOT_RTOL * new))
         u = new
         if done:
             break

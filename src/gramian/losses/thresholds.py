@@ -1,4 +1,4 @@
-"""A loss of scores beside thresholds that are free: one for each group of its values."""
+"""A loss of scores minus free thresholds, one for each group of values."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from gramian.losses.base import Loss, PerImage, recession_of
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-STEPS, ACCURACY = 60, 1e-13
-"""Newton's steps for the thresholds at most, and the slope that they end at, relatively."""
+MAX_NEWTON_STEPS, SLOPE_RTOL = 60, 1e-13
+"""Largest number of Newton steps for the thresholds, and the relative slope at which they stop."""
 
 
 class WithThresholds:
     """g(z) = min over δ of h(z − δ_k(e)/s_e) + κ/2 ‖δ‖², k(e) the group of value e.
 
-    Convex in z for a convex h, as a minimum over part of the arguments. Each δ_k has a problem in
-    one number, which Newton's steps within a bracket solve; what its slope ρ leaves is at most
-    ‖ρ‖²/2κ (`error`), and the conjugate h*(w) + Σ_k (Σ_e w_e/s_e)²/2κ is exact. Thresholds of
-    ordered levels enter so (Rennie and Srebro 2005).
+    Convex in z for a convex h, as a minimum over part of the arguments. Each δ_k solves a problem
+    in one variable, by Newton steps within a bracket. A remaining slope ρ causes an error of at
+    most ‖ρ‖²/2κ (`error`), and the conjugate h*(w) + Σ_k (Σ_e w_e/s_e)²/2κ is exact. Thresholds of
+    ordered levels have this form (Rennie and Srebro 2005).
     """
 
     quadratic = False
@@ -55,7 +55,7 @@ class WithThresholds:
         return self.loss.gradient(self._moved(z, self.thresholds(z)))
 
     def hessian(self, z: Array) -> Callable[[Array], Array]:
-        """H − H S (SᵀHS + κ)⁻¹ SᵀH, S the columns of 1/s of each group."""
+        """H − H S (SᵀHS + κ)⁻¹ SᵀH, where S holds 1/s in one column for each group."""
         bend = self.loss.hessian(self._moved(z, self.thresholds(z)))
         mass = self._sums(bend(1.0 / self.scale)) + self.ridge
 
@@ -78,7 +78,7 @@ class WithThresholds:
         return WithThresholds(loss, self.groups, self.count, self.scale, ridge=self.ridge)
 
     def error(self, z: Array) -> float:
-        """‖ρ‖²/κ at most, ρ the slope in the thresholds, which should vanish."""
+        """The bound ‖ρ‖²/κ, where ρ is the slope in the thresholds."""
         rest = self._slope(z, self.thresholds(z))
         return float(rest @ rest) / self.ridge
 
@@ -106,7 +106,7 @@ class WithThresholds:
         return self.ridge * delta - self._sums(self.loss.gradient(self._moved(z, delta)))
 
     def _found(self, z: Array) -> Array:
-        """The δ at which the slopes vanish, by Newton's method with bisection as the safeguard.
+        """The δ at which the slopes vanish, by Newton's method safeguarded by bisection.
 
         Newton's method starts at the δ of the last call. The solution does not depend on the start,
         up to rounding.
@@ -114,10 +114,10 @@ class WithThresholds:
         xp, z = namespace(z), stored(z)
         delta: Any = self._sums(xp.zeros_like(z)) if self._start is None else self._start
         slope = self._slope(z, delta)
-        reach = xp.abs(slope) / self.ridge  # the ridge alone brings the slope to 0 within this
+        reach = xp.abs(slope) / self.ridge  # the ridge alone makes the slope 0 within this distance
         low, high = delta - reach, delta + reach
-        enough = ACCURACY * self._sums(xp.ones_like(z))
-        for _ in range(STEPS):
+        enough = SLOPE_RTOL * self._sums(xp.ones_like(z))
+        for _ in range(MAX_NEWTON_STEPS):
             done = xp.abs(slope) <= enough
             if bool(xp.all(done)):
                 break

@@ -1,4 +1,4 @@
-"""Unfolding manifolds, as scikit-learn transformers."""
+"""Manifold learning as scikit-learn transformers."""
 
 from gramian.manifold.colored_mvu import ColoredMVU
 from gramian.manifold.mvu import MVU

@@ -1,4 +1,4 @@
-"""New points among their neighbours, as in locally linear embedding."""
+"""Reconstruction of points from their neighbours, as in locally linear embedding."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 RIDGE = 1e-3
-"""Added to a local Gram matrix, in units of its trace."""
+"""Ridge of a local Gram matrix, relative to its trace."""
 
 
 def barycentric(X: Array, reference: Any, near: Indices) -> Array:
-    """Weights of sum 1 that combine the neighbours of each row of X to it, with a ridge."""
+    """Weights with sum 1 that reconstruct each row of X from its neighbours, with a ridge."""
     k = near.shape[1]
     weights = np.empty(near.shape)
     step = max(1, 4_000_000 // (k * X.shape[1]))
@@ -29,9 +29,9 @@ def barycentric(X: Array, reference: Any, near: Indices) -> Array:
 
 
 def barycentric_weights(grams: Array, squares: Array) -> Array:
-    """The same from the inner products of the neighbours about each point, and its distances.
+    """The same from the inner products of the neighbours relative to each point, and distances.
 
-    A point that is one of its neighbours is that one.
+    A point that equals one of its neighbours gets the weight 1 for it.
     """
     k = squares.shape[1]
     traces = np.trace(grams, axis1=1, axis2=2)

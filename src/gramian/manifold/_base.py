@@ -1,4 +1,4 @@
-"""What every unfolding offers once its kernel is learned."""
+"""Common methods of unfoldings."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 STRETCH = 0.05
-"""What ν="auto" lets the longest wave of the graph stretch its edges by, about."""
+"""Approximate relative stretch of the edges by the smoothest eigenvector with ν="auto"."""
 
 ENOUGH = 0.95
-"""The part of the variance that n_components="auto" keeps."""
+"""Fraction of the variance that n_components="auto" keeps."""
 
 MOST_NEIGHBORS = 100
-"""Edges of a sample that are worth keeping, at most."""
+"""Largest number of neighbours of a sample."""
 
 
 CROWDED = 10.0
-"""How many times the edges of others a hub has."""
+"""Ratio of the degree of a hub to that of other samples."""
 
 
 @with_parameters
 class Unfolding(
     SolverParameters, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """A kernel M = LLᵀ of the samples that keeps the lengths of a neighbourhood graph."""
+    """A kernel M = LLᵀ of the samples that preserves the lengths of a neighbour graph."""
 
     n_components: int | str = 2
     n_neighbors: int = 6
@@ -62,7 +62,7 @@ class Unfolding(
     }
 
     _whole: ClassVar[bool] = False
-    """Whether a graph in parts is one problem all the same."""
+    """Whether a disconnected graph is treated as one problem."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -77,13 +77,13 @@ class Unfolding(
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or what `metric` says: distances, or a graph.
+            Or distances or a graph, depending on `metric`.
         y : ignored
         """
         return self._fit(self._samples(X), None)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Unfold the samples; their `embedding_`."""
+        """Unfold the samples and return `embedding_`."""
         return self.fit(X, y).embedding_
 
     def plot(self, color: ArrayLike | None = None, *, graph: bool = True) -> Any:
@@ -93,7 +93,7 @@ class Unfolding(
         ----------
         color : labels or numbers of shape (n_samples,), optional
         graph : bool
-            Draw the neighbourhood graph too.
+            Whether to draw the neighbour graph.
         """
         check_is_fitted(self)
         edges = self.graph_.edges if graph else None
@@ -103,18 +103,18 @@ class Unfolding(
         )
 
     def _fit(self, X: Any, side: Any) -> Any:
-        """Unfold the samples, in sight where that is asked for."""
+        """Unfold the samples, with a progress plot on request."""
         if self.progress == "plot":
             with plotting.pictured(type(self).__name__):
                 return self._fit_whole(X, side)
         return self._fit_whole(X, side)
 
     def _fit_whole(self, X: Any, side: Any) -> Any:
-        """Unfold the samples, or each part of their graph by itself."""
+        """Unfold the samples, or each component of their graph separately."""
         space = self._space(X)
         self._copies = space.copies(X)
         graph = self._graph(X)
-        self.__dict__.pop("parts_", None)  # those of another fit
+        self.__dict__.pop("parts_", None)  # of an earlier fit
         if graph.n_parts > 1 and not self._whole:
             fit_parts(self, X, side)
         elif self._copies.any:
@@ -126,9 +126,9 @@ class Unfolding(
         return self
 
     def _graph(self, X: Any) -> Graph:
-        """The graph of the distinct samples with edges of mean square 1.
+        """The graph of the distinct samples, scaled to a mean squared edge length of 1.
 
-        Sets `graph_`, that of all samples with edges as they are.
+        Sets `graph_`, the unscaled graph of all samples.
         """
         copies = self._copies
         n = copies.first.size
@@ -143,8 +143,8 @@ class Unfolding(
         k = min(int(self.n_neighbors), n - 1)
         if k > MOST_NEIGHBORS:
             raise ValueError(
-                f"n_neighbors={self.n_neighbors} would hold each sample by more than "
-                f"{MOST_NEIGHBORS} edges, which cut across the folds and leave nothing to unfold: "
+                f"n_neighbors={self.n_neighbors} would join each sample by more than "
+                f"{MOST_NEIGHBORS} edges, which connect different folds and prevent unfolding: "
                 "pass 4 to 30"
             )
         space = self._space(X)
@@ -164,12 +164,12 @@ class Unfolding(
         return Graph(n, graph.edges, self._units.lengths(graph.sq_distances))
 
     def _joined_by(self, X: Any) -> str:
-        """What becomes of a graph in several parts."""
+        """How a disconnected graph is treated."""
         return str(self.connect)
 
     @property
     def _units(self) -> Units:
-        """Lengths of edges as the problem has them."""
+        """The scaling of edge lengths."""
         return Units(self._unit)
 
     def _samples(self, X: Any) -> Any:
@@ -184,18 +184,18 @@ class Unfolding(
         return self._space(X).checked(X)
 
     def _space(self, X: Any) -> Places:
-        """What is known of the samples."""
+        """The kind of input: samples, distances or a graph."""
         return space_of(self.metric, X)
 
     def _at_samples(self, factor: Array) -> Array:
-        """Places of the distinct samples as those of all."""
+        """Coordinates of all samples from those of the distinct ones."""
         return factor[self._copies.kind] if self._copies.any else factor
 
     def _minimize(self, problem: Problem, init: Array | None = None) -> Result:
         return solve(self, problem, init, rank=self.rank)
 
     def _finish(self, result: Result, factor: Array, X: Any) -> None:
-        """Set what a fitted unfolding has, in the units of the samples, copies at one place."""
+        """Set the fitted attributes, in the units of the samples, with copies at one position."""
         settle(self, result)
         copies = self._copies
         placed = copies.merge.factor(factor) if copies.any else factor
@@ -204,7 +204,7 @@ class Unfolding(
         self._describe(X)
 
     def _describe(self, X: Any) -> None:
-        """Set what follows from the factor."""
+        """Set the attributes that follow from the factor."""
         variances = np.sum(self.kernel_factor_**2, axis=0)
         self.explained_variance_ratio_ = variances / max(float(variances.sum()), 1e-300)
         columns = self.n_components
@@ -217,24 +217,24 @@ class Unfolding(
         self.X_fit_ = X
 
     def _describe_edges(self) -> None:
-        """Set what became of the edges."""
+        """Set the attributes that describe the edges."""
         self.edge_error_ = largest_edge_error(self.graph_, self.kernel_factor_)
 
     def transform(self, X: Any, *, return_error: bool = False) -> Any:
-        """Place new samples among the embedded ones, as they lie among their neighbours.
+        """Embed new samples using their nearest neighbours in the fit.
 
-        The weights that best combine the nearest samples of the fit to a new one (as in locally
-        linear embedding) combine their places.
+        The weights that best reconstruct a new sample from its nearest samples of the fit (as in
+        locally linear embedding) are applied to their coordinates.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Where distances were given, those to the samples of the fit, one row for each new one.
+            If distances were given, those to the samples of the fit, one row per new sample.
         return_error : bool
-            Give a second array, of shape (n_samples,): the largest error of a squared distance
-            between the place, in all dimensions of the kernel, and those of the neighbours, in
-            units of the mean of the true ones. It is 0 for a sample of the fit whose nearest
-            neighbour is itself, and near 1 or above where the place says little.
+            Also return an array of shape (n_samples,): the largest error of a squared distance
+            between the new point, in all dimensions of the kernel, and its neighbours, relative to
+            the mean of the true ones. It is 0 for a sample of the fit whose nearest neighbour is
+            itself, and close to or above 1 if the position is unreliable.
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
@@ -247,7 +247,7 @@ class Unfolding(
         return (places, error) if return_error else places
 
     def inverse_transform(self, X: Any) -> Array:
-        """Samples at given places of the embedding: what combines the places combines the samples.
+        """Samples at given coordinates: coordinates and samples have the same weights.
 
         Parameters
         ----------
@@ -256,13 +256,13 @@ class Unfolding(
         check_is_fitted(self)
         if self.metric == "precomputed":
             raise ValueError(
-                'metric="precomputed" knows distances and no samples that could be combined: fit '
+                'metric="precomputed" provides distances but no samples to combine: fit '
                 "to the samples themselves"
             )
         places = check_array(X, dtype=np.float64)
         if places.shape[1] != self.embedding_.shape[1]:
             raise ValueError(
-                f"places have {self.embedding_.shape[1]} coordinates here, got {places.shape[1]}"
+                f"points have {self.embedding_.shape[1]} coordinates here, got {places.shape[1]}"
             )
         k = min(self.n_neighbors, self.X_fit_.shape[0] - 1)
         near = nearest(self.embedding_, k, queries=places).indices
@@ -278,7 +278,7 @@ class Unfolding(
         return self._space(self.X_fit_).near(self.X_fit_, k, X)
 
     def _place(self, X: Any, columns: int) -> tuple[Array, Array]:
-        """Places in so many dimensions of the kernel, and how far off their distances are."""
+        """Coordinates in the leading dimensions of the kernel, and the error of their distances."""
         found = self._near(X)
         weights = self._space(self.X_fit_).weights(X, self.X_fit_, found)
         around = widened(self.kernel_factor_, columns)[found.indices]
@@ -291,7 +291,7 @@ class Unfolding(
 
 
 def largest_edge_error(graph: Graph, factor: Array) -> float:
-    """max |d_e − D_e| / D_e; an edge of length 0 is measured by the mean."""
+    """max |d_e − D_e| / D_e; an edge of length 0 is compared with the mean."""
     i, j = graph.edges.T
     found = np.sum((factor[i] - factor[j]) ** 2, axis=1)
     D = graph.sq_distances
@@ -299,23 +299,23 @@ def largest_edge_error(graph: Graph, factor: Array) -> float:
 
 
 def refuse_crowded(graph: Graph) -> None:
-    """Refuse a graph of more edges than an unfolding can bear; only a given one has them."""
+    """Raise ValueError for a given graph with too many edges."""
     each = 2 * len(graph.edges) / graph.n
     if each > 2 * MOST_NEIGHBORS:
         raise ValueError(
-            f"the graph given has {each:.0f} edges at a sample, on average, which cut across the "
-            "folds and leave nothing to unfold: keep the 4 to 30 shortest of each sample"
+            f"the given graph has {each:.0f} edges per sample on average, which connect different "
+            "folds and prevent unfolding: keep the 4 to 30 shortest of each sample"
         )
 
 
 def tell_of_hubs(graph: Graph) -> None:
-    """Warn where one sample is joined with a third of all, and with far more than others are."""
+    """Warn if one sample is joined to a third of all samples, and to far more than others are."""
     degrees = np.bincount(graph.edges.ravel(), minlength=graph.n)
     hub = int(np.argmax(degrees))
     if degrees[hub] > graph.n / 3 and degrees[hub] > CROWDED * degrees.mean():
         warnings.warn(
             f"sample {hub} is a neighbour of {degrees[hub]} of {graph.n} samples, and its edges "
-            "hold all of them near it: leave it out, or bring the samples to one length first "
+            "keep all of them near it: remove it, or normalise the samples first "
             "(sklearn.preprocessing.Normalizer)",
             stacklevel=5,
         )

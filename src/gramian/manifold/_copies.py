@@ -1,7 +1,7 @@
-"""Rows that come more than once: unfolded as one point, which weighs as many as they are.
+"""Duplicate rows are merged into one point that counts with their multiplicity.
 
-An edge of length 0 does not hold two points together: its penalty is flat there, and so each such
-pair would drift apart into a direction of its own, hundreds of them for data of few distinct rows.
+An edge of length 0 does not keep two points together: the derivative of its penalty is 0 there, and
+each such pair would separate in a new direction, hundreds of them for data with few distinct rows.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ Indices = NDArray[np.integer]
 @storable
 @dataclass(frozen=True)
 class Copies:
-    """The first row of each kind, and of which kind each row is."""
+    """The first row of each group of equal rows, and the group of each row."""
 
     first: Indices
     kind: Indices
 
     @classmethod
     def of(cls, X: Any) -> Copies:
-        """Those of an array or a CSR matrix."""
+        """The groups of an array or a CSR matrix."""
         seen: dict[bytes, int] = {}
         kind = np.array([seen.setdefault(key, len(seen)) for key in _keys(X)], dtype=np.int64)
         return cls(np.unique(kind, return_index=True)[1], kind)
 
     @classmethod
     def at_zero(cls, D: Array) -> Copies:
-        """Samples at a distance of 0 from each other, along ways of such."""
+        """Groups of samples connected by distances of 0."""
         kind = connected_components(sp.csr_array(D == 0), directed=False)[1].astype(np.int64)
         return cls(np.unique(kind, return_index=True)[1], kind)
 
     @classmethod
     def none(cls, n: int) -> Copies:
-        """Those of n samples that all differ."""
+        """n distinct samples."""
         return cls(np.arange(n), np.arange(n))
 
     @property
@@ -56,22 +56,22 @@ class Copies:
 
     @property
     def mass(self) -> Array:
-        """How many rows each of them stands for."""
+        """The number of rows in each group."""
         return self.merge.counts
 
     @property
     def merge(self) -> Merge:
-        """The rows of a kind as one point."""
+        """The rows of a group as one point."""
         return Merge(self.kind)
 
     def summed(self, side: Array) -> Array:
-        """What is known of the rows, centred, summed over each kind."""
+        """Centred side information of the rows, summed over each group."""
         total = np.zeros((self.first.size, side.shape[1]))
         np.add.at(total, self.kind, side - side.mean(axis=0))
         return total
 
     def joined(self, graph: Graph) -> Graph:
-        """The graph of all rows: that of the distinct ones, and an edge of length 0 to copies."""
+        """The graph of all rows: that of the distinct ones, with edges of length 0 to copies."""
         copies = np.flatnonzero(self.first[self.kind] != np.arange(self.kind.size))
         pairs = np.column_stack([self.first[self.kind[copies]], copies])
         edges = np.vstack([np.sort(self.first[graph.edges], axis=1), pairs])

@@ -1,4 +1,4 @@
-"""Distances in place of samples: what is wrong with them, and the graphs that they make."""
+"""Precomputed distances: validation, and neighbour graphs from them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 ALIKE = 1e-6
-"""What d(i, j) and d(j, i) may differ by, in units of the larger."""
+"""Relative tolerance of d(i, j) and d(j, i)."""
 
 
 def refuse_not_square(X: Any) -> None:
-    """Refuse what holds no distances between all samples."""
+    """Raise ValueError for a matrix that is not square."""
     if X.shape[0] != X.shape[1]:
         raise ValueError(
             f'metric="precomputed" takes a square matrix of distances, got shape {X.shape}: pass '
@@ -29,14 +29,14 @@ def refuse_not_square(X: Any) -> None:
 
 
 def refuse_negative(X: Array) -> None:
-    """Refuse distances below 0, naming the first."""
+    """Raise ValueError for negative distances, naming the first."""
     if np.any(X < 0):
         i, j = np.unravel_index(int(np.argmax(X < 0)), X.shape)
         raise ValueError(f"distances must be at least 0, but d({i}, {j}) = {X[i, j]:g}")
 
 
 def refuse_asymmetric(X: Array) -> None:
-    """Refuse distances that depend on where one begins, and those of samples to themselves."""
+    """Raise ValueError for asymmetric distances, or a nonzero diagonal."""
     own = np.diag(X)
     if np.any(own != 0):
         i = int(np.argmax(own != 0))
@@ -48,7 +48,7 @@ def refuse_asymmetric(X: Array) -> None:
         i, j = map(int, np.unravel_index(int(np.argmax(off)), X.shape))
         raise ValueError(
             f"distances must be symmetric, but d({i}, {j}) = {X[i, j]:g} and "
-            f"d({j}, {i}) = {X[j, i]:g}: pass (D + D.T) / 2 where that is what they mean"
+            f"d({j}, {i}) = {X[j, i]:g}: pass (D + D.T) / 2 if that is intended"
         )
 
 
@@ -59,8 +59,8 @@ def both_ways(X: Any) -> sp.csr_array:
     data = np.asarray(stored.data, dtype=float)
     for k in np.flatnonzero((data <= 0) & ((i != j) | (data < 0)))[:1]:
         raise ValueError(
-            f"edges must be longer than 0, but ({i[k]}, {j[k]}) is {data[k]:g} long: leave out one "
-            "of two samples that are the same"
+            f"edges must have positive lengths, but ({i[k]}, {j[k]}) has {data[k]:g}: remove one "
+            "of two equal samples"
         )
     ends = np.sort(np.column_stack([i, j])[i != j], axis=1)
     lengths = data[i != j]
@@ -68,8 +68,8 @@ def both_ways(X: Any) -> sp.csr_array:
     once = lengths[first]
     for k in np.flatnonzero(np.abs(lengths - once[of.ravel()]) > ALIKE * lengths)[:1]:
         raise ValueError(
-            f"edges must be as long there as back, but that between {ends[k, 0]} and {ends[k, 1]} "
-            f"is {once[of.ravel()[k]]:g} and {lengths[k]:g} long"
+            f"both directions of an edge must have the same length, but {ends[k, 0]} and "
+            f"{ends[k, 1]} have {once[of.ravel()[k]]:g} and {lengths[k]:g}"
         )
     half = sp.coo_array((once, tuple(edges.T)), shape=stored.shape)
     return sp.csr_array(half + half.T)
@@ -86,7 +86,7 @@ def by_rows(D: Array, k: int) -> Neighbours:
 
 
 def distance_graph(D: Array, k: int, connect: str) -> Graph:
-    """The graph that joins each sample with its nearest ones, by the distances of all."""
+    """The graph that joins each sample to its nearest ones, given all distances."""
     if connect not in CONNECT:
         raise ValueError(f"connect must be one of {CONNECT}, got {connect!r}")
     others = D.copy()
@@ -101,7 +101,7 @@ def distance_graph(D: Array, k: int, connect: str) -> Graph:
 
 
 def _bridges(D: Array, labels: Indices) -> Indices:
-    """The shortest way out of every part but the largest (Borůvka)."""
+    """The shortest edge out of every component but the largest (Borůvka)."""
     asking = np.flatnonzero(labels != np.argmax(np.bincount(labels)))
     away = np.where(labels[asking, None] == labels, np.inf, D[asking])
     there = np.argmin(away, axis=1)

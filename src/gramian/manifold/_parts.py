@@ -1,4 +1,4 @@
-"""Each part of a graph unfolded by itself."""
+"""Separate unfolding of the components of a graph."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gramian.reductions.parts import Parts
 Array = NDArray[np.floating]
 
 LEAST = 1e-3
-"""Seconds that a part has where the others took all."""
+"""Smallest time limit of a component in seconds."""
 
 
 def fit_parts(whole: Any, X: Any, side: Any) -> None:
-    """Fit a copy of an estimator to each part of its graph and gather what they found."""
+    """Fit a copy of an estimator to each component of its graph and combine the results."""
     parts = Parts(whole.graph_.labels)
     started, whole.parts_ = clock.now(), []
     for points in parts.members:
@@ -37,7 +37,7 @@ def fit_parts(whole: Any, X: Any, side: Any) -> None:
 
 
 def transform_parts(whole: Any, X: Any) -> tuple[Array, Array]:
-    """Place each new sample in the part of its nearest one, and say how far off it is."""
+    """Place each new sample in the component of its nearest one; also return the errors."""
     space, labels = whole._space(whole.X_fit_), whole.graph_.labels
     parts = labels[space.near(whole.X_fit_, 1, X).indices[:, 0]]
     rank = whole.kernel_factor_.shape[1]
@@ -50,7 +50,7 @@ def transform_parts(whole: Any, X: Any) -> tuple[Array, Array]:
 
 
 def _part(whole: Any, size: int, spent: float) -> Any:
-    """A copy for one part, with what is left of the time."""
+    """A copy for one component, with the remaining time."""
     limit = whole.time_limit
     return clone(whole).set_params(
         n_components=_columns(whole.n_components, size),

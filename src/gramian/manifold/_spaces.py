@@ -1,7 +1,7 @@
-"""Where samples come from: places, distances between all of them, or a graph with its lengths.
+"""Kinds of input: samples, distances between all of them, or a graph with edge lengths.
 
-Each kind says the same few things: what is wrong with the input, which samples are one point, the
-graph, and who is near to new samples.
+Each kind validates the input, merges equal samples, builds the graph, and finds neighbours of new
+samples.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ METRICS = ("euclidean", "precomputed")
 
 
 class Places:
-    """Samples by their features, Euclidean distances between them."""
+    """Samples given by features, with Euclidean distances."""
 
     def checked(self, X: Any) -> Any:
         return ready(X)
@@ -53,12 +53,12 @@ class Places:
         return barycentric(dense(X), known, near.indices)
 
     def of_part(self, X: Any, points: Indices) -> Any:
-        """New samples as a part of the fit sees them."""
+        """New samples as input of a component of the fit."""
         return X
 
 
 class Distances(Places):
-    """A square array of the distances between all samples; of new ones to those of the fit."""
+    """A square array of distances between all samples; for new samples, to those of the fit."""
 
     def checked(self, X: Any) -> Any:
         refuse_negative(X)
@@ -79,7 +79,7 @@ class Distances(Places):
         return by_rows(X, k)
 
     def weights(self, X: Any, known: Any, near: Neighbours) -> Array:
-        """From ⟨x_j − x, x_k − x⟩ = ½(d_j² + d_k² − d_jk²), less what no places can have."""
+        """From ⟨x_j − x, x_k − x⟩ = ½(d_j² + d_k² − d_jk²), without its negative part."""
         found, squares = near.indices, near.sq_distances
         between = known[found[:, :, None], found[:, None]] ** 2
         values, turn = np.linalg.eigh(0.5 * (squares[:, :, None] + squares[:, None] - between))
@@ -91,7 +91,7 @@ class Distances(Places):
 
 
 class Links(Distances):
-    """A sparse matrix whose entries are the lengths of edges, in one direction or in both."""
+    """A sparse matrix of edge lengths, in one or both directions."""
 
     def checked(self, X: Any) -> Any:
         return ready(both_ways(X))
@@ -107,20 +107,20 @@ class Links(Distances):
         graph = Graph(X.shape[0], np.column_stack(upper.coords).astype(np.int64), upper.data**2)
         if connect != "components" and graph.n_parts > 1:
             raise ValueError(
-                f"the graph given falls into {graph.n_parts} parts, and tells no distances between "
-                'them: add edges, or pass connect="components" to treat each part by itself'
+                f"the given graph falls into {graph.n_parts} components without distances between "
+                'them: add edges, or pass connect="components" to treat each separately'
             )
         return graph
 
     def near(self, known: Any, k: int, X: Any) -> Neighbours:
         raise ValueError(
-            "a graph has no place for new samples: fit to the distances between all samples "
+            "new samples cannot be embedded with a graph: fit to the distances between all samples "
             "(dense), or to the samples themselves"
         )
 
 
 def space_of(metric: str, X: Any) -> Places:
-    """The kind of what was given."""
+    """The kind of the given input."""
     if metric == "euclidean":
         return Places()
     return Links() if sp.issparse(X) else Distances()

@@ -1,4 +1,4 @@
-"""Unfolding along what is known of the samples."""
+"""Unfolding along side information."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ Array = NDArray[np.floating]
 
 
 class ColoredMVU(MVU):
-    """Unfold samples along their labels: variance that agrees with a kernel of side information.
+    """Unfold samples along their labels: maximises the variance explained by side information.
 
-    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HKHM) over M ⪰ 0, the colored variant of BILGO eq. (11),
-    with K = YYᵀ: Y the one-hot labels, or the numbers that are known of each sample. Only
-    directions that agree with K are spread out, so the kernel says how the manifold lies along y.
+    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HKHM) over M ⪰ 0, the coloured variant of BILGO eq. (11),
+    with K = YYᵀ, where Y holds the one-hot labels, or the numbers known of each sample. Only
+    directions that agree with K are spread out.
 
     Parameters
     ----------
     n_components, n_neighbors, nu, max_edge_error, connect, metric, approximate, rank,
     progress :
-        As in `MVU`; "auto" takes ν in units of the longest wave along y.
+        As in `MVU`; "auto" scales ν by the smoothest eigenvector along y.
     solver, tol, max_iter, time_limit, random_state, device :
         As in `gramian.minimize`.
 

@@ -27,79 +27,79 @@ from gramian.run import minimize
 Array = NDArray[np.floating]
 
 ENDED = (Status.TIME_LIMIT, Status.INTERRUPTED)
-"""Statuses of a solve that was cut short."""
+"""Statuses of an incomplete solve."""
 
 COARSE, LEAST = 4, 1e-3
-"""The part of the time left that the start may take, one in so many, and its seconds at least."""
+"""Inverse of the share of the remaining time for the starting point, and its minimum in seconds."""
 
 MANY, WAVES, ROUGHLY = 5_000, 20, 1e-2
-"""Points beyond which the solve starts from few waves, how many, and to which gap these are
-unfolded. 20,000 digits: a hundred steps from there come to what a hundred and fifty do without."""
+"""Number of points above which the solve starts from few eigenvectors, their number, and the gap of
+this coarse problem. For 20,000 digits this saves fifty of a hundred and fifty steps."""
 
 
 @with_parameters
 class MVU(Unfolding):
-    """Unfold samples: their variance as large as the lengths of a neighbourhood graph allow.
+    """Unfold samples: maximise their variance subject to the lengths of a neighbour graph.
 
-    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), D_e the squared lengths of
-    the edges in units of their mean and H = I − 11ᵀ/n, without which there is no minimum. The
-    smaller ν, the nearer the edges keep to their lengths, and the harder the problem. With
-    `max_edge_error` they are kept: max tr(HM) subject to d_M(e) = D_e, M ⪰ 0. Samples that are
-    equal are one point, which counts as often in the variance (once where edges are kept).
+    Solves min Σ_e (d_M(e) − D_e)² − ν tr(HM) over M ⪰ 0 (BILGO eq. 11), where D_e are the squared
+    lengths of the edges divided by their mean and H = I − 11ᵀ/n, without which there is no minimum.
+    A smaller ν preserves the edge lengths more closely, and makes the problem harder. With
+    `max_edge_error` they are constraints: max tr(HM) subject to d_M(e) = D_e, M ⪰ 0. Equal samples
+    are one point, which counts with its multiplicity in the variance (once with constraints).
 
     Parameters
     ----------
     n_components : int or "auto"
-        Columns of the embedding: the leading principal axes of the learned kernel. "auto" takes as
-        many as hold 95 % of its variance.
+        Dimension of the embedding: the leading principal axes of the learned kernel. "auto" keeps
+        95 % of its variance.
     n_neighbors : int
-        Neighbours of each sample in the graph, 100 at most; all others where they are fewer. A thin
-        sample of a surface unfolds straighter with 12 than with 6.
+        Number of neighbours of each sample in the graph, at most 100 and at most the number of
+        other samples. A sparsely sampled surface is unfolded more accurately with 12 than with 6.
     nu : float or "auto"
         The weight ν of the variance. "auto" is 0.05 λ₂, λ₂ the smallest nonzero eigenvalue of the
-        graph's Laplacian, which stretches the edges by some percent whatever the scale and the
-        number of the samples.
+        graph Laplacian, which stretches the edges by some percent, independently of the scale and
+        the number of samples.
     max_edge_error : float, optional
-        Keep the edges, none off by more than this part of its squared length, as linear
-        constraints in place of the penalty (`gramian.constrained`); up to 50 samples Clarabel
-        solves them where it is installed. A fit that could not keep them warns.
+        Largest relative error of a squared edge length, with linear constraints instead of the
+        penalty (`gramian.constrained`); up to 50 samples Clarabel solves them if it is installed.
+        A fit that does not satisfy them warns.
     connect : {"mst", "error", "components"}
-        What to do with a graph in several parts: join them by the shortest edges, refuse, or
-        unfold each by itself, about a centre of its own: `graph_.labels` tells them apart, and
-        inner products between them mean nothing.
+        How to treat a disconnected graph: join its components by the shortest edges, raise an
+        error, or unfold each separately about its own centre: `graph_.labels` holds the component
+        of each sample, and inner products between components have no meaning.
     metric : {"euclidean", "precomputed"}
-        "precomputed" takes distances in place of samples: a square array of those between all
-        of them, of which `n_neighbors` make the graph, or a sparse matrix whose entries are the
-        lengths of the edges of a graph, each stored once or twice, as `kneighbors_graph` and
-        `KNeighborsTransformer` of scikit-learn give it. All edges of a given graph are taken.
+        "precomputed" takes distances instead of samples: a square array of distances between all
+        of them, from which `n_neighbors` select the graph, or a sparse matrix of the edge lengths
+        of a graph, each stored once or twice, as returned by `kneighbors_graph` and
+        `KNeighborsTransformer` of scikit-learn. All edges of a given graph are used.
     approximate : bool
-        From 50,000 samples on, allow some neighbours to be missed; needs ``gramian[neighbours]``.
-        `graph_.recall` says what share was found.
+        From 50,000 samples on, allow missed neighbours; needs ``gramian[neighbours]``.
+        `graph_.recall` is the fraction found.
     rank : int, optional
-        The largest rank of the kernel; the certificate then says what the limit can cost.
+        The largest rank of the kernel; the certificate bounds the cost of this limit.
     progress : bool or "plot"
-        Show a progress bar; "plot" draws the picture as it unfolds, in a notebook or a window.
+        Show a progress bar; "plot" draws the embedding during the fit.
     solver, tol, max_iter, time_limit, random_state, device :
-        As in `gramian.minimize`; they are those of the whole fit.
+        As in `gramian.minimize`, for the whole fit.
 
     Attributes
     ----------
     embedding_ : array of shape (n_samples, n_components)
     kernel_factor_ : array of shape (n_samples, rank)
-        L centred, its columns orthogonal and falling: LLᵀ is the learned kernel.
+        L centred, with orthogonal columns of decreasing length: LLᵀ is the learned kernel.
     explained_variance_ratio_ : array of shape (rank,)
     edge_error_ : float
         The largest relative error of a squared edge length.
     graph_ : Graph
         Edges of the distinct samples, and one of length 0 from the first to each copy of it.
     nu_ : float
-        The ν used, for edges in units of their mean square, 0 where they are constraints; an array
-        over several parts.
+        The ν used, for edges divided by their mean square, 0 with constraints; an array for
+        several components.
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the kernel can be, for that ν; of the sum over several parts.
+        A bound on the distance from the optimum, for that ν; for several components, of the sum.
     parts_ : list of estimators
-        One for each part, where connect="components" and there are several.
+        One for each component, if connect="components" and there are several.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
 
@@ -123,7 +123,7 @@ class MVU(Unfolding):
     _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
-        """Unfold along all directions, or those of a side information: K = side sideᵀ."""
+        """Unfold along all directions, or along side information: K = side sideᵀ."""
         with clock.placing(self._at_samples):
             if self.max_edge_error is not None:
                 self.nu_ = 0.0
@@ -156,7 +156,7 @@ class MVU(Unfolding):
         return mvu(edges, D, n, nu, mass=self._copies.mass if self._copies.any else None)
 
     def _at_least_flat(self, graph: Graph, X: Any, result: Result) -> Result:
-        """The samples as they are, where the time was up before anything better was found."""
+        """The samples themselves, if the time was up before a better embedding was found."""
         flat = self._flat(X, graph)
         problem = self._problem(graph, None)
         if result.value <= problem.value(flat) or (self.rank or np.inf) < flat.shape[1]:
@@ -165,17 +165,17 @@ class MVU(Unfolding):
             return replace(self._minimize(problem, flat), status=result.status)
 
     def _flat(self, X: Any, graph: Graph) -> Array:
-        """The samples as they are, or what stands for them where only distances are known."""
+        """The samples themselves, or coordinates computed from distances."""
         if self.metric == "precomputed":
             return ways_from_landmarks(graph)
         return self._units.coordinates(flat_start(X))
 
     def _waves(self, graph: Graph) -> tuple[float, Array | None]:
-        """1/λ₂ and the smoothest waves; None where the time or the keyboard ended the search."""
+        """1/λ₂ and the smoothest eigenvectors; None if the search was interrupted."""
         try:
             with clock.share(WAVES_SHARE):
                 values, waves = smoothest(graph.laplacian(), WAVES if graph.n > MANY else 1)
-                if self._copies.any:  # the wave of the largest variance, each copy counted
+                if self._copies.any:  # the direction of largest variance, with multiplicities
                     scale = sp.diags_array(self._copies.mass**-0.5)
                     values = smoothest(scale @ graph.laplacian() @ scale, 1)[0]
         except KeyboardInterrupt:
@@ -187,14 +187,14 @@ class MVU(Unfolding):
         return np.nan, None
 
     def _keeping_edges(self, graph: Graph, side: Array | None) -> Result:
-        """The unfolding with linear constraints in place of the penalty."""
+        """The unfolding with linear constraints instead of the penalty."""
         problem = exact_mvu(graph.edges, graph.sq_distances, graph.n, side)
-        # ‖d/D − 1‖/2 over the edges is what the solver holds below its tolerance.
+        # The solver's tolerance bounds ‖d/D − 1‖/2 over the edges.
         tol = min(self.tol, 0.5 * float(self.max_edge_error or np.inf))
         return solve(self, problem, rank=self.rank, tol=tol)
 
     def _coarse(self, graph: Graph, waves: Array) -> Array:
-        """A start for very many points: the unfolding by few waves, as in `RegMVU`."""
+        """A starting point for very many points: the unfolding in few eigenvectors (`RegMVU`)."""
         problem = reg_mvu(waves, graph.edges, graph.sq_distances, 1.0 / self.nu_)
         share = clock.left() / COARSE
         limit = max(share, LEAST) if np.isfinite(share) else None
@@ -206,12 +206,12 @@ class MVU(Unfolding):
 
 
 FLAT = 20
-"""Principal directions that stand for samples of more features."""
+"""Number of principal directions that replace samples with more features."""
 
 
 def flat_start(X: Any) -> Array:
-    """The samples themselves, centred: a kernel whose edges have their lengths, but for what lies
-    outside the leading directions of wide samples.
+    """The centred samples: a kernel with exact edge lengths, except for the part outside the
+    leading directions of wide samples.
     """
     if X.shape[1] > FLAT and min(X.shape) > FLAT:
         X = TruncatedSVD(FLAT, random_state=0).fit_transform(X)
@@ -220,27 +220,25 @@ def flat_start(X: Any) -> Array:
 
 
 def ways_from_landmarks(graph: Graph) -> Array:
-    """Places by the shortest ways to a few points, with no edge longer than it is."""
+    """Coordinates from shortest paths to a few points, which do not lengthen any edge."""
     marks = np.unique(np.linspace(0, graph.n - 1, min(FLAT, graph.n)).astype(int))
     ways = dijkstra(graph.adjacency(np.sqrt(graph.sq_distances)), directed=False, indices=marks)
     return np.ascontiguousarray((ways - ways.mean(axis=1, keepdims=True)).T / np.sqrt(marks.size))
 
 
 def spread_along(graph: Graph, places: Array) -> float:
-    """A lower bound on 1/λ₂: the most that a column of the places has of variance by Σ_e d(e)."""
+    """A lower bound on 1/λ₂: the largest variance of a coordinate divided by Σ_e d(e)."""
     i, j = graph.edges.T
     stretch = np.sum((places[i] - places[j]) ** 2, axis=0)
     return float(np.max(np.sum(places**2, axis=0) / np.maximum(stretch, 1e-300)))
 
 
 def longest_along(graph: Graph, side: Array) -> float:
-    """The largest variance along a side information of placements with Σ_e d(e) = 1.
+    """The largest variance along side information of embeddings with Σ_e d(e) = 1.
 
-    λ_max of YᵀP⁺Y, P the Laplacian of the graph; 1/λ₂ of it stands for all directions.
+    λ_max of YᵀP⁺Y, P the Laplacian of the graph; for all directions it is 1/λ₂.
     """
     Y = side - side.mean(axis=0)
     if np.sum(Y * Y) <= 1e-12 * Y.size:
-        raise ValueError(
-            'y is the same for all samples of a part of the graph: pass connect="mst" to join it'
-        )
+        raise ValueError('y is constant on a component of the graph: pass connect="mst" to join it')
     return float(np.linalg.eigvalsh(Y.T @ solve_laplacian(graph.laplacian(), Y))[-1])

@@ -1,4 +1,4 @@
-"""Unfolding in the smoothest waves of the graph."""
+"""Unfolding in the smoothest eigenvectors of the graph Laplacian."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ Array = NDArray[np.floating]
 
 @with_parameters
 class RegMVU(Unfolding):
-    """Unfold samples by few waves: the kernel is QYQᵀ, Q the smoothest of the graph's Laplacian.
+    """Unfold samples with a kernel QYQᵀ, Q the smoothest eigenvectors of the graph Laplacian.
 
-    Solves min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0 (thesis eq. 3.11), D_e the squared
-    lengths of the edges in units of their mean. Of order m whatever the number of samples: the
-    quick way to a smooth embedding, and certified among the smooth ones. Samples that are equal
-    are one point.
+    Solves min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0 (thesis eq. 3.11), where D_e are the
+    squared lengths of the edges divided by their mean. The problem has order m for any number of
+    samples: a fast approximation, certified among kernels of this form. Equal samples are one
+    point.
 
     Parameters
     ----------
     n_components : int or "auto"
-        Columns of the embedding: the leading principal axes of the learned kernel. "auto" takes as
-        many as hold 95 % of its variance.
+        Dimension of the embedding: the leading principal axes of the learned kernel. "auto" keeps
+        95 % of its variance.
     n_neighbors : int
-        Neighbours of each sample in the graph; all others where they are fewer.
+        Number of neighbours of each sample, at most the number of other samples.
     n_basis : int
-        m, the number of waves; fewer where the samples are.
+        m, the number of eigenvectors; fewer if there are fewer samples.
     nu : float or "auto"
-        The weight ν of the edges' lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
-        the graph's Laplacian: what `MVU` takes, in the thesis' form.
+        The weight ν of the edge lengths. "auto" is 20/λ₂, λ₂ the smallest nonzero eigenvalue of
+        the graph Laplacian: the value of `MVU` in the form of the thesis.
     connect, metric, approximate, rank, progress :
         As in `MVU`.
     solver, tol, max_iter, time_limit, random_state, device :

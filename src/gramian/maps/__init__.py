@@ -1,4 +1,4 @@
-"""Linear maps 𝒜 from symmetric matrices to vectors: all a loss ever sees of M."""
+"""Linear maps 𝒜 from symmetric matrices to vectors; a loss depends on M only through 𝒜(M)."""
 
 from gramian.maps.base import LinearMap
 from gramian.maps.block_entries import BlockEntries

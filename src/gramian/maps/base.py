@@ -1,4 +1,4 @@
-"""What every map offers, and the checks of the index arrays they are built from."""
+"""The base class of linear maps, and checks of the index arrays that define them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from gramian.linalg.svec import triangle
 Floats = NDArray[np.floating[Any]]
 
 ROUNDINGS = 8
-"""What an entry of an image can be off by, in units of rounding it."""
+"""Error bound of an entry of an image, in units of its rounding error."""
 
 
 class LinearMap(Placed, ABC):
     """A linear map 𝒜 from symmetric n × n matrices to R^p, with its adjoint 𝒜*.
 
-    ⟨𝒜(M), w⟩ = ⟨M, 𝒜*(w)⟩ for every symmetric M and every w. Neither M nor 𝒜*(w) is formed
-    unless asked for by `of_matrix` and `adjoint_matrix`.
+    ⟨𝒜(M), w⟩ = ⟨M, 𝒜*(w)⟩ for every symmetric M and every w. Only `of_matrix` and
+    `adjoint_matrix` use dense n × n matrices.
     """
 
     order: int  # n
     size: int  # p
     dense_numbers: int = 0
-    """Those of the dense matrix that it multiplies factors by, where there is one."""
+    """Size of the dense matrix that multiplies factors, 0 if there is none."""
 
     @property
     def apart(self) -> dict[tuple[int, ...], int]:
-        """Shapes of arrays whose rows may stay on the host where a device has no room for them,
-        and how many rows of each come together."""
+        """Shapes of arrays whose rows may stay on the host if the device has too little memory,
+        and the number of rows of each that belong together."""
         return {}
 
     @abstractmethod
@@ -65,11 +65,11 @@ class LinearMap(Placed, ABC):
         return namespace(W).stack(found, axis=1)
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one L and many D and w."""
+        """D ↦ 𝒜(½(LDᵀ + DLᵀ)) and w ↦ 𝒜*(w)L for one fixed L."""
         return lambda D: self.bilinear(L, D), lambda w: self.adjoint(w, L)
 
     def seen(self, L: Floats) -> Floats:
-        """What the map sees of a factor, formed once for `of_seen` and `adjoint_of_seen`."""
+        """The part of a product that depends on L alone, for `of_seen` and `adjoint_of_seen`."""
         return L
 
     def of_seen(self, seen: Floats) -> NDArray[np.float64]:
@@ -81,27 +81,27 @@ class LinearMap(Placed, ABC):
         return self.adjoint(w, seen)
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats] | None:
-        """v ↦ 𝒜*(w)v for one w and many vectors v, None where there is no quicker way."""
+        """v ↦ 𝒜*(w)v for a fixed w, None if this is not faster than `adjoint`."""
         return None
 
     def identity_weights(self) -> NDArray[np.float64] | None:
-        """A w with 𝒜*(w) = I, None where there is none or none is known."""
+        """A w with 𝒜*(w) = I, None if none is known."""
         return None
 
     def reach(self, w: Floats) -> tuple[Floats, float] | None:
-        """The row sums of |𝒜*(w)| at most, and the most terms of an entry; None where not told."""
+        """Upper bounds on the row sums of |𝒜*(w)| and on the terms of an entry, or None."""
         return None
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """What z = 𝒜(LLᵀ) can be off by in floating point, entry by entry."""
+        """Bound on the floating point error of each entry of z = 𝒜(LLᵀ)."""
         return ROUNDINGS * precision(z) * namespace(z).abs(z)
 
     def error_along(self, w: Floats, L: Floats, z: Floats) -> float:
-        """What ⟨w, z⟩ can be off by for that."""
+        """Bound on the resulting error of ⟨w, z⟩."""
         return float(namespace(z).abs(w) @ self.error(L, z))
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """The same where the row i of L is itself off by off_i."""
+        """The same as `error` if row i of L itself has an error of norm off_i."""
         widest = float(namespace(L).max(off * (2 * row_norms(L) + off)))
         return self.error(L, z) + 4 * widest
 
@@ -115,7 +115,7 @@ def row_norms(L: Floats) -> Floats:
 
 
 def sizes_of_ends(map: Any, w: Floats) -> tuple[Floats, float]:
-    """Σ |w_e| over the pairs of each row, for a map of pairs, and the most pairs of a row."""
+    """Σ |w_e| over the pairs of each point, and the largest number of pairs of a point."""
     sizes, library = namespace(w).abs(w), backend(w)
     sums = library.group_sums(map.rows, sizes, map.order)
     sums = sums + library.group_sums(map.cols, sizes, map.order)
@@ -124,7 +124,7 @@ def sizes_of_ends(map: Any, w: Floats) -> tuple[Floats, float]:
 
 
 def check_factors(order: int, *factors: Floats) -> None:
-    """Refuse factors whose rows the indices of a map could overrun."""
+    """Raise ValueError for factors with a wrong number of rows or different shapes."""
     for factor in factors:
         if factor.ndim != 2 or factor.shape[0] != order:
             raise ValueError(f"expected a factor of shape ({order}, r), got {factor.shape}")
@@ -133,19 +133,19 @@ def check_factors(order: int, *factors: Floats) -> None:
 
 
 def check_weights(size: int, w: Floats) -> None:
-    """Refuse a w that is not in R^p."""
+    """Raise ValueError if w is not in R^p."""
     if w.shape != (size,):
         raise ValueError(f"expected weights of shape ({size},), got {w.shape}")
 
 
 def check_matrix(order: int, M: Floats) -> None:
-    """Refuse an M that is not n × n."""
+    """Raise ValueError if M is not n × n."""
     if M.shape != (order, order):
         raise ValueError(f"expected a matrix of shape ({order}, {order}), got {M.shape}")
 
 
 def check_order(n: int) -> int:
-    """Refuse an order that is not a positive integer the indices can count to."""
+    """Raise ValueError unless n is a positive integer below 2³¹."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n must be a positive integer, got {n!r}")
     if n > np.iinfo(np.int32).max:
@@ -154,7 +154,7 @@ def check_order(n: int) -> int:
 
 
 def index_columns(tuples: ArrayLike, n: int, width: int, name: str) -> list[cpu.Indices]:
-    """The columns of a (p, width) array of indices into 0..n−1, checked."""
+    """Validated columns of a (p, width) array of indices into 0..n−1."""
     table = np.asarray(tuples)
     if table.ndim != 2 or table.shape[1] != width:
         raise ValueError(f"{name} must have shape (p, {width}), got {table.shape}")
@@ -169,7 +169,7 @@ def index_columns(tuples: ArrayLike, n: int, width: int, name: str) -> list[cpu.
 
 
 def refuse_rows(table: NDArray[Any], bad: NDArray[np.bool_], name: str, fault: str) -> None:
-    """Name the first bad row of an index array, if there is one."""
+    """Raise ValueError for the first bad row of an index array, if any."""
     if bad.any():
         first = int(bad.argmax())
         raise ValueError(f"{name}[{first}] = {table[first].tolist()} {fault}")

@@ -1,4 +1,4 @@
-"""Entries of the off-diagonal block of a Gram matrix: the products of two sets of factors."""
+"""Entries of the off-diagonal block of a Gram matrix."""
 
 from __future__ import annotations
 
@@ -36,9 +36,8 @@ from gramian.maps.base import (
 class BlockEntries(LinearMap):
     """𝒜(K)_e = K_{i, m+j} for entries e = (i, j) of an m × n matrix, sorted by row.
 
-    K is of order m + n, its factor [P; Q], and the block is PQᵀ (BiS §IV-B). The adjoint is
-    ½[0 G; Gᵀ 0] with G the sparse m × n matrix of the weights: the two blocks are kept apart and
-    nothing of order (m + n)² is formed.
+    K has order m + n and factor [P; Q], and the block is PQᵀ (BiS §IV-B). The adjoint is
+    ½[0 G; Gᵀ 0], where G is the sparse m × n matrix of the weights; no (m + n)² array is formed.
     """
 
     def __init__(self, rows: ArrayLike, cols: ArrayLike, shape: tuple[int, int]) -> None:
@@ -47,7 +46,7 @@ class BlockEntries(LinearMap):
         m, n = shape
         self.order, self.size = m + n, self.rows.size
         if self.size == 0 or self.cols.shape != self.rows.shape:
-            raise ValueError("rows and cols must be as many, and at least one")
+            raise ValueError("rows and cols must have the same length and not be empty")
         if self.rows[0] < 0 or np.any(np.diff(self.rows) < 0) or self.rows[-1] >= m:
             raise ValueError(f"rows must be sorted and within 0..{m - 1}")
         if self.cols.min() < 0 or self.cols.max() >= n:
@@ -94,7 +93,7 @@ class BlockEntries(LinearMap):
         return out
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:
-        """v ↦ 𝒜*(w)v, for one w and many v; on the host without another copy of w."""
+        """v ↦ 𝒜*(w)v for a fixed w; on the host without another copy of w."""
         G, m = self.matrix(w), self.shape[0]
         turned = G.T if self.place.is_host else self._turned(w)
         return lambda v: 0.5 * namespace(v).concat([G @ v[m:], turned @ v[:m]])
@@ -117,21 +116,21 @@ class BlockEntries(LinearMap):
 
     @property
     def apart(self) -> dict[tuple[int, ...], int]:
-        """What there is one of for each entry, and for each that the loss sees."""
+        """Arrays with one element per entry, and per value of the image."""
         entries = self.rows.shape[0]
         return {} if entries in self.shape else {(entries,): 1, (self.size,): self.size // entries}
 
     @property
     def streamed(self) -> bool:
-        """Whether the entries are on the host, and come to a device in blocks."""
+        """Whether the entries are on the host and copied to a device in blocks."""
         return isinstance(self.rows, Blocks)
 
     def by_row(self) -> tuple[Any, Any, Any]:
-        """Where the entries of each row start, their columns, and which entry each is."""
+        """Start of each row, the columns of the entries, and the index of each entry."""
         return self._starts, self.cols, slice(None)
 
     def by_column(self) -> tuple[Any, Any, Any]:
-        """The same for each column, and rows."""
+        """The same, sorted by column."""
         return self._pattern
 
     @cached_property
@@ -141,7 +140,7 @@ class BlockEntries(LinearMap):
 
     @cached_property
     def _pattern(self) -> tuple[Any, Any, Any]:
-        """Gᵀ's row starts, its column indices, and which entry each of them is."""
+        """Gᵀ's row starts, its column indices, and the index of each entry."""
         found: tuple[Any, Any, Any] = backend(self.cols).turned(self._starts, self.cols, self.shape)
         return found
 

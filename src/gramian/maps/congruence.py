@@ -1,4 +1,4 @@
-"""A map seen through data: the kernel is K = X M Xᵀ."""
+"""Composition of a map with data: ℬ(X M Xᵀ)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from gramian.arrays.places import (
 )
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, row_norms
 
-WIDEST, ORTHONORMAL = 2000, 1e-11
-"""Columns whose inner products are worth a look, and what they may differ from 0 and 1."""
+MAX_GRAM_COLUMNS, ORTHONORMAL_TOL = 2000, 1e-11
+"""Columns up to which XᵀX is compared with I, and the tolerance of its entries."""
 
-CHEAP = 10_000_000
-"""Multiplications that an estimate of rounding errors may take."""
+MAX_ERROR_MULTIPLICATIONS = 10_000_000
+"""Largest number of multiplications for an estimate of rounding errors."""
 
-STREAMED = 64
-"""Columns of Xᵀ ℬ*(w) X that are found by one pass over an X that stays on the host."""
+STREAMED_COLUMNS = 64
+"""Columns of Xᵀ ℬ*(w) X per pass over an X that stays on the host."""
 
 DOUBLE = np.finfo(np.float64).eps
 
@@ -41,8 +41,8 @@ DOUBLE = np.finfo(np.float64).eps
 class Congruence(LinearMap):
     """𝒜(M) = ℬ(X M Xᵀ) for a map ℬ = `base` of order m and X (m × d), dense or sparse.
 
-    M is d × d and the adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X. Neither is formed, nor is X M Xᵀ: factors
-    pass through as X L.
+    M is d × d and the adjoint is 𝒜*(w) = Xᵀ ℬ*(w) X. Factors are mapped to X L, so neither matrix
+    is formed.
     """
 
     def __init__(self, base: LinearMap, X: Any) -> None:
@@ -67,7 +67,7 @@ class Congruence(LinearMap):
         return self.base.columns(self.X @ W)
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """Those of ℬ at XL, which is formed once."""
+        """The functions of ℬ at XL, which is formed once."""
         check_factors(self.order, L)
         bilinear, adjoint = self.base.fixed(self.X @ L)
         return lambda D: bilinear(self.X @ D), lambda w: self._back(adjoint(w))
@@ -91,22 +91,22 @@ class Congruence(LinearMap):
         return self.adjoint_of_seen(w, self.seen(V))
 
     def _back(self, Y: Floats) -> Floats:
-        """XᵀY; of few columns as (YᵀX)ᵀ, in half of the time where X lies row by row."""
+        """XᵀY, as (YᵀX)ᵀ for a row-major X, which takes half of the time for few columns."""
         product: Floats = (Y.T @ self.X).T if isinstance(self.X, np.ndarray) else self.X.T @ Y
         return product
 
     @property
     def apart(self) -> dict[tuple[int, ...], int]:
-        """X, where it is dense and is not square."""
+        """X, if it is dense and not square."""
         n, d = self.X.shape
         return {} if n == d or not self.dense_numbers else {(n, d): 1}
 
     def adjoint_matrix(self, w: Floats) -> Floats:
-        """Xᵀ ℬ*(w) X, without a product of X with the identity where X is at hand."""
+        """Xᵀ ℬ*(w) X, without a product of X with the identity unless X is streamed."""
         if isinstance(self.X, Blocks):
             columns = eye(self.order, self.place)
-            steps = range(0, self.order, STREAMED)
-            found = [self.adjoint(w, columns[:, k : k + STREAMED]) for k in steps]
+            steps = range(0, self.order, STREAMED_COLUMNS)
+            found = [self.adjoint(w, columns[:, k : k + STREAMED_COLUMNS]) for k in steps]
             return side_by_side(found)
         X = self.X.toarray() if hasattr(self.X, "toarray") else self.X
         product: Floats = self.X.T @ self.base.adjoint(w, X)
@@ -119,12 +119,12 @@ class Congruence(LinearMap):
         return self.base.of_matrix(self.X @ (self.X @ M).T)
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """Rows of XL are off by √d u ‖x_i‖‖L‖, which shows where they nearly cancel.
+        """Bound for rows of XL with errors of norm √d u ‖x_i‖‖L‖.
 
-        By √d u ‖(|X||L|)_i‖ where that is cheap: features of very different sizes count apart.
+        Uses √d u ‖(|X||L|)_i‖ if that is cheap, which is smaller for features of different scales.
         """
         sizes = norm(L) * self._row_sizes
-        if isinstance(self.X, np.ndarray) and self.X.size * L.shape[1] <= CHEAP:
+        if isinstance(self.X, np.ndarray) and self.X.size * L.shape[1] <= MAX_ERROR_MULTIPLICATIONS:
             sizes = np.minimum(sizes, row_norms(np.abs(self.X) @ np.abs(L)))
         off = 4 * self._precision * self.order**0.5 * sizes
         return self.base.error_of_rows(off, self.X @ L, z)
@@ -140,11 +140,11 @@ class Congruence(LinearMap):
         return np.ravel(np.asarray(host(squares.T @ reach), dtype=float))
 
     def identity_weights(self) -> NDArray[np.float64] | None:
-        """Those of ℬ where the columns of X are orthonormal, a little more than I to be safe."""
+        """The weights of ℬ if X has orthonormal columns, scaled up to cover their tolerance."""
         weights = self.base.identity_weights()
         if weights is None or not self._orthonormal:
             return None
-        return weights / (1.0 - ORTHONORMAL * self.order)
+        return weights / (1.0 - ORTHONORMAL_TOL * self.order)
 
     @property
     def _precision(self) -> float:
@@ -163,11 +163,11 @@ class Congruence(LinearMap):
     def _orthonormal(self) -> bool:
         if hasattr(self.X, "nnz") and not self.place.is_host:
             return at_home(self)._orthonormal
-        if self.order > min(self.X.shape[0], WIDEST) or self._precision > DOUBLE:
+        if self.order > min(self.X.shape[0], MAX_GRAM_COLUMNS) or self._precision > DOUBLE:
             return False
         gram = self.X.T @ self.X
         dense = gram.toarray() if sparse.issparse(gram) else gram
-        return largest(dense - eye(self.order, self.place)) <= ORTHONORMAL
+        return largest(dense - eye(self.order, self.place)) <= ORTHONORMAL_TOL
 
 
 def _as_data(X: Any) -> Any:

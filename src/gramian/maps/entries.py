@@ -29,7 +29,7 @@ from gramian.maps.base import (
 class Entries(LinearMap):
     """𝒜(K)_e = K_ij for the pairs e = (i, j), rows of the (p, 2) integer array `pairs`.
 
-    Diagonal entries (i, i) are welcome, and so are repeated pairs. The adjoint is
+    Diagonal entries (i, i) and repeated pairs are allowed. The adjoint is
     𝒜*(w) = Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ).
     """
 
@@ -71,7 +71,7 @@ class Entries(LinearMap):
         return backend(V).scatter_entries(w, V, self.pattern)
 
     def reach(self, w: Floats) -> tuple[Floats, float]:
-        """½ Σ |w_e| over the ends of a row."""
+        """½ Σ |w_e| over the entries of a row."""
         sums, longest = sizes_of_ends(self, w)
         return 0.5 * sums, longest
 
@@ -101,9 +101,9 @@ class Entries(LinearMap):
         return self.rows == self.cols
 
     def row_systems(self, w: Floats, base: Floats, V: Floats) -> Callable[[Floats], Floats] | None:
-        """D ↦ the rows of D by the inverse of b_i I and the part of 4𝒜*(w ∘ 𝒜(sym(V·ᵀ)))V there.
+        """D ↦ its rows times the inverses of b_i I plus blocks of 4𝒜*(w ∘ 𝒜(sym(V·ᵀ)))V.
 
-        w at least 0 and b above it.
+        Needs w ≥ 0 and b > 0.
         """
         if self.place.is_host:
             return row_systems(self.pattern, w, base, V)
@@ -115,7 +115,7 @@ class Entries(LinearMap):
         return as_double(M[self.rows, self.cols])
 
     def identity_weights(self) -> NDArray[np.float64] | None:
-        """1 on one copy of each diagonal entry, where all of them are there."""
+        """1 on one copy of each diagonal entry, None unless all of them are in the map."""
         if not self.place.is_host:
             known = at_home(self).identity_weights()
             return None if known is None else self.place.put(known)

@@ -1,4 +1,4 @@
-"""Distances between pairs, in coordinates where the Laplacian of other edges is the identity."""
+"""Distances of pairs, in coordinates where the Laplacian of another graph is the identity."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gramian.maps.whitened import GroundedRoot, WhitenedDistances
 
 
 class GroundedDistances(WhitenedDistances):
-    """𝒜(M) = the distances of RMRᵀ, RᵀPR = I for the Laplacian P of a graph of edges of its own.
+    """𝒜(M) = the distances of RMRᵀ, where RᵀPR = I for the Laplacian P of another graph.
 
-    The first of its points is at the origin, and edges to it hold the others near it.
+    The first point of that graph is at the origin.
     """
 
     def __init__(self, distances: PairDistances, laplacian: Any) -> None:
@@ -26,7 +26,7 @@ class GroundedDistances(WhitenedDistances):
         self.order, self.size = self.root.order, distances.size
 
     def adjoint_grounded(self, w: Floats) -> sp.csr_array:
-        """𝒜*(w) before R comes on either side, without the point at the origin."""
+        """The Laplacian of w without the point at the origin, before multiplication by R."""
         return sp.csr_array(self.distances.adjoint_sparse(w)[1:, 1:])
 
     def vector_product(self, w: Floats) -> Callable[[Floats], Floats]:

@@ -15,16 +15,16 @@ from gramian.maps.mix import Mix
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
 
-FEWEST = 24
-"""Rows of a full block from which it is worth a look whether it is a vector times itself."""
+MIN_BLOCK_ROWS = 24
+"""Rows from which a full block is tested for rank one."""
 
-SAME = 1e-13
-"""How far its entries may be from those of s·vvᵀ, relatively: rounding and no more."""
+RANK_ONE_RTOL = 1e-13
+"""Relative tolerance of its entries as s·vvᵀ: rounding error only."""
 
 
 @dataclass(frozen=True)
 class RankOne:
-    """s·vvᵀ with s = ±1 and v on some rows only."""
+    """s·vvᵀ with s = ±1 and a vector v that may have zeros."""
 
     sign: float
     vector: NDArray[np.float64]
@@ -33,14 +33,14 @@ class RankOne:
 def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
     """𝒜(M)_k = ⟨A_k, M⟩ for the rows vec(A_k) of a sparse (m × n²) matrix, each A_k symmetric.
 
-    A_k that are full blocks of rank one, as the matrix of ones is, become squares along a vector;
-    the others meet only those entries of M that one of them has.
+    Full blocks of rank one, such as the matrix of ones, become squares along a vector; the other
+    A_k use the entries of M in their joint sparsity pattern.
     """
     A = sparse.csr_array(A, dtype=float)
     dense = {k: found for k in _full_rows(A, n) if (found := rank_one(A[[k]], n)) is not None}
     kept = np.ones(A.shape[0])
     kept[list(dense)] = 0.0
-    # A product of sparse matrices would need room for a whole row, n² numbers.
+    # A sparse matrix product would allocate a row of n² numbers.
     others = A.data * np.repeat(kept, np.diff(A.indptr))
     entries, weights = _entries(sparse.csr_array((others, A.indices, A.indptr), shape=A.shape), n)
     if not dense:
@@ -53,11 +53,11 @@ def inner_products(A: sparse.csr_array, n: int) -> LinearMap:
 
 
 def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
-    """vec(A) as s·vvᵀ, None where it is none or is sparse."""
+    """vec(A) as s·vvᵀ, None if it is sparse or has another rank."""
     flat = sparse.coo_array(row)
     i, j = np.divmod(flat.coords[1].astype(np.int64), n)
     live = np.unique(i)
-    if live.size < FEWEST or flat.nnz != live.size**2:
+    if live.size < MIN_BLOCK_ROWS or flat.nnz != live.size**2:
         return None
     block = np.zeros((live.size, live.size))
     block[np.searchsorted(live, i), np.searchsorted(live, j)] = flat.data
@@ -67,7 +67,9 @@ def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
         return None
     column = block[:, pivot] / np.sqrt(abs(top))
     sign = float(np.sign(top))
-    if np.max(np.abs(block - sign * np.outer(column, column))) > SAME * np.max(np.abs(block)):
+    if np.max(np.abs(block - sign * np.outer(column, column))) > RANK_ONE_RTOL * np.max(
+        np.abs(block)
+    ):
         return None
     vector = np.zeros(n)
     vector[live] = column
@@ -75,7 +77,7 @@ def rank_one(row: sparse.csr_array, n: int) -> RankOne | None:
 
 
 def squares_of(map: LinearMap) -> Iterator[tuple[int, NDArray[np.float64], float]]:
-    """The rows of a map that are s·vvᵀ: which, v and s."""
+    """The rows of a map of the form s·vvᵀ: index, v and s."""
     if not isinstance(map, Mix) or not isinstance(map.base, Stack):
         return
     entries, squares = map.base.maps
@@ -89,20 +91,20 @@ def squares_of(map: LinearMap) -> Iterator[tuple[int, NDArray[np.float64], float
 
 
 def _full_rows(A: sparse.csr_array, n: int) -> NDArray[np.intp]:
-    """Rows with as many entries as a full block of some size would have."""
+    """Rows with as many entries as a full square block."""
     counts = np.diff(A.indptr)
     sides = np.round(np.sqrt(counts)).astype(np.int64)
-    return np.flatnonzero((sides >= FEWEST) & (sides * sides == counts))
+    return np.flatnonzero((sides >= MIN_BLOCK_ROWS) & (sides * sides == counts))
 
 
 def _entries(A: sparse.csr_array, n: int) -> tuple[Entries, sparse.csr_array]:
-    """The entries i ≤ j that the matrices have, and what each weighs in each of them."""
+    """The joint pattern i ≤ j of the matrices, and the weight of each entry in each matrix."""
     flat = sparse.coo_array(A)
     i, j = np.divmod(flat.coords[1].astype(np.int64), n)
     upper = (i <= j) & (flat.data != 0)
     row, i, j, data = flat.coords[0][upper], i[upper], j[upper], flat.data[upper]
     keys, entry = np.unique(i * n + j, return_inverse=True)
-    if not keys.size:  # a map needs an entry, and this one weighs nothing
+    if not keys.size:  # a map must not be empty: use one entry of weight zero
         keys = np.zeros(1, dtype=np.int64)
     shape = (A.shape[0], keys.size)
     weights = sparse.coo_array((np.where(i == j, 1.0, 2.0) * data, (row, entry)), shape=shape)

@@ -1,4 +1,4 @@
-"""Sparse combinations of the values of another map, triplets above all."""
+"""Sparse linear combinations of the values of another map, in particular triplets."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from gramian.maps.base import (
 )
 from gramian.maps.distances import PairDistances
 
-SMALL = 4096
-"""Numbers of W up to which it is multiplied with as a dense matrix."""
+MAX_DENSE_NUMBERS = 4096
+"""Size of W up to which it is multiplied as a dense matrix."""
 
-COMPILED = 200_000
-"""Numbers in the rows of one product of a metric from which on hundreds are worth compiling."""
+COMPILED_NUMBERS = 200_000
+"""Numbers in the rows of one product of a metric from which compiled code is faster."""
 
 
 class Mix(LinearMap):
@@ -51,7 +51,7 @@ class Mix(LinearMap):
 
     @classmethod
     def of(cls, base: LinearMap, weights: Any) -> Mix:
-        """Of weights that are known to be sound, wherever they live."""
+        """The map of valid weights on any device, without checks."""
         made = cls.__new__(cls)
         made.base, made.weights, made.place = base, weights, base.place
         made.order, made.size = base.order, int(weights.shape[0])
@@ -62,16 +62,16 @@ class Mix(LinearMap):
         return self._mixed(self.base.bilinear(U, V))
 
     def columns(self, W: Floats) -> NDArray[np.float64]:
-        """W ℬ of the same matrices."""
+        """W times the columns of ℬ."""
         return self._mixed(self.base.columns(W))
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """Those of ℬ, mixed."""
+        """The functions of ℬ, multiplied by W."""
         bilinear, adjoint = self.base.fixed(L)
         return lambda D: self._mixed(bilinear(D)), lambda w: adjoint(self._shared(w))
 
     def seen(self, L: Floats) -> Floats:
-        """What ℬ sees."""
+        """That of ℬ."""
         return self.base.seen(L)
 
     def of_seen(self, seen: Floats) -> NDArray[np.float64]:
@@ -83,7 +83,7 @@ class Mix(LinearMap):
         return self.base.adjoint_of_seen(self._shared(w), seen)
 
     def error_of_rows(self, off: Floats, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """That of ℬ, mixed by the sizes of the weights."""
+        """The bound of ℬ multiplied by |W|."""
         inner = self.base.error_of_rows(off, L, self.base.bilinear(L, L))
         return self._by_sizes(inner) + self.error(L, z)
 
@@ -98,25 +98,25 @@ class Mix(LinearMap):
         return self.base.adjoint(self._shared(w), V)
 
     def reach(self, w: Floats) -> tuple[Floats, float] | None:
-        """That of ℬ for |W|ᵀ|w|, of as many terms more as a column of W has."""
+        """That of ℬ for |W|ᵀ|w|; the number of terms grows by the entries of a column of W."""
         columns, longest = self._absolute
         inner = self.base.reach(columns @ namespace(w).abs(w))
         return None if inner is None else (inner[0], inner[1] + longest)
 
     @cached_property
     def _rows(self) -> Any:
-        """W, dense where that is small: a sparse product takes longer to set up there."""
-        few = self.place.is_host and self.size * self.base.size <= SMALL
+        """W, dense if it is small: a sparse product has more overhead."""
+        few = self.place.is_host and self.size * self.base.size <= MAX_DENSE_NUMBERS
         return self.weights.toarray() if few else self.weights
 
     @cached_property
     def _turned(self) -> Any:
-        """Wᵀ, which costs a small problem as much as its product does."""
+        """Wᵀ, stored because a transposition costs as much as a small product."""
         return self._rows.T
 
     @cached_property
     def _absolute(self) -> tuple[Any, float]:
-        """|W|ᵀ, and the most entries of a column of W."""
+        """|W|ᵀ, and the largest number of entries of a column of W."""
         columns = abs(self.weights).T.tocsr()
         return columns, float((columns.indptr[1:] - columns.indptr[:-1]).max())
 
@@ -140,10 +140,10 @@ class Mix(LinearMap):
 
 
 class Differences(Mix):
-    """𝒜(M)_e = ℬ(M)_{p_e} − ℬ(M)_{q_e}, on the host: a Mix whose rows are two places p and q each.
+    """𝒜(M)_e = ℬ(M)_{p_e} − ℬ(M)_{q_e}, on the host: a Mix whose rows have one 1 and one −1.
 
-    Two numbers of 32 bits stand for a row, where a sparse one takes five times as much; with
-    hundreds of thousands of triplets that is what a pass over them waits for.
+    A row takes two 32-bit integers, a fifth of a sparse row. Memory traffic limits a pass over
+    hundreds of thousands of triplets.
     """
 
     def __init__(self, base: LinearMap, more: cpu.Indices, less: cpu.Indices) -> None:
@@ -152,7 +152,7 @@ class Differences(Mix):
 
     @cached_property
     def weights(self) -> Any:
-        """W, for what is asked seldom."""
+        """W, for methods that are rarely called."""
         places = np.stack([self.more, self.less], axis=1).ravel()
         signs = np.tile([1.0, -1.0], self.size)
         starts = cpu.index_array(2 * np.arange(self.size + 1))
@@ -173,7 +173,7 @@ class Differences(Mix):
 def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
     """d(i, l) − d(i, j) for the rows (i, j, l) = (anchor, same, other) of a (t, 3) integer array.
 
-    d(i, j) = K_ii + K_jj − 2 K_ij. Each distance is computed once, however many triplets share it.
+    d(i, j) = K_ii + K_jj − 2 K_ij. Each distance is computed once, also if triplets share it.
     """
     n = check_order(n)
     anchor, same, other = index_columns(triplets, n, 3, "triplets")
@@ -190,11 +190,10 @@ def triplet_margins(triplets: ArrayLike, n: int) -> Mix:
 
 
 def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
-    """d(i, l) − d(i, j) of triplets by ascending keys (i n + l) k + t, j = near[i, t].
+    """d(i, l) − d(i, j) of triplets given by ascending keys (i n + l) k + t, j = near[i, t].
 
-    `near` (n × k) and the keys are sound, and live at one place. Triplets that share i and l follow
-    one another: nothing has to be sorted, wherever it is. Products will have about so many
-    columns, and be many.
+    `near` (n × k) and the keys are valid and on one device. Triplets with equal i and l are
+    adjacent, so no sort is needed. `columns` is the expected number of columns of later products.
     """
     xp, library, (n, k) = namespace(keys), backend(keys), near.shape
     pair = keys // k
@@ -207,7 +206,7 @@ def anchored_margins(near: Any, keys: Any, *, columns: int = 1) -> Mix:
         xp.astype(xp.concat(parts), xp.int32)
         for parts in ((far // n, anchors), (far % n, xp.reshape(near, (-1,))))
     )
-    distances = PairDistances.of(rows, cols, n).for_many_products(columns, least=COMPILED)
+    distances = PairDistances.of(rows, cols, n).for_many_products(columns, least=COMPILED_NUMBERS)
     far_place = xp.cumulative_sum(xp.astype(fresh, xp.int64)) - 1
     near_place = count + anchor * k + keys % k
     if distances.place.is_host:

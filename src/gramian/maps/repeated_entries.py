@@ -1,4 +1,4 @@
-"""Entries of a block that a loss sees several times, each of them formed once."""
+"""Entries of a block that are repeated in the image, each computed once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gramian.maps.block_entries import BlockEntries
 
 
 class RepeatedEntries(BlockEntries):
-    """Every entry of `BlockEntries` so many times, one after the other.
+    """Every entry of `BlockEntries` repeated a given number of times in succession.
 
-    Levels with thresholds between them ask for the same entry at each of those (Rennie and Srebro
-    2005). `rows`, `cols` and the orders of a block are those of the entries themselves.
+    Ordinal levels compare the same entry with each threshold (Rennie and Srebro 2005). `rows`,
+    `cols` and the orders of a block refer to the entries without repetition.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class RepeatedEntries(BlockEntries):
         return every
 
     def _summed(self, w: Floats) -> Floats:
-        """The sums of the weights of each entry, rounded once: λ_min is proved for them.
+        """The sums of the weights of each entry, rounded once, as the proof of λ_min requires.
 
-        Weights of either sign cancel; what a sum loses (Knuth's two-sum) is added at its end.
+        Weights of both signs may cancel; compensated summation (Knuth's two-sum) corrects this.
         """
         lines = namespace(w).reshape(w, (-1, self.repeat))
         total, lost = lines[:, 0], 0.0 * lines[:, 0]

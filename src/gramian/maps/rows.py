@@ -1,4 +1,4 @@
-"""A map as the matrices A_k it multiplies with, row by row, where those are sparse or small."""
+"""The matrices A_k of a map as rows of a sparse matrix, if these are sparse or small."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from gramian.maps.mix import Mix
 from gramian.maps.squares import Squares
 from gramian.maps.stack import Stack
 
-LARGEST = 30_000_000
-"""Numbers at most: 0.4 GB with their places."""
+MAX_NUMBERS = 30_000_000
+"""Largest number of entries: 0.4 GB with their indices."""
 
-SMALL = 120
-"""Orders up to which any map is asked for all its entries."""
+MAX_DENSE_ORDER = 120
+"""Order up to which a map without a sparse form is evaluated entry by entry."""
 
 Indices = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows vec(A_k) of 𝒜(M)_k = ⟨A_k, M⟩, without the columns that no A_k has."""
+    """The rows vec(A_k) of 𝒜(M)_k = ⟨A_k, M⟩, without columns that are zero in all A_k."""
 
     matrix: sparse.csr_array
     """(m × e)"""
     places: NDArray[np.int64]
-    """The place i·n + j of each column in vec, ascending; (j, i) is there where (i, j) is."""
+    """The index i·n + j of each column in vec, ascending; contains (j, i) if it contains (i, j)."""
     order: int
 
     @classmethod
     def of(
         cls, k: Indices, place: Indices, values: NDArray[np.floating], shape: tuple[int, int]
     ) -> Rows:
-        """From the row, the place in vec and the value of every entry."""
+        """From the row, the index in vec and the value of every entry."""
         places, column = np.unique(place, return_inverse=True)
         m, n = shape
         matrix = sparse.coo_array((values, (k, column)), shape=(m, places.size))
         return cls(sparse.csr_array(matrix), places.astype(np.int64), n)
 
     def whole(self) -> sparse.csr_array:
-        """The same with all n² columns."""
+        """The same matrix with all n² columns."""
         entries = sparse.coo_array(self.matrix)
         flat = (entries.coords[0], self.places[entries.coords[1]])
         shape = (self.matrix.shape[0], self.order**2)
@@ -54,13 +54,13 @@ class Rows:
 
     @property
     def diagonal(self) -> NDArray[np.bool_]:
-        """Which columns are entries of the diagonal."""
+        """Mask of the columns of diagonal entries."""
         on: NDArray[np.bool_] = self.places % (self.order + 1) == 0
         return on
 
 
 def rows_of(map: LinearMap) -> Rows | None:
-    """The matrices of a map, None where they are too large."""
+    """The matrices of a map, None if they are too large."""
     n, every = map.order, np.arange(map.size)
     if isinstance(map, Mix):
         base = rows_of(map.base)
@@ -78,7 +78,7 @@ def rows_of(map: LinearMap) -> Rows | None:
         return _symmetric(np.tile(every, 3), *ends, weights, (map.size, n))
     if isinstance(map, Squares):
         return _squares(map)
-    if n > SMALL:
+    if n > MAX_DENSE_ORDER:
         return None
     above, right, scale = triangle(n)
     columns = map.columns(np.eye(n)) * scale
@@ -105,7 +105,7 @@ def _stacked(map: Stack) -> Rows | None:
 
 def _squares(map: Squares) -> Rows | None:
     live = [np.flatnonzero(v) for v in map.vectors.T]
-    if sum(rows.size**2 for rows in live) > LARGEST:
+    if sum(rows.size**2 for rows in live) > MAX_NUMBERS:
         return None
     n = map.order
     places = [(rows[:, None].astype(np.int64) * n + rows).ravel() for rows in live]
@@ -119,7 +119,7 @@ def _squares(map: Squares) -> Rows | None:
 def _symmetric(
     k: Indices, i: Indices, j: Indices, values: NDArray[np.floating], shape: tuple[int, int]
 ) -> Rows:
-    """½(e_i e_jᵀ + e_j e_iᵀ) times its value, in row k."""
+    """½(e_i e_jᵀ + e_j e_iᵀ) times `values`, in row k."""
     n, off = shape[1], i != j
     halves = np.where(off, 0.5, 1.0) * values
     there = i.astype(np.int64) * n + j

@@ -1,4 +1,4 @@
-"""Squares along given vectors: matrices of rank one, which are dense as arrays."""
+"""Quadratic forms along given vectors: inner products with matrices of rank one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Squares(LinearMap):
         return np.einsum("nk,nk->k", self.vectors, M @ self.vectors)
 
     def error(self, L: Floats, z: Floats) -> NDArray[np.float64]:
-        """A sum of many terms may be far smaller than they are."""
+        """Bounded by the sizes of the terms, because their sum may be far smaller."""
         xp = namespace(L)
         rows = xp.abs(self.vectors).T @ xp.abs(L)
         found: NDArray[np.float64] = 8 * precision(L) * self.order**0.5 * xp.sum(rows**2, axis=1)

@@ -1,4 +1,4 @@
-"""Several maps side by side, as one."""
+"""Concatenation of several maps."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gramian.maps.base import Floats, LinearMap, check_order, check_weights
 class Stack(LinearMap):
     """𝒜(M) = (𝒜₁(M), …, 𝒜_k(M)), with the adjoint Σ 𝒜_i*(w_i).
 
-    Without maps it is the one to R⁰, which a linear objective is made of: say the order `n` then.
+    Without maps the image is R⁰, as for a linear objective, and the order `n` is required.
     """
 
     def __init__(self, maps: Sequence[LinearMap], n: int | None = None) -> None:
         self.maps = tuple(maps)
         orders = {map.order for map in self.maps} | ({check_order(n)} if n is not None else set())
         if len(orders) != 1:
-            raise ValueError(f"maps side by side need one order, got {sorted(orders)}")
+            raise ValueError(f"stacked maps need one order, got {sorted(orders)}")
         self.order = orders.pop()
         self.size = sum(map.size for map in self.maps)
         self._ends = [int(end) for end in np.cumsum([map.size for map in self.maps])[:-1]]
@@ -51,7 +51,7 @@ class Stack(LinearMap):
         return xp.concat(rows, axis=0) if rows else empty
 
     def fixed(self, L: Floats) -> tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]:
-        """Those of the maps, side by side."""
+        """The functions of the maps, concatenated."""
         pairs = [map.fixed(L) for map in self.maps]
 
         def adjoint(w: Floats) -> Floats:
@@ -66,14 +66,14 @@ class Stack(LinearMap):
         return self._joined([map.error(L, part) for map, part in self.split(z)], L)
 
     def split(self, w: Floats) -> Iterator[tuple[LinearMap, Floats]]:
-        """Each map with its own part of a vector."""
+        """Each map with its part of a vector."""
         check_weights(self.size, w)
         starts = [0, *self._ends]
         parts = [w[a:b] for a, b in zip(starts, [*self._ends, self.size], strict=True)]
         return zip(self.maps, parts, strict=bool(self.maps))
 
     def identity_weights(self) -> NDArray[np.float64] | None:
-        """Those of the first map that has some."""
+        """Those of the first map that has identity weights."""
         for k, map in enumerate(self.maps):
             own = map.identity_weights()
             if own is not None:

@@ -27,25 +27,25 @@ from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 
 FILL, GROWTH = 6_000_000, 3
-"""Entries of a root that are worth their time, and how many times more the next trial may have."""
+"""Largest number of entries of a root, and its assumed growth factor from one trial to the next."""
 
 LONGER, SHARE = 4, 0.5
-"""How many times longer the next trial takes, and the share of the time left that it may take."""
+"""Assumed growth factor of the time of a trial, and the share of the remaining time it may take."""
 
 WHOLE = 2000
-"""Points whose graph may fill in altogether."""
+"""Number of points up to which the full graph is factored for any fill-in."""
 
 
 FRONT_FILL = 64_000_000
-"""Numbers of such a root that are worth their time."""
+"""Largest number of entries of a multifrontal root."""
 
 
 class GroundedRoot(Placed):
     """R (n × (n − 1)) with RᵀPR = I for the Laplacian P of a connected graph, and first row 0.
 
-    P without its first row and column is CCᵀ, C sparse and lower triangular after a permutation
-    that keeps it so: R = [0; C⁻ᵀ]. Placements Y of n − 1 rows become placements RY of the points
-    with the first of them at 0, all of them up to a shift.
+    P without its first row and column is CCᵀ, where C is sparse and lower triangular after a
+    permutation: R = [0; C⁻ᵀ]. A factor Y of n − 1 rows gives the factor RY of n points with the
+    first point at 0; up to translation every factor has this form.
     """
 
     def __init__(self, laplacian: Any, plan: Elimination | None = None) -> None:
@@ -56,7 +56,7 @@ class GroundedRoot(Placed):
         self._last: tuple[Floats, Floats] | None = None
 
     def __matmul__(self, Y: Floats) -> Floats:
-        """RY, found again where the last Y comes again, as it does within one evaluation."""
+        """RY; the last product is cached, because one evaluation needs it several times."""
         xp, last = namespace(Y), self._last
         if last is None or last[0].shape != Y.shape or not bool(xp.all(last[0] == Y)):
             L = self._zeros(Y)
@@ -83,7 +83,7 @@ class GroundedRoot(Placed):
         return product
 
     def coordinates(self, L: Floats) -> Floats:
-        """Y with RY = L less its first row."""
+        """Y with RY = L minus its first row."""
         return self.triangle.transposed_times(L[1:] - L[0])
 
 
@@ -96,14 +96,14 @@ def _triangle(grounded: sp.csr_array, plan: Elimination | None) -> _Triangle | F
 
 
 class _Triangle:
-    """C by columns and by rows, and the places of its rows."""
+    """C by columns and by rows, and the permutation of its rows."""
 
     def __init__(self, C: sp.csc_array, rows: NDArray[Any]) -> None:
         self.C, self.by_rows, self.rows = C, C.tocsr(), rows
 
     @classmethod
     def of(cls, grounded: sp.csr_array) -> _Triangle | None:
-        """By SuperLU, None where the matrix is not positive definite."""
+        """C by SuperLU, None if the matrix is not positive definite."""
         try:
             lu = splu(sp.csc_array(grounded), **SYMMETRIC)
         except RuntimeError:  # exactly singular
@@ -138,11 +138,11 @@ class _Triangle:
 
 
 class DenseRoot(Placed):
-    """The same root of the Laplacian of all edges on a device, where it is dense.
+    """The dense root of the Laplacian of all edges, on a device.
 
-    P without its first row and column is CCᵀ by Cholesky, and R = [0; C⁻ᵀ] one product. What RᵀPR
-    is off from I is measured, with the rounding of that, and R made longer by it: RᵀPR ⪰ I, so that
-    a shift along the edges pays in full.
+    P without its first row and column is CCᵀ by Cholesky, and R = [0; C⁻ᵀ] is dense. The deviation
+    of RᵀPR from I is bounded, including rounding errors, and R is scaled up by it so that
+    RᵀPR ⪰ I: identity weights then give a matrix that is at least I.
     """
 
     def __init__(self, laplacian: Any, place: Place) -> None:
@@ -154,11 +154,11 @@ class DenseRoot(Placed):
         inverse = backend(C).triangular_inverse(C)
         off = self._off(grounded, inverse)
         if not off < 0.5:
-            raise ValueError("the graph is too uneven for a dense root of its Laplacian")
+            raise ValueError("the Laplacian is too ill-conditioned for a dense root")
         self.C, self.inverse = C * (1 - off) ** 0.5, inverse / (1 - off) ** 0.5
 
     def _off(self, grounded: Floats, inverse: Floats) -> float:
-        """‖C⁻¹PC⁻ᵀ − I‖ at most: as it is computed, and γ tr(C⁻¹ diag(|P|1) C⁻ᵀ) for rounding."""
+        """Bound on ‖C⁻¹PC⁻ᵀ − I‖: its computed norm plus γ tr(C⁻¹ diag(|P|1) C⁻ᵀ) for rounding."""
         xp = namespace(inverse)
         reach = xp.sum(xp.abs(grounded), axis=1)
         rounding = (2 * self.order + 8) * precision(inverse) * float(xp.sum(inverse**2 @ reach))
@@ -176,7 +176,7 @@ class DenseRoot(Placed):
         return product
 
     def coordinates(self, L: Floats) -> Floats:
-        """Y with RY = L less its first row."""
+        """Y with RY = L minus its first row."""
         coordinates: Floats = self.C.T @ (L[1:] - L[0])
         return coordinates
 
@@ -184,11 +184,11 @@ class DenseRoot(Placed):
 def sparse_root(
     distances: PairDistances, weights: Floats | float = 1.0
 ) -> tuple[GroundedRoot, NDArray[np.float64]]:
-    """The root of the Laplacian of as many edges as its fill allows, and the weights of those.
+    """A root of the Laplacian of a subset of the edges, limited by its fill-in, and its weights.
 
-    They are a breadth-first tree and others at random, twice as many at each trial: what a tree
-    with few shortcuts leaves of the conditioning does not grow with the graph as its fill does.
-    Where the time is limited there are fewer trials.
+    The subset is a breadth-first tree plus random edges, twice as many in each trial: with a few
+    additional edges the condition number grows less with the graph than the fill-in does. A time
+    limit reduces the number of trials.
     """
     n, p = distances.order, distances.size
     kept = np.ones(p) * np.asarray(weights, dtype=float)
@@ -215,7 +215,7 @@ def sparse_root(
 
 
 def _whole_root(distances: PairDistances, weights: Floats) -> GroundedRoot | None:
-    """The root of the Laplacian of all edges by fronts, None where it would fill in."""
+    """The multifrontal root of the Laplacian of all edges, None if it has too much fill-in."""
     clock.check()
     laplacian = distances.adjoint_sparse(weights)
     plan = elimination(sp.csr_array(laplacian)[1:, 1:])
@@ -225,7 +225,7 @@ def _whole_root(distances: PairDistances, weights: Floats) -> GroundedRoot | Non
 
 
 def _tree(distances: PairDistances) -> NDArray[np.bool_]:
-    """The edges of a breadth-first tree from the point of most neighbours."""
+    """Mask of the edges of a breadth-first tree from the point with the most neighbours."""
     n = distances.order
     low = np.minimum(distances.rows, distances.cols).astype(np.int64)
     high = np.maximum(distances.rows, distances.cols)
@@ -233,7 +233,7 @@ def _tree(distances: PairDistances) -> NDArray[np.bool_]:
     degree = np.bincount(low, minlength=n) + np.bincount(high, minlength=n)
     found = sp.coo_array(breadth_first_tree(graph, int(np.argmax(degree)), directed=False))
     i, j = np.minimum(*found.coords).astype(np.int64), np.maximum(*found.coords)
-    first = np.unique(low * n + high, return_index=True)  # a pair may come twice
+    first = np.unique(low * n + high, return_index=True)  # a pair may be repeated
     inside = np.zeros(low.size, dtype=bool)
     inside[first[1][np.searchsorted(first[0], i * n + j)]] = True
     return inside
@@ -242,9 +242,9 @@ def _tree(distances: PairDistances) -> NDArray[np.bool_]:
 class WhitenedDistances(LinearMap):
     """𝒜(M) = the distances d(i, j) of RMRᵀ along the edges of a connected graph.
 
-    R is the grounded root of its Laplacian, or of that of a part of its edges where the whole
-    would fill in (`sparse_root`). With s the `weights` of those edges, 1 unless told, and 0 on the
-    others 𝒜*(s) = RᵀPR = I.
+    R is the grounded root of its Laplacian, or of that of a subset of its edges if the fill-in is
+    too large (`sparse_root`). `weights` (default 1) are those of the edges; with s equal to them
+    on the subset and 0 elsewhere, 𝒜*(s) = RᵀPR = I.
     """
 
     root: Any
@@ -259,7 +259,7 @@ class WhitenedDistances(LinearMap):
     def on(
         cls, distances: PairDistances, place: Place, weights: Floats | float = 1.0
     ) -> WhitenedDistances:
-        """The one on a device, whitened by all edges whatever their fill."""
+        """The map on a device, whitened by the Laplacian of all edges."""
         there = cls.__new__(cls)
         home = at_home(distances)
         kept = np.ones(home.size) * np.asarray(weights, dtype=float)
@@ -271,7 +271,7 @@ class WhitenedDistances(LinearMap):
 
     @classmethod
     def by(cls, distances: PairDistances, kept: NDArray[np.float64]) -> WhitenedDistances:
-        """What a proof asks for: the distances and the weights whose Laplacian is the unit."""
+        """A map without a root, for proofs: distances, and weights whose Laplacian becomes I."""
         found = cls.__new__(cls)
         found.distances, found.kept = distances, kept
         found.order, found.size = distances.order - 1, distances.size
@@ -299,7 +299,7 @@ class WhitenedDistances(LinearMap):
         return self.distances.of_matrix(self.root @ (self.root @ M).T)
 
     def form_vectors(self) -> sp.csr_array:
-        """e_i − e_j of every edge among the points but the first, whose place is 0."""
+        """e_i − e_j for every edge, without the first point, which is at 0."""
         ends = np.column_stack([self.distances.rows, self.distances.cols]).ravel()
         signs = np.tile([1.0, -1.0], self.size)
         starts = np.arange(0, 2 * self.size + 1, 2)

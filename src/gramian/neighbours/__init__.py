@@ -1,9 +1,9 @@
-"""Nearest neighbours: the one search that graphs, targets, impostors and placements go through.
+"""Nearest neighbour search, used for graphs, target neighbours, impostors and embeddings.
 
-Exact unless asked otherwise: nearest first by the distance in float64 from the differences, of
-equally near samples the one of the smaller index. Four ways lead there, by size: a tree for few
-features (`_tree`), plain numpy for few samples (`_plain`), compiled tiles for many
-(`gramian.arrays.neighbours`), and an approximate index, an extra, for very many (`_approximate`).
+The result is exact by default: sorted by the float64 distance computed from differences, with ties
+broken by the smaller index. The method depends on the size: a tree for few features (`_tree`),
+NumPy for few samples (`_plain`), compiled tiles for many (`gramian.arrays.neighbours`), and an
+optional approximate index for very many (`_approximate`).
 """
 
 from gramian.neighbours._approximate import APPROXIMATE_FROM

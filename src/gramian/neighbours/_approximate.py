@@ -1,8 +1,8 @@
-"""Neighbours of very many samples by an approximate index of faiss, and how many it misses.
+"""Approximate neighbours of very many samples by faiss, with the estimated recall.
 
 The samples are projected to their principal directions, an inverted file of the projections
 gives candidates, and the nearest of those by the full distances are taken. A sample of the queries
-is searched exactly as well: the share found is the recall.
+is also searched exactly: the fraction found is the recall.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 APPROXIMATE_FROM = 50_000
-"""Samples from which ``approximate=True`` approximates: fewer are as soon searched exactly."""
+"""Number of samples from which ``approximate=True`` has an effect: fewer are searched exactly."""
 
 DIRECTIONS = 64
-"""Principal directions that candidates are sought in."""
+"""Number of principal directions."""
 
 CANDIDATES = 5
-"""Candidates for each neighbour asked for."""
+"""Candidates per neighbour."""
 
 PROBED = 16
-"""Cells of the inverted file that a query looks into, of 4√n."""
+"""Cells of the inverted file searched per query, of 4√n."""
 
 ROUNDS, POINTS = 4, 32
-"""Rounds of k-means that make the cells, and the samples for each cell that it sees: twice as many
-of both take four times as long and find 0.2 % more."""
+"""k-means iterations for the cells, and samples per cell: twice as many of both take four times as
+long and find 0.2 % more."""
 
 SAMPLE = 500
-"""Queries that are searched exactly as well."""
+"""Number of queries that are also searched exactly."""
 
-FEW = 0.9
-"""A recall below which there is a warning."""
+LOW_RECALL = 0.9
+"""Recall below which a warning is issued."""
 
 
 def search(
@@ -46,7 +46,7 @@ def search(
 ) -> tuple[Indices, Array, float]:
     """Near rows of X for each query, their squared distances, and the recall on a sample.
 
-    Pairs of equal marks are left out; a mark stands for one sample at most.
+    Pairs of equal marks are excluded; each mark belongs to at most one sample.
     """
     index = _faiss()
     backend = import_module("gramian.arrays.neighbours")
@@ -56,7 +56,7 @@ def search(
     if short.size:
         found[short], squares[short] = _exactly(backend, X, queries, k, marks, short)
     recall = _recall(backend, X, queries, k, marks, found)
-    if recall < FEW:
+    if recall < LOW_RECALL:
         warnings.warn(
             f"the approximate search finds about {recall:.0%} of the nearest neighbours here: pass "
             "approximate=False to find all",
@@ -66,7 +66,7 @@ def search(
 
 
 def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
-    """Near rows in the principal directions, by an inverted file."""
+    """Candidates by an inverted file in the principal directions."""
     project = _projection(X)
     points = project(X)
     n, width = points.shape
@@ -83,7 +83,7 @@ def _candidates(faiss: Any, X: Any, queries: Any, count: int) -> Indices:
 
 
 def _projection(X: Any) -> Any:
-    """What maps rows to the leading principal directions of a sample of X, in float32."""
+    """The map of rows to the leading principal directions of a sample of X, in float32."""
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], 10_000)).astype(np.intp)
     few = np.asarray(X[rows].toarray() if sp.issparse(X) else X[rows])
     mean = few.mean(axis=0, dtype=np.float64).astype(X.dtype)
@@ -100,7 +100,7 @@ def _projection(X: Any) -> Any:
 def _recall(
     backend: Any, X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], found: Indices
 ) -> float:
-    """The share of the true neighbours that were found, on a sample of the queries."""
+    """The fraction of the true neighbours that were found, on a sample of the queries."""
     n = queries.shape[0]
     some = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).astype(np.intp))
     true, _ = _exactly(backend, X, queries, k, marks, some)

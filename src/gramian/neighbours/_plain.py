@@ -1,7 +1,7 @@
-"""Exact neighbours of few samples by plain numpy: nothing to compile, nothing to wait for.
+"""Exact neighbours of few samples in NumPy, without compilation.
 
-Products give scores ‖y‖² − 2x·y, in float32 where that pays; those within their rounding of the
-k-th are computed again from the differences in float64, and sorted.
+Products give scores ‖y‖² − 2x·y, in float32 if that is faster; candidates within the rounding error
+of the k-th score are recomputed from differences in float64 and sorted.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 BLOCK, GAPS = 2_000_000, 500_000
-"""Scores held at a time, 8 MB of float32: with a quarter of them products of 256 features take a
-third longer. And numbers of the differences that distances are computed from."""
+"""Scores per block, 8 MB of float32 (with a quarter of them products of 256 features take a third
+longer), and elements of differences per block."""
 
 FOLDS = 16
-"""Scores that one is the smallest of, where the bar is looked for."""
+"""Scores per group when the threshold is determined from group minima."""
 
-SINGLE_FROM, FAR = 32, 1e3
-"""Features from which on products are float32, unless a query is so many times as far out as the
-samples are."""
+SINGLE_FROM, MAX_FLOAT32_RATIO = 32, 1e3
+"""Features from which products are float32, unless a query is farther out than the samples by the
+second factor."""
 
-CROWDED = 16
-"""Candidates for each neighbour that is sought from which on float32 tells too little."""
+MAX_CANDIDATES = 16
+"""Candidates per neighbour above which float32 is too inaccurate."""
 
 
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    Pairs of equal marks are left out.
+    Pairs of equal marks are excluded.
     """
     n = queries.shape[0]
     found, distances = np.empty((n, k), dtype=np.intp), np.empty((n, k))
@@ -55,10 +55,10 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 def search_mixtures(
     spaces: Sequence[tuple[Array, Array]], weights: Array, k: int
 ) -> NDArray[np.intp]:
-    """The k samples nearest to each query by every mixture Σ_p w_p d_p of squared distances.
+    """The k samples nearest to each query for every combination Σ_p w_p d_p of squared distances.
 
-    Each space has the samples and the queries in coordinates of its own, each row of `weights` a
-    mixture: of shape (mixtures, queries, k). The products of a space serve all mixtures.
+    Each space has its own coordinates of samples and queries, and each row of `weights` is a
+    combination. The result has shape (combinations, queries, k). Products are shared.
     """
     parts = [_Space(X, queries) for X, queries in spaces]
     n = spaces[0][1].shape[0]
@@ -75,7 +75,7 @@ def search_mixtures(
 
 
 class _Space:
-    """Samples and queries in coordinates about their middle, for products of them."""
+    """Centred samples and queries, prepared for products."""
 
     def __init__(self, X: Any, queries: Any) -> None:
         self.X, self.queries = X, queries
@@ -98,31 +98,31 @@ class _Space:
         self.squares: Array = (squares / self.scale**2).astype(dtype)
 
     def doubled(self) -> None:
-        """Products in float64 from here on."""
+        """Switch to products in float64."""
         if self.single:
             self.single, self._last = False, None
             moved = _moved(self.X, self.origin)
             self._set(moved, _squares(moved))
 
     def scores(self, rows: slice) -> tuple[Array, Array]:
-        """‖y‖² − 2x·y of some queries x and all samples y over the square of the scale, and the
-        room for their rounding; those of the last rows are kept.
+        """‖y‖² − 2x·y of some queries x and all samples y, divided by the squared scale, and their
+        error bound; those of the last rows are cached.
         """
         if self._last is None or self._last[0] != rows:
             self._last = (rows, *self._scored(rows))
         return self._last[1:]
 
     def _scored(self, rows: slice) -> tuple[Array, Array]:
-        if rows.start:  # what one block takes is soon over
+        if rows.start:  # one block is short: no check of the time limit
             clock.check()
         few = _moved(self.queries[rows], self.origin)
         far = (np.sqrt(_squares(few)) + self.peak) / self.scale
-        if self.single and not far.max(initial=0.0) < FAR:
+        if self.single and not far.max(initial=0.0) < MAX_FLOAT32_RATIO:
             self.doubled()
         dtype = self.rows.dtype
         scores = _dense((few * (-2.0 / self.scale)).astype(dtype) @ self.rows.T)
         scores += self.squares
-        # Twice the rounding of a score, and that of the distance it stands for.
+        # Twice the rounding error of a score plus that of the exact distance.
         room: Array = 2.02 * np.finfo(dtype).eps * (few.shape[1] + 8) * far**2
         return scores, room
 
@@ -134,20 +134,22 @@ def _candidates(
     k: int,
     marks: tuple[Indices, Indices] | None = None,
 ) -> tuple[Indices, Indices]:
-    """Queries among the rows and samples that may be among the k nearest of theirs."""
+    """Pairs of queries and samples that may be among the k nearest."""
     while True:
         scores, room = _mixed(parts, weights, rows)
         if marks is not None:
             _leave_out(scores, marks[1], marks[0])
         row, column = _below(scores, _bar(scores, k), room)
-        if row.size <= CROWDED * k * scores.shape[0] or not any(part.single for part in parts):
+        if row.size <= MAX_CANDIDATES * k * scores.shape[0] or not any(
+            part.single for part in parts
+        ):
             return row, column
         for part in parts:
             part.doubled()
 
 
 def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tuple[Array, Array]:
-    """The sum of scores by their weights, in units of the largest, and its room."""
+    """The weighted sum of scores, relative to the largest weight, and its error bound."""
     found = [part.scores(rows) for part in parts]
     if len(found) == 1:
         return found[0]
@@ -161,7 +163,7 @@ def _mixed(parts: Sequence[_Space], weights: Sequence[float], rows: slice) -> tu
 
 
 def _first(row: Indices, column: Indices, exact: Array, k: int) -> Indices:
-    """The places of the k nearest candidates of each query, of equals the smaller index."""
+    """The indices of the k nearest candidates of each query, ties broken by the smaller index."""
     order = np.lexsort((column, exact, row))
     first = np.searchsorted(row[order], np.arange(row.max(initial=-1) + 1))
     chosen: Indices = order[first[:, None] + np.arange(k)]
@@ -169,7 +171,7 @@ def _first(row: Indices, column: Indices, exact: Array, k: int) -> Indices:
 
 
 def _bar(scores: Array, k: int) -> Array:
-    """No less than the k-th smallest score of each row: the k-th smallest of smallest ones."""
+    """An upper bound on the k-th smallest score of each row: the k-th smallest group minimum."""
     width = scores.shape[1] // FOLDS
     if width < 4 * k:
         least = scores
@@ -182,14 +184,14 @@ def _bar(scores: Array, k: int) -> Array:
 
 
 def _below(scores: Array, bar: Array, room: Array) -> tuple[Indices, Indices]:
-    """The queries and samples whose score is within the room of the bar."""
+    """Pairs of queries and samples with a score within the error bound of the threshold."""
     bar = (bar + room).astype(scores.dtype)
     bar += np.finfo(scores.dtype).eps * np.abs(bar)
     return np.divmod(np.flatnonzero(scores <= bar[:, None]), scores.shape[1])
 
 
 def _leave_out(scores: Array, asking: Indices, offered: Indices) -> None:
-    """Put pairs of equal marks beyond all others; those offered are sorted."""
+    """Set the scores of pairs with equal marks to infinity; `offered` is sorted."""
     starts, ends = (np.searchsorted(offered, asking, side=side) for side in ("left", "right"))
     if np.all(ends - starts <= 1):
         row = np.flatnonzero(ends > starts)

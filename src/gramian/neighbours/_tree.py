@@ -16,18 +16,19 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 FEATURES = {5: 1000, 8: 50_000}
-"""Features up to which a tree is faster than brute force, and from how many samples on."""
+"""Number of features up to which a tree is faster than brute force, with the smallest number of
+samples for which this holds."""
 
 AT_ONCE = 8192
-"""Queries between two looks at the clock."""
+"""Queries between two checks of the time limit."""
 
 SPARE, MORE = 3, 6
-"""Neighbours looked at beyond those asked for, to see where equally near ones end, and how many
-times as many where they do not end there."""
+"""Neighbours requested beyond k to detect ties, and the factor by which this number grows if the
+ties extend beyond them."""
 
 
 def fits(X: Any) -> bool:
-    """Whether a tree is the way."""
+    """Whether the tree is used."""
     n, d = X.shape
     return not sp.issparse(X) and any(d <= most and n >= least for most, least in FEATURES.items())
 
@@ -35,8 +36,8 @@ def fits(X: Any) -> bool:
 def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    A mark stands for one sample at most. Where more are equally near than the tree was asked for,
-    it is asked for more, and where they are very many brute force takes over.
+    Each mark belongs to at most one sample. If there are more ties than requested neighbours, the
+    tree is queried for more, and with very many ties brute force is used.
     """
     from scipy.spatial import KDTree
 
@@ -54,10 +55,10 @@ def search(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tupl
 
 
 def _near(tree: Any, queries: Any, count: int) -> Indices:
-    """The nearest as the tree finds them, some queries after others."""
+    """The nearest neighbours of the tree, in blocks of queries."""
     near = np.empty((queries.shape[0], count), dtype=np.intp)
     for start in range(0, queries.shape[0], AT_ONCE):
-        if start:  # what so many take is soon over
+        if start:  # one block is short: no check of the time limit
             clock.check()
         rows = slice(start, start + AT_ONCE)
         found = tree.query(queries[rows], count, workers=_workers())[1]
@@ -68,7 +69,7 @@ def _near(tree: Any, queries: Any, count: int) -> Indices:
 def _asked(
     tree: Any, X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], count: int
 ) -> tuple[Indices, Array, NDArray[np.bool_]]:
-    """The nearest k of so many that a tree finds, and where those may not be all equally near."""
+    """The k nearest of `count` tree neighbours, and the mask of queries with unresolved ties."""
     n = queries.shape[0]
     near = _near(tree, queries, count)
     rows = np.repeat(np.arange(n), count)
@@ -77,13 +78,13 @@ def _asked(
     squares[marks[0][near] == marks[1][:, None]] = np.inf
     order = np.lexsort((near, squares), axis=1)[:, :k]
     found, distances = np.take_along_axis(near, order, 1), np.take_along_axis(squares, order, 1)
-    # The tree rounds as well: what it left out may be nearer than its last by that much.
+    # The tree has rounding errors, too: a sample that it omitted may be nearer by that amount.
     tied = distances[:, -1] >= farthest * (1.0 - 8 * X.shape[1] * np.finfo(float).eps)
     return found, distances, tied
 
 
 def _workers() -> int:
-    """The cores this process may use, or fewer if NUMBA_NUM_THREADS says so."""
+    """The cores this process may use, or fewer if NUMBA_NUM_THREADS is set."""
     asked = os.environ.get("NUMBA_NUM_THREADS", "")
     mine = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return int(asked) if asked.isdigit() else mine or 1

@@ -1,4 +1,4 @@
-"""The front of the search: what is asked, and which way answers it."""
+"""The public search function, and the choice of the method."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 PLAIN_WORK, COMPILING = 1e10, 8e10
-"""Pairs of samples, times 100 more than they have features, up to which numpy searches: that takes
-about a second, as loading numba and its kernels does. The second is what numpy does in the time
-that compiling them takes, once on a machine: up to there a process does not."""
+"""Pairs of samples times (features + 100) up to which NumPy is used: about a second, the time to
+load numba and its kernels. The second number is the work of NumPy in the time that compiling them
+takes, once per machine: up to that total a process does not compile."""
 
-SEARCHED, FEWEST = 8, 1024
-"""What a search on a device has there of each sample (itself, a query, both about their mean, for
-a product), and the samples that it must have room for."""
+SEARCHED, MIN_DEVICE_SAMPLES = 8, 1024
+"""Copies of each sample on a device during a search (itself, a query, both centred), and the
+smallest number of samples that must fit."""
 
 FULL, SMALL = 0.3, 20_000_000
-"""Share of entries above which CSR is searched as a dense array; with few samples, as many as
-these in all are."""
+"""Density above which CSR is searched as a dense array, and the number of elements up to which it
+always is."""
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """What a search has found.
+    """The result of a search.
 
     Attributes
     ----------
     indices : array of shape (n_queries, k)
-        Nearest first.
+        Sorted by distance.
     sq_distances : array of shape (n_queries, k)
     recall : float
-        The share of the true neighbours that is here: 1 of an exact search, otherwise estimated
-        on a sample of the queries that is searched exactly too.
+        The fraction of the true neighbours found: 1 for an exact search, otherwise estimated on a
+        sample of the queries.
     """
 
     indices: Indices
@@ -61,21 +61,21 @@ def nearest(
     approximate: bool = False,
     device: Any = None,
 ) -> Neighbours:
-    """The k nearest rows of X to each query, nearest first, of equals the smaller index first.
+    """The k nearest rows of X for each query, nearest first, ties broken by the smaller index.
 
     Parameters
     ----------
-    X : array or CSR matrix of shape (n_samples, n_features), checked before
+    X : array or CSR matrix of shape (n_samples, n_features), validated
     k : int
-    queries : the same with other rows, optional
-        By default the rows of X, each without itself.
+    queries : array or CSR matrix with the same features, optional
+        By default the rows of X, each excluding itself.
     apart : integer labels of shape (n_samples,), or of both the samples and the queries, optional
-        A query has no neighbours of its own label.
+        Samples with the label of a query are excluded.
     approximate : bool
-        Allow some neighbours to be missed where there are `APPROXIMATE_FROM` samples or more, which
-        needs the extra ``gramian[neighbours]``. With `apart` the search is exact.
-    device : None, "cpu", "cuda" or the like
-        Where to search; on a device every search is exact.
+        Allow missed neighbours if there are at least `APPROXIMATE_FROM` samples; this needs the
+        extra ``gramian[neighbours]``. With `apart` the search is exact.
+    device : None, "cpu", "cuda" or similar
+        Device of the search; on a GPU every search is exact.
     """
     alone = queries is None
     X, queries = _alike(X, X if alone else queries)
@@ -96,10 +96,10 @@ def nearest(
 def _on_device(
     X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], there: Place, *, alone: bool
 ) -> tuple[Indices, Array]:
-    """By brute force there, sparse rows as dense ones, as many at a time as it has room for."""
+    """Brute force on a device, with sparse rows as dense blocks that fit into its memory."""
     each, free = 8.0 * SEARCHED * (X.shape[1] + 1), there.free_memory()
     check_memory(
-        min(X.shape[0], FEWEST) * each,
+        min(X.shape[0], MIN_DEVICE_SAMPLES) * each,
         f"samples of {X.shape[1]:,} features are searched as dense arrays on a device",
         "search on the processor (device=None), or project the features first",
         free,
@@ -111,7 +111,7 @@ def _on_device(
 
 
 def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple[Indices, Array]:
-    """The k nearest rows of X to each query, except those of equal marks, by brute force."""
+    """The k nearest rows of X for each query, except those of equal marks, by brute force."""
     if _is_plain(X, queries):
         return _plain.search(X, queries, k, marks)
     kernels = import_module("gramian.arrays.neighbours")
@@ -122,13 +122,13 @@ def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple
 
 
 class _Waits:
-    """Work that numpy has done because kernels were not compiled."""
+    """Work done by NumPy while the kernels were not compiled."""
 
     def __init__(self) -> None:
         self.spent = 0.0
 
     def taken(self, work: float) -> bool:
-        """Whether numpy does this too, which must not cost more than compiling in the end."""
+        """Whether NumPy does this, too; the total must not take longer than compiling."""
         if self.spent + work > COMPILING:
             return False
         self.spent += work
@@ -139,13 +139,13 @@ _waits = _Waits()
 
 
 def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
-    """Both dense or both CSR in order, of one dtype; the very same where they are the same."""
+    """Both dense or both sorted CSR, of one dtype; the same object if they are equal."""
     same = queries is X
     forms = (X,) if same else (X, queries)
     if not all(sp.issparse(rows) for rows in forms) or _as_dense(X, queries):
         forms = tuple(_dense(rows) for rows in forms)
     else:
-        shift = far_means(X)  # products of what lies far from the origin cancel
+        shift = far_means(X)  # products of samples far from the origin would cancel
         if shift.any():
             forms = tuple(shifted(rows, shift) for rows in forms)
         forms = tuple(_in_order(rows) for rows in forms)
@@ -155,7 +155,7 @@ def _alike(X: Any, queries: Any) -> tuple[Any, Any]:
 
 
 def _marks(X: Any, queries: Any, alone: bool, apart: Any) -> tuple[Indices, Indices]:
-    """Two numbers for each pair, which is left out where they are equal."""
+    """Marks of samples and queries; pairs with equal marks are excluded."""
     if apart is not None:
         if isinstance(apart, tuple):
             return np.asarray(apart[0], dtype=np.int32), np.asarray(apart[1], dtype=np.int32)
@@ -166,7 +166,7 @@ def _marks(X: Any, queries: Any, alone: bool, apart: Any) -> tuple[Indices, Indi
 
 
 def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
-    """Refuse more neighbours than there are."""
+    """Raise ValueError if k exceeds the number of available samples."""
     if alone:
         most = marks[0].size - 1
     else:
@@ -177,7 +177,7 @@ def _check_enough(marks: tuple[Indices, Indices], k: int, alone: bool) -> None:
         of_own[met] = counts[place[met]]
         most = marks[0].size - int(of_own.max(initial=0))
     if not 1 <= k <= most:
-        raise ValueError(f"there are {most} other samples at least, which have not {k} nearest")
+        raise ValueError(f"k = {k} neighbours requested, but a query has only {most} other samples")
 
 
 def _is_plain(X: Any, queries: Any) -> bool:
@@ -189,7 +189,7 @@ def _work(X: Any, queries: Any) -> float:
 
 
 def _as_dense(X: Any, queries: Any) -> bool:
-    """Whether CSR is so full, or so small, that it is searched as a dense array."""
+    """Whether CSR is dense or small enough to be searched as a dense array."""
     entries = X.shape[0] * X.shape[1]
     return X.nnz > FULL * entries or (_is_plain(X, queries) and entries <= SMALL)
 

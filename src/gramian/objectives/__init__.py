@@ -1,4 +1,4 @@
-"""Objectives: what a solver sees of a problem."""
+"""Objectives: the interface between problems and solvers."""
 
 from gramian.objectives.base import Blend, Line, Objective, SymmetricOperator
 from gramian.objectives.composite import Composite

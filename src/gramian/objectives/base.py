@@ -1,9 +1,9 @@
-"""What an objective offers a solver.
+"""The base class of objectives.
 
-A solver never sees a map, a loss or data. It holds an *image* of its factor L, which carries L
-and whatever the objective needs of it, and asks for the value, for the gradient as an operator,
-and for small restrictions: F over the two matrices of a bilateral step or along a line of
-factors, where each trial costs no product with the data.
+A solver does not access maps, losses or data. It holds an *image* of its factor L, which contains
+L and intermediate results of the objective, and asks for the value, the gradient as an operator,
+and small restrictions: F over the two matrices of a bilateral step or along a line of
+factors, where each trial needs no product with the data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = NDArray[np.floating]
 
 
 class Image(Protocol):
-    """What an objective has computed of M = LLᵀ."""
+    """Intermediate results of an objective at M = LLᵀ."""
 
     @property
     def factor(self) -> Array: ...
@@ -37,19 +37,19 @@ Point = TypeVar("Point", bound=Image)
 
 @dataclass(frozen=True)
 class SymmetricOperator:
-    """A symmetric matrix given by its products; `dense` only where the order allows it."""
+    """A symmetric matrix given by its products; `dense` is for small orders only."""
 
     order: int
     product: Callable[[Array], Array]
     dense: Callable[[], Array]
     form: Callable[[], Any] = lambda: None
-    """What is known of its structure, for a proof of its smallest eigenvalue (see `proofs`)."""
+    """Its structure, for a proof of its smallest eigenvalue (see `proofs`)."""
     errors: Callable[[], Array] | None = None
-    """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` is made with."""
+    """e² with |E_ij| ≤ e_i e_j for the rounding errors E of the entries of `dense`."""
     place: Place = HOST
-    """Where it is multiplied."""
+    """The device of its products."""
     coordinates: Callable[[], Array | None] = lambda: None
-    """T such that the matrix is positive semidefinite where TᵀGT is, and better conditioned."""
+    """T such that the matrix is PSD if TᵀGT is, and TᵀGT is better conditioned."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -59,7 +59,7 @@ class SymmetricOperator:
         return self.product(V)
 
     def slack(self) -> Array:
-        """The errors, none where nothing is known of them."""
+        """The error bounds, 0 if unknown."""
         return np.zeros(self.order) if self.errors is None else self.errors()
 
     def __neg__(self) -> SymmetricOperator:
@@ -69,10 +69,10 @@ class SymmetricOperator:
 
 
 Pairs = Sequence[tuple[int, int]]
-"""Which two of several factors each matrix ½(XYᵀ + YXᵀ) is made of."""
+"""Indices of the two factors of each matrix ½(XYᵀ + YXᵀ)."""
 
 Join = Callable[[Sequence[Array]], Array]
-"""The factor of a combination, from those that it is made of; linear in each of them."""
+"""The factor of a combination, as a linear function of the given factors."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Combinations:
 
 @dataclass(frozen=True)
 class Blend:
-    """F(αM + βN) and the image of [√α L | √β V] it leads to (BILGO §3.1)."""
+    """F(αM + βN) and the image of [√α L | √β V] (BILGO §3.1)."""
 
     restriction: Restriction
     take: Callable[[float, float], Image]
@@ -108,21 +108,21 @@ class Objective(Placed, ABC, Generic[Point]):
 
     @cached_property
     def _results(self) -> dict[str, Any]:
-        """What functions decorated by `once` have computed from this objective."""
+        """Cached results of functions decorated by `once`."""
         return {}
 
     @property
     def modulus(self) -> float:
-        """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²: 0 unless a subclass knows better."""
+        """m with F(N) ≥ F(M) + ⟨∇F(M), N − M⟩ + m‖N − M‖²; 0 by default."""
         return 0.0
 
     @abstractmethod
     def image(self, L: Array) -> Point:
-        """Everything F needs of M = LLᵀ."""
+        """The intermediate results of F at M = LLᵀ."""
 
     @abstractmethod
     def pair_image(self, X: Array, Y: Array) -> Point:
-        """The same for ½(XYᵀ + YXᵀ); it has a value and a gradient, and no factor to move along."""
+        """The same for ½(XYᵀ + YXᵀ); it has a value and a gradient, but no factor."""
 
     @abstractmethod
     def value(self, image: Point) -> float:
@@ -142,13 +142,13 @@ class Objective(Placed, ABC, Generic[Point]):
 
     @abstractmethod
     def subspace_cost(self, columns: int) -> int:
-        """How many numbers `subspace` keeps for so many columns."""
+        """The number of elements that `subspace` stores for this many columns."""
 
     @abstractmethod
     def combinations(self, images: Sequence[Point], pairs: Pairs) -> Combinations:
-        """F over sums of the matrices that pairs of the factors of these images make.
+        """F over linear combinations of the matrices given by pairs of factors of these images.
 
-        No trial needs a further product with the data. A solver asks for `blend` or `line`.
+        No trial needs a further product with the data. Solvers use `blend` or `line`.
         """
 
     def blend(self, image: Point, other: Point) -> Blend:
@@ -178,28 +178,28 @@ class Objective(Placed, ABC, Generic[Point]):
         return inner(image.factor, image.factor)
 
     def dual(self, image: Point) -> Array | None:
-        """The dual vector that belongs to a point, where the objective has such."""
+        """The dual vector of a point, None if the objective has none."""
         return None
 
     def dual_operator(self, w: Array) -> SymmetricOperator:
-        """What has to be positive semidefinite for w to be feasible: ∇F at the w of a point."""
+        """The matrix that is PSD if w is feasible: ∇F for the w of a point."""
         raise NotImplementedError
 
     def support(self, image: Point) -> Support | None:
-        """A linear function below F that touches it at M, None where there is none."""
+        """A linear function below F that equals F at M, None if there is none."""
         w = self.dual(image)
         return None if w is None else self.dual_support(w)
 
     def dual_support(self, w: Array) -> Support:
-        """The linear function below F that belongs to a dual vector."""
+        """The linear function below F given by a dual vector."""
         raise NotImplementedError
 
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
-        """Lower bounds on F over the cone by w, `bottom` ≤ λ_min of its operator."""
+        """Lower bounds on F over the cone from w; `bottom` ≤ λ_min of its operator."""
         return feasible(self.dual_support(w), bottom)
 
     def lower_bounds(self, image: Point, bottom: float) -> Iterator[LowerBound]:
-        """Lower bounds on F over the cone got at this point; `bottom` ≤ λ_min(∇F(M))."""
+        """Lower bounds on F over the cone from this point; `bottom` ≤ λ_min(∇F(M))."""
         w = self.dual(image)
         if w is not None:
             return self.dual_bounds(w, bottom)
@@ -207,19 +207,19 @@ class Objective(Placed, ABC, Generic[Point]):
         return iter(()) if support is None else feasible(support, bottom)
 
     def growth(self) -> Growth:
-        """How F is known to grow with the trace; nothing known unless a subclass says so."""
+        """A lower bound on F as a function of the trace; none by default."""
         return Growth()
 
     def recession(self, image: Point) -> tuple[float, float]:
-        """lim F(tD)/t for t → ∞ at D = LLᵀ, and what of it may be rounding; +inf unless known."""
+        """lim F(tD)/t for t → ∞ at D = LLᵀ, and its rounding error; +inf by default."""
         return np.inf, 0.0
 
     def complementarity(self, image: Point) -> float | None:
-        """⟨∇F(M), M⟩, where it takes no product with the factor."""
+        """⟨∇F(M), M⟩, None if it needs a product with the factor."""
         return None
 
     def rounding(self, image: Point) -> float:
-        """What the computed F(M) and ⟨∇F(M), M⟩ can be off by in floating point."""
+        """Bound on the floating point error of F(M) and ⟨∇F(M), M⟩."""
         return 16 * float(np.finfo(float).eps) * max(abs(self.value(image)), abs(self.constant))
 
 
@@ -228,7 +228,7 @@ Result = TypeVar("Result")
 
 
 def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
-    """A function of an objective that is computed once for each of them."""
+    """Decorator: cache the result of a function of an objective."""
     name = f"{function.__module__}.{function.__qualname__}"
 
     @wraps(function)
@@ -243,7 +243,7 @@ def once(function: Callable[[Chosen], Result]) -> Callable[[Chosen], Result]:
 
 
 def _scaled_columns(weights: Sequence[float], factors: Sequence[Array]) -> Array:
-    """A factor of Σ w_k L_kL_kᵀ, without the matrices of weight 0."""
+    """A factor of Σ w_k L_kL_kᵀ, without matrices of weight 0."""
     kept = [float(np.sqrt(w)) * L for w, L in zip(weights, factors, strict=True) if w > 0]
     columns: Array = side_by_side(kept or [factors[0][:, :0]])
     return columns

@@ -1,4 +1,4 @@
-"""F(M) = g(𝒜(M)) + ⟨C, M⟩: a loss of a linear map, and a linear term."""
+"""F(M) = g(𝒜(M)) + ⟨C, M⟩: a loss of a linear map plus a linear term."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from gramian.proofs import rounded_sum
 Array = NDArray[np.floating]
 
 ROUNDED_IMAGE = 1e-13
-"""A value of 𝒜(D), in units of tr D, that counts as 0 along a ray."""
+"""A value of 𝒜(D), relative to tr D, that counts as 0 along a ray."""
 
 
 @dataclass(frozen=True)
 class CompositeImage:
-    """L, z = 𝒜(LLᵀ), ⟨C, LLᵀ⟩, CL, and what the map sees of L where that is known."""
+    """L, z = 𝒜(LLᵀ), ⟨C, LLᵀ⟩, CL, and the map's intermediate result `seen` if known."""
 
     factor: Array
     z: Array
@@ -70,7 +70,7 @@ class Composite(Objective[Seen]):
     def __init__(self, map: LinearMap, loss: Loss, C: Any = None, *, constant: float = 0.0) -> None:
         self.map, self.loss, self.constant = map, loss, float(constant)
         if loss.size not in (None, map.size):
-            raise ValueError(f"the loss is for {loss.size} values, but the map gives {map.size}")
+            raise ValueError(f"the loss takes {loss.size} values, but the map gives {map.size}")
         self.order = map.order
         self.C = as_symmetric(C, "C", self.order)
         sparse = isinstance(map, Entries | PairDistances | BlockEntries | WhitenedDistances)
@@ -89,11 +89,11 @@ class Composite(Objective[Seen]):
 
     @property
     def entries(self) -> Any:
-        """The map, where it is of entries."""
+        """The map, if it consists of entries."""
         return self.map
 
     def with_linear(self, C: Any) -> Composite:
-        """The same with another linear term, sharing map and loss; at the same place."""
+        """The same with another linear term on the same device, sharing map and loss."""
         if not self.place.is_host:
             changed = at_home(self).with_linear(C)
             return relocated(self, changed, C=moved(changed.C, self.place))
@@ -130,7 +130,7 @@ class Composite(Objective[Seen]):
         return dual_operator(self, w)
 
     def rounding(self, image: Seen) -> float:
-        """Of the loss and its slope along z, of ⟨C, M⟩, and of z where data come before it."""
+        """Of the loss and its slope along z, of ⟨C, M⟩, and of z if it depends on data."""
         w, xp = self.loss.gradient(image.z), namespace(image.z)
         along = absolute_inner(w, image.z)
         terms = abs(self.loss.value(image.z)) + abs(image.linear) + abs(self.constant) + along
@@ -144,7 +144,7 @@ class Composite(Objective[Seen]):
         if isinstance(self.C, Gram):
             return found + self.C.rounding(image.factor)
         linear = longest * self._size_of_C * inner(image.factor, image.factor)
-        if linear > SMALL_ROUNDING * terms:  # entries tell more than norms
+        if linear > SMALL_ROUNDING * terms:  # entries give a sharper bound than norms
             sizes = xp.abs(image.factor)
             linear = min(linear, longest * inner(sizes, absolute_product(self.C, sizes)))
         return found + linear
@@ -154,7 +154,7 @@ class Composite(Objective[Seen]):
         return size_of(self.C)
 
     def gradient_factor(self, image: Seen) -> Array:
-        """2(𝒜*(w)L + CL) with the CL at hand."""
+        """2(𝒜*(w)L + CL) with the stored CL."""
         if isinstance(image, WhitenedImage):
             assert isinstance(self.map, WhitenedDistances)
             return image.slope(self.map, self.loss.gradient(image.z))
@@ -190,7 +190,7 @@ class Composite(Objective[Seen]):
 
         def take(theta: Array, join: Join) -> CompositeImage:
             L, z = join([image.factor for image in images]), Z @ beside(Z, theta)
-            if isinstance(z, Blocks):  # without a chain of functions of functions of them
+            if isinstance(z, Blocks):  # avoid nested functions of blocks
                 z = self.map.of_factor(L)
             CL = join([image.CL for image in images])
             return CompositeImage(L, z, float(linear @ theta), CL)
@@ -198,21 +198,21 @@ class Composite(Objective[Seen]):
         return Combinations(CompositeRestriction(self.loss, Z, linear, self.constant), take)
 
     def _between(self, one: Seen, other: Seen) -> tuple[Array, float]:
-        """𝒜(M) and ⟨C, M⟩ for M = ½(XYᵀ + YXᵀ), with what the images of X and Y hold."""
+        """𝒜(M) and ⟨C, M⟩ for M = ½(XYᵀ + YXᵀ), using the images of X and Y."""
         if one is other:
             return one.z, one.linear
         return self.map.bilinear(one.factor, other.factor), inner(one.factor, other.CL)
 
     def growth(self) -> Growth:
-        """g ≥ inf g, and ⟨C, M⟩ ≥ c·tr M where C ⪰ cI."""
+        """g ≥ inf g, and ⟨C, M⟩ ≥ c·tr M if C ⪰ cI."""
         return Growth(self.constant + self.loss.infimum, self.C.lower)
 
     def dual_bounds(self, w: Array, bottom: float) -> Iterator[LowerBound]:
-        """Fenchel dual points: F ≥ −g*(w) wherever 𝒜*(w) + C ⪰ 0.
+        """Fenchel dual points: F ≥ −g*(w) if 𝒜*(w) + C ⪰ 0.
 
-        w needs no change where its λ_min, `bottom`, is at least 0. Otherwise it is moved by one
-        scalar: scaled by c/(c − bottom) where C ⪰ cI, shifted by −bottom along weights whose
-        adjoint is I, or shifted along the weights s of all edges where their adjoint P is a
+        w needs no change if its λ_min, `bottom`, is at least 0. Otherwise it is changed by one
+        scalar: scaled by c/(c − bottom) if C ⪰ cI, shifted by −bottom along weights whose
+        adjoint is I, or shifted along the weights s of all edges if their adjoint P is a
         Laplacian: by −λ_min of the pencil (𝒜*(w) + C, P).
         """
         support = self.dual_support(w)
@@ -231,7 +231,7 @@ class Composite(Objective[Seen]):
         along = getattr(self.loss, "conjugate_along", None)
         if along is None:
             return Support(at(w), self.C.lower, lambda s: at(s * w), shifted)
-        told = along(w)
+        g_at = along(w)
         return Support(
-            self.constant - told(1.0), self.C.lower, lambda s: self.constant - told(s), shifted
+            self.constant - g_at(1.0), self.C.lower, lambda s: self.constant - g_at(s), shifted
         )

@@ -1,4 +1,4 @@
-"""Coordinates of a small M in which F bends alike, and the directions that F does not see."""
+"""Coordinates of a small M in which F has similar curvature, without directions it ignores."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 
 SEEN_NUMBERS = 5_000_000
-"""Order times terms and order up to which coordinates in units of the data are worth their time:
-one singular value decomposition of the data."""
+"""Order times (terms + order) up to which coordinates in units of the data are computed, by one
+singular value decomposition of the data."""
 
 SAMPLES = 8
-"""Random combinations of the forms of a map that show which directions it sees."""
+"""Number of random combinations of the matrices of a map that determine its null space."""
 
 UNSEEN = 16 * float(np.finfo(float).eps)
-"""Singular values below this part of the largest, times the longer side, are rounding."""
+"""Relative size of singular values, times the longer side, below which they are rounding."""
 
 
 @once
 def coordinates_of(objective: Composite) -> Array | None:
     """T (n × m) with M = TSTᵀ in units of the data, for small objectives on the host.
 
-    F(M) = g(𝒜(M)) + ⟨C, M⟩ does not depend on what T does not span. None where T is not worth its
-    time.
+    F(M) = g(𝒜(M)) + ⟨C, M⟩ does not depend on the complement of the span of T. None if T is too
+    expensive.
     """
     map, order = objective.map, objective.order
     numbers = order * (order + map.size)
@@ -46,10 +46,10 @@ def coordinates_of(objective: Composite) -> Array | None:
 
 
 def seen_coordinates(map: LinearMap, C: Array) -> Array:
-    """T of a map and a linear term: each direction is measured in units of the data along it.
+    """T of a map and a linear term, which scales each direction by the data along it.
 
-    Features of very different sizes count alike so. Only directions along which data and C vanish
-    to rounding are left out.
+    This balances features of very different sizes. Only directions along which data and C vanish
+    up to rounding are omitted.
     """
     rows, power = _rows(map)
     lengths = np.linalg.norm(rows, axis=0) ** power
@@ -66,10 +66,10 @@ def seen_coordinates(map: LinearMap, C: Array) -> Array:
 
 
 def _rows(map: LinearMap) -> tuple[Array, float]:
-    """A matrix whose null space the map is blind to, and the power of it that M^(-1/2) scales as.
+    """A matrix whose null space the map ignores, and its power that scales like M^(-1/2).
 
-    For 𝒜(M) = ℬ(XMXᵀ) that is X, shifted where ℬ does not see a shift: power 1. Otherwise random
-    combinations of the matrices A_e of the map: power 1/2.
+    For 𝒜(M) = ℬ(XMXᵀ) this is X, shifted if ℬ is invariant to translations: power 1. Otherwise
+    random combinations of the matrices A_e of the map: power 1/2.
     """
     rng = np.random.default_rng(0)
     if isinstance(map, Congruence):
@@ -84,6 +84,6 @@ def _rows(map: LinearMap) -> tuple[Array, float]:
 
 
 def _turned(rows: Array, lengths: Array) -> Array:
-    """The stacked matrices A_e in units of the lengths, from both sides."""
+    """The stacked matrices A_e scaled by the lengths from both sides."""
     order = lengths.size
     return (rows.reshape(-1, order, order) / np.outer(lengths, lengths)).reshape(-1, order)

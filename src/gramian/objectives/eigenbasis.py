@@ -1,4 +1,4 @@
-"""The common eigenvectors of two commuting matrices, where a quadratic is a division away."""
+"""The common eigenvectors of two commuting matrices, in which a quadratic is diagonal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 
 
 def lowered(eigenvalues: Array) -> Array:
-    """Eigenvalues of a matrix that is below A for certain: less their rounding, none below 0."""
+    """Eigenvalues minus their rounding error, at least 0: a lower bound on A."""
     reach = float(np.max(np.abs(eigenvalues), initial=0.0))
     lost = 4 * np.finfo(float).eps * np.sqrt(eigenvalues.size) * reach
     return np.maximum(eigenvalues - lost, 0.0)
@@ -27,10 +27,10 @@ def lowered(eigenvalues: Array) -> Array:
 
 @dataclass(frozen=True)
 class Eigenbasis(Placed):
-    """A ⪰ V diag(a) Vᵀ and B ⪰ V diag(b) Vᵀ: where 𝓗M = AMA + ½(BM + MB) is a division away.
+    """A ⪰ V diag(a) Vᵀ and B ⪰ V diag(b) Vᵀ, with which 𝓗M = AMA + ½(BM + MB) is diagonal.
 
-    Equal but for rounding, which is taken off (`lowered`): so ⟨M, 𝓗M⟩ is never less than it is
-    in this basis, and neither is F.
+    Equal up to rounding, which is subtracted (`lowered`): ⟨M, 𝓗M⟩, and hence F, is at least its
+    value in this basis.
     """
 
     V: Array
@@ -44,7 +44,7 @@ class Eigenbasis(Placed):
 
 
 def common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
-    """An eigenbasis of both matrices, None where they do not commute."""
+    """An eigenbasis of both matrices, None if they do not commute."""
     order = A.order
     if is_multiple_of_identity(A) and is_multiple_of_identity(B):
         return Eigenbasis(np.eye(order), np.full(order, A.scale), np.full(order, B.scale))
@@ -55,7 +55,7 @@ def common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     b, V = eigh(B.dense())
     if is_multiple_of_identity(A):
         return Eigenbasis(V, np.full(order, A.scale), lowered(b))
-    # Within an eigenspace of B any basis will do for B: the sum with A picks the one A needs.
+    # Within an eigenspace of B any basis diagonalises B: the sum with A selects one that suits A.
     A_dense, B_dense = A.dense(), B.dense()
     if not A_dense.any():
         return Eigenbasis(V, np.zeros(order), lowered(b))
@@ -73,7 +73,7 @@ def common_eigenbasis(A: Any, B: Any) -> Eigenbasis | None:
     off += norm(rotated_B - np.diag(b)) * norm(A_dense)
     if off > 1e-11 * size:
         return None
-    # What V leaves off the diagonal counts as rounding of both.
+    # The off-diagonal remainder counts as rounding of both.
     left_A = norm(rotated_A - np.diag(a))
     left_B = norm(rotated_B - np.diag(b))
     return Eigenbasis(V, lowered(a - left_A), lowered(b - left_B))

@@ -1,4 +1,4 @@
-"""Squares of all entries of a block, of which only some are data: sparse beside low rank."""
+"""Squares of all entries of a block, only some of which are data: sparse plus low rank."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class BlockImage:
-    """L, and the block of M in its units as a product of two thin matrices."""
+    """L, and the scaled block of M as a product of two thin matrices."""
 
     factor: Array
     left: Array
@@ -35,7 +35,7 @@ class BlockImage:
 
 
 class BlockSquares(Objective[BlockImage]):
-    """F(M) = ω/2 ‖A^{-½} M₁₂ B^{-½}‖², the off-diagonal block M₁₂ being of m rows.
+    """F(M) = ω/2 ‖A^{-½} M₁₂ B^{-½}‖², where the off-diagonal block M₁₂ has m rows.
 
     With M₁₂ = XYᵀ this is ω/2 tr((XᵀA⁻¹X)(YᵀB⁻¹Y)): nothing of size m × n is formed.
     """
@@ -72,7 +72,7 @@ class BlockSquares(Objective[BlockImage]):
         )
 
     def _errors(self, image: BlockImage) -> Array:
-        """|E_ij| ≤ γ ω/2 ‖left_i‖ ‖right_j‖ over the units of both."""
+        """|E_ij| ≤ γ ω/2 ‖left_i‖ ‖right_j‖, divided by the scales of both."""
         rows = [np.sum(half * half, axis=1) for half in (image.left, image.right)]
         size = rounded_sum(image.left.shape[1] + 4)
         return size * 0.5 * self.weight * np.concatenate(rows) / self.units**2
@@ -145,9 +145,9 @@ class BlockSquares(Objective[BlockImage]):
 class Everywhere(Sum):
     """F(M) = ½ Σ_ij ω_ij (U_ij − t_ij)² + λ/2 tr M with U = A^{-½} M₁₂ B^{-½}, all entries.
 
-    ω_ij = ω and t_ij = 0 but for some entries, where ω_e > ω (Hu, Koren and Volinsky 2008): the
-    squares of all entries, and beside them ½ Σ_e (√(ω_e − ω) U_e − τ_e)² with
-    τ_e = ω_e t_e / √(ω_e − ω), less a constant.
+    ω_ij = ω and t_ij = 0 except for some entries with ω_e > ω (Hu, Koren and Volinsky 2008): the
+    squares of all entries plus ½ Σ_e (√(ω_e − ω) U_e − τ_e)² with τ_e = ω_e t_e / √(ω_e − ω), minus
+    a constant.
     """
 
     def __init__(
@@ -165,18 +165,18 @@ class Everywhere(Sum):
         return Everywhere(some, self.everything, self.scale, self.targets)
 
     def growth(self) -> Growth:
-        """Squares are at least 0."""
+        """Squares are not negative."""
         return Growth(0.0, self.some.C.lower)
 
     @property
     def entries(self) -> Any:
-        """That of the entries that are data."""
+        """The map of the entries that are data."""
         return self.some.map
 
 
 @halves_of.register
 def _(objective: Everywhere, dtype: Any = float) -> Halves:
-    """Every row is a small problem with the Gram matrix of the other half beside its data."""
+    """Each row is a small problem with its data and the Gram matrix of the other half."""
     map, everything = objective.some.map, objective.everything
     assert isinstance(map, BlockEntries)
     scale, targets = objective.scale.astype(dtype), objective.targets.astype(dtype)

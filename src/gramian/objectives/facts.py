@@ -1,4 +1,4 @@
-"""What an objective is, for whoever has to choose a method before anything is computed."""
+"""Properties of an objective that are known without evaluating it, used to choose a method."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an objective without evaluating it."""
+    """Properties of an objective that are known without evaluating it."""
 
     quadratic: bool = False
     """F is a quadratic function of M."""
     terms: int | None = None
-    """Number of linear functions of M that F depends on, beside one linear term; None if unknown.
+    """Number of linear functions of M that F depends on, besides one linear term; None if unknown.
 
     It is also the length of the dual vectors."""
     single_loss: bool = False
@@ -29,7 +29,7 @@ class Facts:
     wide: bool = False
     """The optimum usually has a high rank, although the order is far higher."""
     remote: bool = False
-    """A product with ∇F is a round of messages, so that hundreds of them cost too much."""
+    """A product with ∇F is a round of messages, so that hundreds of them are too expensive."""
     streams: Mapping[tuple[int, ...], int] = field(default_factory=dict)
     """Shapes of arrays whose rows may stay on the host if a device has no room for them, and how
     many rows of each are needed together."""

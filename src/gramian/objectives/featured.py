@@ -22,10 +22,10 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Where the rows of one half are expected: p_i = θ_i + x_iᵀΦ, and what θ and Φ cost.
+    """The prior p_i = θ_i + x_iᵀΦ of the rows of one half, with the penalty of θ and Φ.
 
-    ‖A^½θ‖² + ‖Φ‖², least over Φ for given rows p: Φ = (XᵀAX + I)⁻¹ XᵀA p, by a small system. Rows
-    without entries have θ = 0 and no say in Φ.
+    The penalty is ‖A^½θ‖² + ‖Φ‖², minimised over Φ for given rows p: Φ = (XᵀAX + I)⁻¹ XᵀA p, a
+    small system. Rows without entries have θ = 0 and do not affect Φ.
     """
 
     features: Array
@@ -46,11 +46,11 @@ class Prior:
 
 
 class Featured(Composite):
-    """F(M) of a block with features: the plain F of ZMZᵀ, and λ/2 tr M.
+    """F(M) of a block with features: the original F of ZMZᵀ, plus λ/2 tr M.
 
     With M = [Θ; Φ; Ξ; Ψ][…]ᵀ the block is PQᵀ with P = Θ + A^½XΦ and Q = Ξ + B^½YΨ: the nuclear
     norm is that of an operator on rows and features together (Abernethy, Bach, Evgeniou and Vert
-    2009, with the identity beside the attributes). M ⪰ 0 enters linearly, so that F is convex.
+    2009, with the identity in addition to the attributes). M ⪰ 0 enters linearly: F is convex.
     """
 
     def __init__(self, plain: Composite, rows: Prior | None, cols: Prior | None) -> None:
@@ -64,7 +64,7 @@ class Featured(Composite):
         return self.plain.map
 
     def _sides(self) -> list[tuple[Array, Prior | None]]:
-        """√A of the rows and of the columns, each with their prior."""
+        """√A of the rows and of the columns, each with its prior."""
         by_row, by_col = self.plain.loss.sides  # type: ignore[attr-defined]
         return [(1.0 / by_row, self.priors[0]), (1.0 / by_col, self.priors[1])]
 
@@ -87,7 +87,7 @@ class Featured(Composite):
         return found
 
     def contracted(self, factor: Array) -> Array:
-        """The factor of the least trace with that [P; Q]."""
+        """The factor of smallest trace with this [P; Q]."""
         parts, start = [], 0
         for root, prior in self._sides():
             own = factor[start : start + root.size]
@@ -104,8 +104,8 @@ class Featured(Composite):
 class FeaturedHalves(Halves):
     """½ Σ_e (p_i·q_j + b_i + c_j − t_e)² + λ/2 (‖A^½(P − XΦ)‖² + ‖Φ‖² + the same of Q) + offsets.
 
-    A state is [P b; Q c] in the units of the entries. Before a half is fitted its Φ is, exactly;
-    then every row is drawn to x_iᵀΦ in place of 0.
+    A state is [P b; Q c] in the units of the entries. Before a half is fitted, its Φ is computed
+    exactly; then every row is regularised towards x_iᵀΦ instead of 0.
     """
 
     priors: tuple[Prior | None, Prior | None] = (None, None)
@@ -135,7 +135,7 @@ class FeaturedHalves(Halves):
         priors: tuple[Prior | None, Prior | None],
         steps: int,
     ) -> float:
-        """Better rows of one half, and F before; of the half that is held too much is told."""
+        """Update the rows of one half; returns F before, plus an excess for the fixed half."""
         less = 0.0 if priors[1] is None else self._less(held, other, priors[1])
         if priors[0] is None:
             return self._refit(fits, held, own, other, steps) - less
@@ -148,7 +148,7 @@ class FeaturedHalves(Halves):
         return value - less + 0.5 * self.lam * float(np.sum(np.square(found)))
 
     def _less(self, held: RowFits, other: Array, prior: Prior) -> float:
-        """λ/2 ‖A^½Q‖² less what Q costs beside its features."""
+        """λ/2 ‖A^½Q‖² minus the penalty of Q given its features."""
         found = prior.coefficients(other[:, :-1])
         apart = other[:, :-1] - prior.features @ found
         stiff = 1.0 if held.stiffness is None else held.stiffness[:, None]
@@ -158,7 +158,7 @@ class FeaturedHalves(Halves):
 
 
 def _beside(fits: RowFits, mean: Array, other: Array) -> Array:
-    """The targets less what is expected of them."""
+    """The targets minus the products with the expected rows."""
     rows = np.repeat(np.arange(len(mean), dtype=np.int32), np.diff(fits.indptr))
     expected = gather_products(mean, np.ascontiguousarray(other[:, :-1]), rows, fits.neighbour)
     if fits.scale is not None:
@@ -168,7 +168,7 @@ def _beside(fits: RowFits, mean: Array, other: Array) -> Array:
 
 @halves_of.register
 def _(objective: Featured, dtype: Any = float) -> FeaturedHalves | None:
-    """Those of the plain F in float32, the rows of each drawn to where they are expected."""
+    """The halves of the original F in float32, with rows regularised towards their prior."""
     if np.dtype(dtype) != np.float32 or not objective.place.is_host:
         return None
     plain = halves_of(objective.plain, dtype)

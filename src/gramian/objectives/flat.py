@@ -1,4 +1,4 @@
-"""Directions along which F has no curvature: candidates for rays along which it falls for ever."""
+"""Directions without curvature: candidates for rays along which F is unbounded below."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from gramian.objectives.parts import connected_parts
 Array = NDArray[np.floating]
 
 FLATTENING, LSQR = 6, 400
-"""Newton steps towards a ray without curvature, and the products of each."""
+"""Newton steps towards a ray without curvature, and the products per step."""
 
 
 def flat_directions(objective: Objective) -> Array | None:
-    """Columns that span the directions D ⪰ 0 without curvature, None where they are not known."""
+    """Columns that span the directions D ⪰ 0 without curvature, None if unknown."""
     if isinstance(objective, GramQuadratic):
         return _common_null_space(objective)
     if isinstance(objective, Composite):
@@ -32,7 +32,7 @@ def flat_directions(objective: Objective) -> Array | None:
 
 
 def _constant_on_parts(objective: Composite) -> Array | None:
-    """For squares of distances: the indicators of the connected parts of their graph."""
+    """For squares of distances: the indicators of the components of their graph."""
     if not (isinstance(objective.map, PairDistances) and objective.place.is_host):
         return None
     squares = least_squares_of(objective.loss)
@@ -42,7 +42,7 @@ def _constant_on_parts(objective: Composite) -> Array | None:
 
 
 def _common_null_space(objective: GramQuadratic) -> Array | None:
-    """That of A and B, where it is not everything."""
+    """The common null space of A and B, None if it is the whole space."""
     a, b, _ = objective.sizes
     if objective.order > DENSE_ORDER or a + b == 0:
         return None
@@ -56,9 +56,9 @@ def _common_null_space(objective: GramQuadratic) -> Array | None:
 
 
 def flattened(objective: Objective, V: Array) -> Array:
-    """V moved a little so that F has less curvature along VVᵀ, where that can be done.
+    """V changed slightly to reduce the curvature of F along VVᵀ, if possible.
 
-    Newton's steps of least norm towards 𝒜(VVᵀ) = 0, where that is not 0 and must be.
+    Minimum-norm Newton steps towards 𝒜(VVᵀ) = 0.
     """
     if not isinstance(objective, Composite):
         return V
@@ -76,7 +76,7 @@ def flattened(objective: Objective, V: Array) -> Array:
 
 
 def _least_change(objective: Composite, V: Array, off: Array) -> Array:
-    """The smallest D that changes 𝒜(VVᵀ) by `off` to first order, where that is not 0."""
+    """The smallest D that changes 𝒜(VVᵀ) by `off` to first order."""
     bilinear, adjoint = objective.map.fixed(V)
     live = off != 0
     system = LinearOperator(

@@ -37,12 +37,12 @@ from gramian.proofs import rounded_sum
 Array = NDArray[np.floating]
 
 FLAT = 1e-13
-"""A product with A or B, in units of its norm, that is taken for 0."""
+"""Relative size of a product with A or B that counts as 0."""
 
 
 @dataclass(frozen=True)
 class GramImage:
-    """L and its products with A, B and C; images add by joining columns.
+    """L and its products with A, B and C; images are added by concatenating columns.
 
     With signs, M = L diag(signs) Lᵀ instead of LLᵀ.
     """
@@ -59,7 +59,7 @@ class GramImage:
 
     @cached_property
     def inside(self) -> tuple[Array, Array, Array]:
-        """LᵀAL, LᵀBL and LᵀL, which F and its slope both need."""
+        """LᵀAL, LᵀBL and LᵀL, used by F and its slope."""
         L = self.factor
         return L.T @ self.AL, L.T @ self.BL, L.T @ L
 
@@ -67,7 +67,7 @@ class GramImage:
 class GramQuadratic(Objective[GramImage]):
     """F(M) = tr((AM)² + BM² + 2CM) + constant, A ⪰ 0 and B ⪰ 0.
 
-    ∇F(M) = 2AMA + BM + MB + 2C (LRO eq. 11). With M = LLᵀ everything is made of AL, BL, CL
+    ∇F(M) = 2AMA + BM + MB + 2C (LRO eq. 11). With M = LLᵀ everything is computed from AL, BL, CL
     and r × r Gram matrices; no product with A, B or C is repeated during a search.
     """
 
@@ -145,7 +145,7 @@ class GramQuadratic(Objective[GramImage]):
         return SymmetricOperator(self.order, product, dense, form, errors, self.place)
 
     def recession(self, image: GramImage) -> tuple[float, float]:
-        """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, +inf for others: F is a parabola there."""
+        """2⟨C, D⟩ for D = LLᵀ with AD = 0 and BD = 0, otherwise +inf: F grows quadratically."""
         trace, (a, b, c) = _square(image.factor), self.sizes
         curved = norm(image.AL) > FLAT * a * np.sqrt(trace)
         curved |= inner(image.factor, image.BL) > FLAT * b * trace
@@ -153,9 +153,9 @@ class GramQuadratic(Objective[GramImage]):
         return slope, 2 * FLAT * c * trace
 
     def rounding(self, image: GramImage) -> float:
-        """LᵀAL, LᵀBL and LᵀCL are off by √n u times |L|ᵀ|A||L| and so on; so are their squares.
+        """Errors of √n u |L|ᵀ|A||L| etc. in LᵀAL, LᵀBL and LᵀCL, and their effect on the squares.
 
-        The norms of A, B and C come first, and the sizes of their entries where those say too much.
+        Uses the norms of A, B and C, or absolute values of their entries if norms are too coarse.
         """
         trace, value = _square(image.factor), abs(self.value(image))
         quick = self._rounding(image, value, *(size * trace for size in self.sizes))
@@ -177,11 +177,11 @@ class GramQuadratic(Objective[GramImage]):
 
     @cached_property
     def sizes(self) -> tuple[float, float, float]:
-        """Norms of A, B and C, or what stands for them."""
+        """Norms of A, B and C, or estimates of them."""
         return size_of(self.A), size_of(self.B), size_of(self.C)
 
     def gradient_factor(self, image: GramImage) -> Array:
-        """2∇F(M)L from the products at hand (LRO eq. 13)."""
+        """2∇F(M)L from the stored products (LRO eq. 13)."""
         through_A, through_B, plain = image.inside
         slope = 4 * (image.AL @ through_A)
         slope += 2 * (image.BL @ plain)
@@ -230,7 +230,7 @@ class GramQuadratic(Objective[GramImage]):
 
     @cached_property
     def eigenbasis(self) -> Eigenbasis | None:
-        """The common eigenvectors of A and B where they commute and the order allows it."""
+        """The common eigenvectors of A and B, None if they do not commute or the order is large."""
         if not self.place.is_host:
             known = at_home(self).eigenbasis
             return None if known is None else moved(known, self.place)
@@ -241,15 +241,15 @@ class GramQuadratic(Objective[GramImage]):
         return common_eigenbasis(self.A, self.B)
 
     def growth(self) -> Growth:
-        """2⟨C, M⟩ ≥ 2c·tr M where C ⪰ cI, and ⟨M, 𝓗M⟩ ≥ m‖M‖² ≥ m (tr M)²/n, unless told."""
+        """2⟨C, M⟩ ≥ 2c·tr M if C ⪰ cI, and ⟨M, 𝓗M⟩ ≥ m‖M‖² ≥ m (tr M)²/n, unless set explicitly."""
         if self._growth is not None:
             return self._growth
         return Growth(self.constant, 2 * self.C.lower, self.modulus / self.order)
 
     def support(self, image: GramImage) -> Support:
-        """−q(M) under the slope ∇q(M) + 2C, q the square part; q*(s∇q(M)) = s²q(M).
+        """−q(M) with the slope ∇q(M) + 2C, q the square part; q*(s∇q(M)) = s²q(M).
 
-        Its shift by tI costs t·tr M + t²n/4m, where q is strongly convex.
+        A shift by tI costs t·tr M + t²n/4m if q is strongly convex.
         """
         trace, m = _square(image.factor), self.modulus
         q = self.value(image) - self.constant - 2 * inner(image.factor, image.CL)
@@ -267,7 +267,7 @@ class GramQuadratic(Objective[GramImage]):
 
 
 def fall_unit(objective: Objective) -> float:
-    """How far F can fall from F(0), about: ‖C‖²/‖𝓗‖; 0 for other objectives, whose F(0) tells."""
+    """Estimate of F(0) − F*: ‖C‖²/‖𝓗‖; 0 for other objectives, where F(0) is used."""
     a, b, c = objective.sizes if isinstance(objective, GramQuadratic) else (0.0, 0.0, 0.0)
     return c * c / (a * a + b) if a * a + b > 0 else 0.0
 
@@ -279,11 +279,11 @@ def _common_order(A: Any, B: Any, C: Any) -> int:
         shape = np.shape(value) if not hasattr(value, "shape") else value.shape
         if len(shape) == 2:
             return int(shape[0])
-    raise ValueError("at least one of A, B, C must be a matrix, to say the order of M")
+    raise ValueError("at least one of A, B, C must be a matrix, to determine the order of M")
 
 
 def _quadratic_of_pairs(images: Sequence[GramImage], pairs: Pairs) -> Array:
-    """tr(AMAN) + tr(BMN) for every two of the matrices that the pairs of factors make.
+    """tr(AMAN) + tr(BMN) for all pairs of the matrices given by pairs of factors.
 
     For M = ½(X_iX_jᵀ + X_jX_iᵀ) and N likewise of k and l these are inner products of the blocks
     X_iᵀAX_k and so on, averaged over the orders of i, j and of k, l.

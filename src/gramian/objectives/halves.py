@@ -27,32 +27,32 @@ Mask = NDArray[np.bool_]
 class Halves:
     """½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + λ/2 (‖P‖² + ‖Q‖²) + κ/2 (‖b‖² + ‖c‖²).
 
-    A *state* is [P b; Q c], of one column more than the factor [P; Q]; without offsets that column
-    is 0 and stays so. With one half held, every row of the other is a small problem of its own.
-    Where every entry of the block counts, F has ω/2 ‖PQᵀ‖² beside it (`everywhere`). With `units`
-    the rows of a state are those of the factor over them, and no entry has a scale of its own.
+    A *state* is [P b; Q c], with one column more than the factor, which is 0 without offsets.
+    With one half fixed, every row of the other is a separate small problem. If all entries of the
+    block count, F includes ω/2 ‖PQᵀ‖² (`everywhere`). With `units` the rows of a state are those of
+    the factor divided by them, and the entries have no scale.
     """
 
     split: int
-    """How many rows P has."""
+    """Number of rows of P."""
     upper: RowFits
     lower: RowFits
     lam: float
     ridge: float
     offsets: Callable[[Array], Array]
-    """The best b and c for a factor, one after the other."""
+    """The optimal b and c of a factor, concatenated."""
     everywhere: float = 0.0
     constant: float = 0.0
     units: Array | None = None
 
     pace: ClassVar[int] = 1
-    """How many sweeps come as far as one of least squares."""
+    """Number of sweeps that make as much progress as one sweep of least squares."""
 
     @classmethod
     def of(
         cls, map: BlockEntries, loss: Loss, squares: LeastSquares, lam: float, dtype: Any = float
     ) -> Halves:
-        """Those of a sum of squares of some entries beside λ/2 tr M."""
+        """The halves of a sum of squares of some entries plus λ/2 tr M."""
 
         def offsets(factor: Array) -> Array:
             if not isinstance(loss, SquaredWithOffsets):
@@ -85,7 +85,7 @@ class Halves:
 
     @property
     def noise(self) -> Array | None:
-        """The size of the rows of random columns: even in the factor; None where it is 1."""
+        """Scale of the rows of random columns, uniform in the factor; None if it is 1."""
         if self.units is None or self.everywhere:
             return None
         found: Array = (1.0 / self.units).astype(self.dtype)
@@ -96,20 +96,20 @@ class Halves:
         return self.upper.targets.dtype
 
     def without(self, by_row: Mask, by_column: Mask) -> Halves:
-        """The same without the entries held out, as squares that count nothing.
+        """The same without held-out entries, whose squares get weight 0.
 
-        The entries are told in the order of each half. Targets are changed in place: these halves
-        have no use any more.
+        The masks are in the order of each half. Targets are changed in place: the original halves
+        must not be used afterwards.
         """
         upper, lower = _without(self.upper, by_row), _without(self.lower, by_column)
         return replace(self, upper=upper, lower=lower)
 
     def alone(self) -> Halves:
-        """The same for sweeps only: it holds nothing of the problem that it was made of."""
+        """A copy for sweeps only, without references to the problem."""
         return replace(self, offsets=_unknown)
 
     def state(self, factor: Array) -> Array:
-        """[P b; Q c] with the best offsets, as an array of its own."""
+        """A new array [P b; Q c] with the optimal offsets."""
         own = factor if self.units is None else factor / self.units[:, None]
         return np.column_stack([own, self.offsets(factor)]).astype(self.dtype, copy=False)
 
@@ -119,15 +119,15 @@ class Halves:
         return own if self.units is None else own * self.units[:, None]
 
     def refit_upper(self, state: Array, steps: int) -> float:
-        """Better P and b for these Q and c, in place; F before."""
+        """Improve P and b for fixed Q and c, in place; returns F before."""
         return self._refit(self.upper, self.lower, *self._parted(state), steps)
 
     def refit_lower(self, state: Array, steps: int) -> float:
-        """Better Q and c for these P and b, in place; F before."""
+        """Improve Q and c for fixed P and b, in place; returns F before."""
         return self._refit(self.lower, self.upper, *self._parted(state)[::-1], steps)
 
     def lower_of(self, state: Array) -> Array:
-        """[Q c] of a state, as an array of its own."""
+        """A copy of [Q c] of a state."""
         return state[self.split :].copy()
 
     def set_lower(self, state: Array, lower: Array) -> None:
@@ -137,7 +137,7 @@ class Halves:
         return after - before
 
     def products(self, changes: Sequence[Array]) -> Array:
-        """As in `gramian.objectives.mixing`."""
+        """See `gramian.objectives.mixing`."""
         return products(changes)
 
     def mixture(self, points: Sequence[Array], weights: Array) -> Array:
@@ -158,16 +158,16 @@ class Halves:
 
 @singledispatch
 def halves_of(objective: Objective, dtype: Any = float) -> Any:
-    """F as least squares in each half of the factor's rows (`Halves`), None where it is not that.
+    """F as least squares in each half of the factor's rows (`Halves`), None if it has no such form.
 
-    Objectives that have a form of their own register it.
+    Objectives with their own form register it.
     """
     return None
 
 
 @halves_of.register
 def _(objective: Composite, dtype: Any = float) -> Halves | None:
-    """Squares of some entries of a block, beside a multiple of the trace; on the host."""
+    """Squares of some entries of a block plus a multiple of the trace; on the host."""
     if not objective.place.is_host:
         return None
     key, known = np.dtype(dtype), _halves_by_dtype(objective)
@@ -194,7 +194,7 @@ def _scale_and_units(
 ) -> tuple[Array | None, Array | None]:
     """The scale of each entry, None for 1, and units of the factor's rows.
 
-    In float32, which is there for its bytes, the numbers of rows and columns are such units.
+    In float32, used to save memory, the factors of rows and columns are such units.
     """
     if squares.sides is None:
         every = np.broadcast_to(squares.scale, map.rows.shape)
@@ -208,18 +208,18 @@ def _scale_and_units(
 
 
 def _one_each(given: Array, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of that shape that can be written to; the given one where it is that."""
+    """A writable array of this shape; the given one if possible."""
     if given.shape == shape and given.dtype == dtype and given.flags.writeable:
         return given
     return np.array(np.broadcast_to(given, shape), dtype)
 
 
 def _unknown(factor: Array) -> Array:
-    raise ValueError("these halves are for sweeps, and have no offsets of a factor")
+    raise ValueError("these halves are for sweeps only and cannot compute offsets of a factor")
 
 
 def _without(fits: RowFits, held: Mask) -> RowFits:
-    """Rows some of whose entries count nothing."""
+    """Row fits with weight 0 for some entries."""
     live: Array = np.logical_not(held).astype(fits.targets.dtype)
     np.multiply(fits.targets, live, out=fits.targets)
     scale = live if fits.scale is None else fits.scale * live

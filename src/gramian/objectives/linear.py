@@ -15,7 +15,7 @@ from gramian.objectives.matrix_inputs import as_symmetric
 class Linear(Composite):
     """F(M) = ⟨C, M⟩ + constant: a composite of the map to R⁰.
 
-    Over the whole cone it has a minimum only where C ⪰ 0; it is meant for problems with
+    Over the whole cone it has a minimum only if C ⪰ 0; it is intended for problems with
     constraints.
     """
 

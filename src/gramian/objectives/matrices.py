@@ -1,7 +1,7 @@
-"""The symmetric matrices an objective is built from, as products and a few facts.
+"""Symmetric matrices of an objective, given by products and a few properties.
 
-Solvers only multiply by them; certificates ask for a lower bound on their eigenvalues, and
-small problems for the dense form.
+Solvers only multiply by them; certificates need a lower bound on their eigenvalues, and
+small problems the dense form.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from gramian.proofs import (
 Array = NDArray[np.floating]
 
 DENSE_ORDER = 3000
-"""Up to this order a full eigenvalue computation takes a few seconds at most."""
+"""Order up to which a full eigenvalue decomposition takes at most a few seconds."""
 
 
 class SymmetricMatrix(Protocol):
-    """A symmetric matrix known by its products."""
+    """A symmetric matrix given by its products."""
 
     @property
     def order(self) -> int: ...
 
     @property
     def lower(self) -> float:
-        """A true lower bound on the smallest eigenvalue; −inf where none is known."""
+        """A valid lower bound on the smallest eigenvalue; −inf if unknown."""
 
     def __matmul__(self, V: Array) -> Array: ...
 
@@ -60,9 +60,9 @@ class SymmetricMatrix(Protocol):
 
 
 class Dense(Placed):
-    """A symmetric ndarray; `lower` saves the eigenvalues where a bound is known already.
+    """A symmetric ndarray; `lower` avoids the eigenvalue computation if a bound is known.
 
-    `floor` is a bound that is known, too, where a better one is of use.
+    `floor` is another known bound, used if it is better than the computed one.
     """
 
     def __init__(self, array: Array, *, lower: float | None = None, floor: float = -np.inf) -> None:
@@ -91,7 +91,7 @@ class Dense(Placed):
 class Gram(Dense):
     """RᵀR by products with R, so that ⟨RᵀR, M⟩ = ‖RL‖² is not negative beyond rounding.
 
-    In directions where R vanishes M may be very large, and the entries of RᵀR too coarse.
+    In directions where R vanishes M may be very large, and the entries of RᵀR too inaccurate.
     """
 
     def __init__(self, root: Array) -> None:
@@ -108,7 +108,7 @@ class Gram(Dense):
         return inner(image, image)
 
     def rounding(self, L: Array) -> float:
-        """What the computed ‖RL‖² can be off by."""
+        """Rounding error of the computed ‖RL‖²."""
         unit = rounded_sum(max(self.root.shape))
         sizes = namespace(L).abs(self.root) @ namespace(L).abs(L)
         length, reach = norm(self.root @ L), norm(sizes)
@@ -124,7 +124,7 @@ class Sparse(Placed):
 
     @cached_property
     def lower(self) -> float:
-        """Gershgorin's bound where it is enough, as for D − W and for what dominates its rows."""
+        """Gershgorin's bound if it suffices, as for D − W and diagonally dominant matrices."""
         discs = gershgorin(self.matrix)
         if discs > 0 or self.order > min(DENSE_ORDER, EXACT_ORDER):
             return discs if discs > 0 else _proved_lower(self.matrix, SparseForm(self.matrix))
@@ -161,7 +161,7 @@ class LowRankPlusIdentity(Placed):
 
     @cached_property
     def lower(self) -> float:
-        """s plus the smallest eigenvalue of the low-rank part, which is one of a small matrix."""
+        """s plus the smallest eigenvalue of the low-rank part, from a small matrix."""
         if not np.any(self.weights < 0):
             return self.scale
         R: Array = scipy.linalg.qr(self.factor, mode="r")[0][: self.weights.size]
@@ -180,7 +180,7 @@ class LowRankPlusIdentity(Placed):
 
 
 class GramOperator(Placed):
-    """s Xᵀ diag(w) X by products with X alone, for X too wide to form it; w = 1 unless told."""
+    """s Xᵀ diag(w) X by products with X, if it is too large to form; default w = 1."""
 
     def __init__(self, X: Any, scale: float = 1.0, weights: Array | None = None) -> None:
         self.X, self.scale, self.weights = X, float(scale), weights
@@ -188,7 +188,7 @@ class GramOperator(Placed):
 
     @cached_property
     def lower(self) -> float:
-        """0 where s·w ≥ 0; otherwise what the rows with s·w < 0 can take away at most."""
+        """0 if s·w ≥ 0; otherwise a bound from the rows with s·w < 0."""
         below = np.minimum(self.scale * (np.ones(1) if self.weights is None else self.weights), 0.0)
         if not below.any():
             return 0.0
@@ -270,14 +270,14 @@ class Rooted(Placed):
 
 
 class Operator(Placed):
-    """A scipy LinearOperator that its owner says is symmetric."""
+    """A scipy LinearOperator, assumed to be symmetric."""
 
     def __init__(self, operator: LinearOperator, *, lower: float = -np.inf) -> None:
         self.operator, self.lower = operator, lower
         self.order = operator.shape[0]
 
     def __matmul__(self, V: Array) -> Array:
-        """On the host, wherever V is: the operator is its owner's."""
+        """Product on the host, also if V is on a device."""
         product: Array = place_of(V).put(self.operator @ host(V)) if size(V) else 0.0 * V
         return product
 
@@ -286,13 +286,13 @@ class Operator(Placed):
 
 
 def _roundoff(array: Array) -> float:
-    """What a backward-stable eigenvalue can be off by."""
+    """Error bound of a backward-stable eigenvalue."""
     return float(8 * np.finfo(float).eps * np.linalg.norm(array))
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A matrix and its form, as a proof takes them."""
+    """A matrix and its structure, as the argument of a proof."""
 
     matrix: Any
     structure: Any
@@ -315,6 +315,6 @@ class _Known:
 
 
 def _proved_lower(matrix: Any, form: Any) -> float:
-    """A lower bound on λ_min that is proved, −inf where no proof fits."""
+    """A proved lower bound on λ_min, −inf if no proof applies."""
     found = lowest(_Known(matrix, form))
     return found.value if found.proved else -np.inf

@@ -1,4 +1,4 @@
-"""What a user may pass for a symmetric matrix, checked."""
+"""Validation of symmetric matrices passed by users."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gramian.objectives.matrices import (
 from gramian.objectives.matrix_sizes import size_of
 
 ROUNDED = 64 * float(np.finfo(float).eps)
-"""How far below 0, in units of the order and the norm, an eigenvalue can be for rounding alone."""
+"""Rounding error of an eigenvalue near 0, in units of the order times the norm."""
 
 
 def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMatrix:
-    """Wrap what a user may pass for A, B or C, or say what is wrong with it.
+    """Validate and wrap A, B or C; errors describe the problem.
 
     Takes a symmetric ndarray, a scipy sparse matrix or LinearOperator, one of the classes here,
-    a number (that multiple of the identity) or None (zero), the last two where `order` is known.
+    a number (that multiple of the identity) or None (zero), the last two if `order` is known.
     """
     if value is None or isinstance(value, Real):
         wrapped: Any = _multiple_of_identity(value, name, order)
@@ -47,9 +47,9 @@ def as_symmetric(value: Any, name: str, order: int | None = None) -> SymmetricMa
 
 
 def require_psd(matrix: SymmetricMatrix, name: str) -> None:
-    """Refuse a matrix that is known not to be PSD: with it the problem is not convex.
+    """Raise ValueError for a matrix that is known not to be PSD: the problem would not be convex.
 
-    Only where λ_min is computed rather than bounded; rounding may leave it a little below 0.
+    Only if λ_min is computed rather than bounded; rounding may make it slightly negative.
     """
     if isinstance(matrix, Dense | Sparse | LowRankPlusIdentity):
         size = size_of(matrix)
@@ -66,7 +66,7 @@ def require_psd(matrix: SymmetricMatrix, name: str) -> None:
 
 def _multiple_of_identity(value: Any, name: str, order: int | None) -> LowRankPlusIdentity:
     if order is None:
-        raise ValueError(f"{name} is a number or None, and nothing else says the order of M")
+        raise ValueError(f"{name} is a number or None, and no matrix determines the order of M")
     scale = 0.0 if value is None else float(value)
     if not np.isfinite(scale):
         raise ValueError(f"{name} is {scale}, which is not finite")

@@ -1,4 +1,4 @@
-"""Sizes of symmetric matrices: norms, products of absolute values, diagonals, dense numbers."""
+"""Sizes of symmetric matrices: norms, products of absolute values, diagonals, dense elements."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gramian.objectives.matrices import (
 Array = NDArray[np.floating]
 
 SMALL_ROUNDING = 1e-10
-"""Rounding errors of F below this part of it need no finer bound than norms give."""
+"""Relative rounding error of F below which bounds by norms suffice."""
 
 
 def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
-    """The diagonal, where it is at hand."""
+    """The diagonal, None if it is not available cheaply."""
     if isinstance(matrix, Sparse):
         return np.asarray(matrix.matrix.diagonal())
     if isinstance(matrix, Dense):
@@ -39,7 +39,7 @@ def diagonal_of(matrix: SymmetricMatrix) -> Array | None:
 
 
 def dense_numbers(matrix: SymmetricMatrix) -> int:
-    """How many numbers the dense arrays hold that a product with it goes through."""
+    """Number of elements of the dense arrays that a product reads."""
     if isinstance(matrix, MatrixSum):
         return max(dense_numbers(part) for part in matrix.parts)
     if isinstance(matrix, Scaled | Rooted):
@@ -52,7 +52,7 @@ def dense_numbers(matrix: SymmetricMatrix) -> int:
 
 
 def size_of(matrix: Any) -> float:
-    """An upper bound on ‖A‖, or about that where only products are known."""
+    """An upper bound on ‖A‖, or an estimate if only products are known."""
     matrix = at_home(matrix)
     if isinstance(matrix, Dense):
         return float(np.linalg.norm(matrix.array))
@@ -73,7 +73,7 @@ def size_of(matrix: Any) -> float:
 
 
 def absolute_product(matrix: Any, V: Array) -> Array:
-    """|A|V for V ≥ 0, or more than that: what the rounding of AV is measured by."""
+    """An upper bound on |A|V for V ≥ 0, to bound the rounding error of AV."""
     xp = namespace(V)
     if isinstance(matrix, Gram):
         root = xp.abs(matrix.root)

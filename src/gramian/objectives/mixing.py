@@ -1,6 +1,6 @@
-"""What Anderson's mixing asks of the points that a map goes through, and of how it changes them.
+"""Operations on the iterates of a fixed-point map for Anderson mixing.
 
-Points may lie in blocks: products are sums over those, and a mixture is one of each block.
+Points may be in blocks: products are sums over blocks, and a mixture is computed block by block.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Array = NDArray[np.floating]
 
 
 def products(changes: Sequence[Array]) -> Array:
-    """⟨d_k, d_l⟩ for the differences d of one change from the last, and ⟨d_k, the last change⟩ in
-    a column behind them.
+    """⟨d_k, d_l⟩ for the differences d of each change from the last, with ⟨d_k, last change⟩ as an
+    additional column.
     """
     steps = [b - a for a, b in pairwise(changes)]
     found = np.empty((len(steps), len(steps) + 1), dtype=changes[-1].dtype)
@@ -26,7 +26,7 @@ def products(changes: Sequence[Array]) -> Array:
 
 
 def mixture(points: Sequence[Array], weights: Array) -> Array:
-    """The last point less each move from one to the next, as often as its weight says."""
+    """The last point minus the weighted differences of consecutive points."""
     found = points[-1].copy()
     for weight, (a, b) in zip(weights, pairwise(points), strict=True):
         found -= weight * (b - a)

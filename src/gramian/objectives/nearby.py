@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class Beside:
-    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the image it leads to."""
+    """F(M + V S Vᵀ) for a few columns V, to second order in svec(S), and the resulting image."""
 
     hessian: Array
     gradient: Array
@@ -28,7 +28,7 @@ class Beside:
 
 
 def toward(objective: Objective, image: Any, other: Any, share: float) -> Any:
-    """The image of (1 − share) M + share N, for objectives that have dual vectors of their own."""
+    """The image of (1 − share) M + share N, for objectives with dual vectors."""
     assert isinstance(objective, Composite)
     none = other.factor[:, :0]
     z = stored(image.z + share * (other.z - image.z))

@@ -1,4 +1,4 @@
-"""𝒜*(w) + C as an operator: products, the form that a proof can use, and its rounding errors."""
+"""𝒜*(w) + C as an operator: products, structure for proofs, and rounding errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dual_operator(objective: Composite, w: Array) -> SymmetricOperator:
     def product(V: Array) -> Array:
         if V.ndim == 2:
             return objective.map.adjoint(w, V) + objective.C @ V
-        # A Krylov method asks for one vector many times: one sparse matrix for all of them.
+        # A Krylov method multiplies by many vectors: use one sparse matrix for all of them.
         if not fused:
             fused.append(_vector_product(objective, w))
         quick: Array = fused[0](V)
@@ -56,7 +56,7 @@ def _errors(objective: Composite, w: Array) -> Array:
 
 
 def _form(objective: Composite, w: Array) -> Any:
-    """What 𝒜*(w) + C is made of, on the host but for the blocks of a completion."""
+    """The structure of 𝒜*(w) + C, on the host except for the blocks of a completion."""
     map = objective.map
     if isinstance(map, BlockEntries) and not map.streamed:
         return composite_form(map, w, at_home(objective.C))
@@ -64,7 +64,7 @@ def _form(objective: Composite, w: Array) -> Any:
 
 
 def _vector_product(objective: Composite, w: Array) -> Callable[[Array], Array]:
-    """v ↦ (𝒜*(w) + C)v, as one sparse matrix where both are sparse."""
+    """v ↦ (𝒜*(w) + C)v, by one sparse matrix if both are sparse."""
     map, C = objective.map, objective.C
     if not objective.place.is_host:
         return _column_product(objective, w)

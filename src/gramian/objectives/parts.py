@@ -1,4 +1,4 @@
-"""Symmetric matrices and adjoints by their parts: a multiple of I, sparse, of low rank."""
+"""Symmetric matrices and adjoints as sums of a multiple of I, a sparse and a low-rank part."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from gramian.proofs import LowRank, SparseForm, rounded_sum
 Array = NDArray[np.floating]
 
 BORDER = 64
-"""Columns of a low-rank part that a sparse factorisation takes along."""
+"""Largest number of columns of a low-rank part in a sparse factorisation."""
 
 SPAN_NUMBERS = 100_000_000
-"""Numbers of the dense factor of a low-rank part at most: 0.8 GB."""
+"""Largest size of the dense factor of a low-rank part: 0.8 GB."""
 
 FULL = 0.1
-"""A sparse matrix with more than this share of its entries is dense."""
+"""Density above which a sparse matrix counts as dense."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Parts:
         return entries
 
     def reach(self) -> tuple[Array, float]:
-        """The row sums of |S| + |U||ω||U|ᵀ, and the most terms that an entry is made of."""
+        """The row sums of |S| + |U||ω||U|ᵀ, and the largest number of terms of an entry."""
         sums, longest = np.zeros(self.order), 1.0
         if self.sparse is not None:
             sums += np.asarray(abs(self.sparse).sum(axis=1), dtype=float).ravel()
@@ -103,7 +103,7 @@ class Parts:
         return sums, longest + self.columns
 
     def form(self) -> LowRank | SparseForm | None:
-        """The proof that these parts allow, None where only the dense matrix will do."""
+        """The form of proof for these parts, None if only the dense matrix is possible."""
         if self.sparse is None:
             if 2 * self.columns > self.order:
                 return None
@@ -117,7 +117,7 @@ class Parts:
 
 
 def parts_of(matrix: SymmetricMatrix) -> Parts | None:
-    """A symmetric matrix by its parts, None where it is not known to have them."""
+    """The parts of a symmetric matrix, None if unknown."""
     if isinstance(matrix, LowRankPlusIdentity):
         factor = matrix.factor if matrix.weights.size else None
         weights = matrix.weights if matrix.weights.size else None
@@ -148,7 +148,7 @@ def _gram_parts(matrix: GramOperator) -> Parts | None:
 
 
 def adjoint_parts(map: LinearMap, w: Array) -> Parts | None:
-    """𝒜*(w) by its parts, None where it is not known to have them."""
+    """The parts of 𝒜*(w), None if unknown."""
     if isinstance(map, Mix):
         return adjoint_parts(map.base, map.weights.T @ w)
     if isinstance(map, Squares):
@@ -183,7 +183,7 @@ def rounding_of_parts(parts: Parts) -> Array:
 
 
 def connected_parts(rows: Any, cols: Any, order: int) -> Array:
-    """Columns of unit length, one for each connected part of a graph, constant on it."""
+    """Normalised indicator vectors of the connected components of a graph, as columns."""
     links = sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=(order, order))
     count, part = sp.csgraph.connected_components(links, directed=False)
     columns = (part[:, None] == np.arange(count)).astype(float)

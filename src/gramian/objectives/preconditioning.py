@@ -1,4 +1,4 @@
-"""Products near the inverse of the Hessian on the factor, where cheap ones are known."""
+"""Cheap approximate inverses of the Hessian on the factor, if known."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from gramian.objectives.pencil import pencil_root
 Array = NDArray[np.floating]
 
 LEAST_DIAGONAL = 0.8
-"""The part of the mean of |∇F_ii| that a preconditioner raises the diagonal of ∇F to."""
+"""Fraction of the mean of |∇F_ii| to which the preconditioner raises the diagonal of ∇F."""
 
 
 def row_preconditioner(objective: Objective, image: Any) -> Callable[[Array], Array] | None:
-    """The part of the Hessian within each row of the factor, inverted; for entries.
+    """The inverse of the diagonal blocks of the Hessian, one per row of the factor; for entries.
 
-    That is 2 G_ii I and what the loss bends there (`Entries.row_systems`), G = ∇F, whose
-    diagonal is raised where it is near 0 or below.
+    A block is 2 G_ii I plus the curvature of the loss (`Entries.row_systems`), G = ∇F, with a
+    diagonal that is raised if it is close to 0 or negative.
     """
     if not (isinstance(objective, Composite) and isinstance(objective.map, Entries)):
         return None
@@ -43,13 +43,13 @@ def row_preconditioner(objective: Objective, image: Any) -> Callable[[Array], Ar
 
 @once
 def _linear_diagonal(objective: Composite) -> Array | None:
-    """That of C, where it is at hand."""
+    """The diagonal of C, None if it is not available cheaply."""
     found = diagonal_of(at_home(objective.C))
     return None if found is None else as_double(objective.place.put(found))
 
 
 def hessian_metric(objective: Objective) -> Array | None:
-    """A definite P with ∇²F(M) near P ⊗ P up to scale, where one is known and small.
+    """A definite P with ∇²F(M) close to P ⊗ P up to scale, None if none is known or it is large.
 
     𝒜*(1), a Laplacian for distances: ∇²F is a sum of (a_e a_eᵀ) ⊗ (a_e a_eᵀ) there.
     """

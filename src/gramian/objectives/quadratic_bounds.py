@@ -1,4 +1,4 @@
-"""Lower bounds on tr((AM)² + BM² + 2CM) over the cone: dual points from the gradient at a point."""
+"""Lower bounds on tr((AM)² + BM² + 2CM) over the cone, by dual points from a gradient."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Array = NDArray[np.floating]
 def quadratic_bounds(objective: GramQuadratic, image: GramImage) -> Iterator[LowerBound]:
     """For every S ⪰ 0, with G = ∇F(M): F(M) − F* ≤ ⟨S, M⟩ + ¼⟨G − S, 𝓗⁻¹(G − S)⟩.
 
-    This is the Lagrangian dual at S. In a common eigenbasis 𝓗⁻¹ is a division; otherwise
-    𝓗⁻¹ ⪯ 1/m by strong convexity. At large order S = P₊(G − 2mM), whose remainder is known
-    exactly where B and C are low-rank plus a multiple of the identity.
+    This is the Lagrangian dual at S. In a common eigenbasis 𝓗⁻¹ is diagonal; otherwise
+    𝓗⁻¹ ⪯ 1/m by strong convexity. For large orders S = P₊(G − 2mM), whose remainder is known
+    exactly if B and C are low-rank plus a multiple of the identity.
     """
     if not objective.place.is_host:
         home = at_home(objective)
@@ -44,13 +44,13 @@ def _is_curved(basis: Eigenbasis | None) -> bool:
 
 
 def _spectral_bound(objective: GramQuadratic, image: GramImage) -> LowerBound:
-    """S = P₊(G − κM): κ > 0 keeps the range of M out of S, for several sizes of κ."""
+    """S = P₊(G − κM): κ > 0 removes the range of M from S; several κ are tried."""
     G = objective.gradient(image).dense()
     M = image.factor @ image.factor.T
     size = norm(M)
     ratio = norm(G) / size if size > 0 else 0.0
     kappas = {0.0, 2 * objective.modulus, ratio}
-    if objective.order > EXACT_ORDER:  # a second each: the one that is best as a rule
+    if objective.order > EXACT_ORDER:  # a second each: try only the usually best one
         kappas = {2 * objective.modulus or ratio}
     gaps = [_dual_gap(objective, G, M, kappa) for kappa in kappas]
     gaps.append(_flat_gap(objective.eigenbasis, G, M))
@@ -73,10 +73,10 @@ def _dual_gap(objective: GramQuadratic, G: Array, M: Array, kappa: float) -> flo
 
 
 def _flat_gap(basis: Eigenbasis | None, G: Array, M: Array) -> float:
-    """S = G but where 𝓗 has curvature: there the least that makes it PSD is added.
+    """S = G, except where 𝓗 has curvature: there the smallest matrix that makes it PSD is added.
 
     With the eigenvectors of curvature first, S = G + (T, 0; 0, 0) ⪰ 0 for the positive part T
-    of −(G₁₁ − G₁₂G₂₂⁻¹G₂₁), where G₂₂ ≻ 0: it is 2C there, whatever M is.
+    of −(G₁₁ − G₁₂G₂₂⁻¹G₂₁), where G₂₂ ≻ 0: it equals 2C there for every M.
     """
     flat = None if basis is None else np.diag(basis.H) <= 1e-14 * np.max(basis.H, initial=0.0)
     if basis is None or flat is None or not flat.any() or flat.all():
@@ -98,8 +98,8 @@ def _flat_gap(basis: Eigenbasis | None, G: Array, M: Array) -> float:
 def _structured_bound(objective: GramQuadratic, image: GramImage) -> Iterator[LowerBound]:
     """F* ≥ constant − s²‖LᵀAL‖² − ‖P₊(−sAMA − C)‖²/b for B = bI, C = cI + UDUᵀ and any s.
 
-    This is q linearised at sM with b‖·‖² kept whole; it is concave in s, and best near 1
-    where M is near the optimum.
+    This is q linearised at sM, except for b‖·‖². It is concave in s, and the best s is near 1
+    if M is near the optimum.
     """
     B, C = objective.B, objective.C
     if not (is_multiple_of_identity(B) and isinstance(C, LowRankPlusIdentity)):
@@ -123,7 +123,7 @@ def _structured_bound(objective: GramQuadratic, image: GramImage) -> Iterator[Lo
 
 
 def _positive_part(S: Array) -> Array:
-    """P₊(S), nudged up by its rounding error so that it is PSD in truth."""
+    """P₊(S), increased by its rounding error so that it is truly PSD."""
     values, vectors = eigh(S)
     lift = values.size * np.finfo(float).eps * np.max(np.abs(values), initial=0.0)
     return (vectors * (np.maximum(values, 0.0) + lift)) @ vectors.T

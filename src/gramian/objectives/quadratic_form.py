@@ -1,4 +1,4 @@
-"""A quadratic objective as explicit rows: what a conic solver has to be handed.
+"""A quadratic objective as explicit rows, as input of a conic solver.
 
 M is written as s = svec(M), its upper triangle by columns with the entries off the diagonal
 multiplied by √2, so that ⟨M, N⟩ = svec(M)ᵀ svec(N).
@@ -28,7 +28,7 @@ from gramian.objectives.total import Sum
 Array = NDArray[np.floating]
 
 FLOPS = 2e10
-"""Floating-point operations a second of a dense factorisation, about."""
+"""Approximate floating-point operations per second of a dense factorisation."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class QuadraticForm:
 
 
 def quadratic_form(objective: Objective) -> QuadraticForm | None:
-    """The rows of a quadratic objective, None where it is not known to be one.
+    """The rows of a quadratic objective, None if it is not known to be one.
 
     - Composite with the squared loss Σ_e ω_e (⟨A_e, M⟩ − t_e)²: rows √ω_e svec(A_e).
     - GramQuadratic: tr((AM)²) = ‖A^½ M A^½‖² and tr(BM²) = ‖B^½ M‖².
@@ -66,7 +66,7 @@ def quadratic_form(objective: Objective) -> QuadraticForm | None:
 
 
 def row_bound(objective: Objective) -> int | None:
-    """How many rows the compressed form has at most, None where there is no form."""
+    """Upper bound on the number of rows of the compressed form, None if there is no form."""
     full = triangle_size(objective.order)
     if isinstance(objective, Composite) and isinstance(objective.loss, Squared):
         return min(objective.map.size, full)
@@ -82,8 +82,8 @@ def row_bound(objective: Objective) -> int | None:
 def compress(form: QuadraticForm) -> QuadraticForm:
     """The same function with at most n(n+1)/2 rows, by a QR factorisation of (B, t).
 
-    ‖B s − t‖² = ‖R s − (Qᵀt)‖² + what Q cannot reach of t. Sparse rows that hold less than R
-    would are left as they are.
+    ‖B s − t‖² = ‖R s − (Qᵀt)‖² plus the squared part of t outside the range of Q. Sparse rows with
+    fewer entries than R are not changed.
     """
     rows, size = form.B.shape
     if rows <= size or (sp.issparse(form.B) and form.B.nnz <= triangle_size(size)):
@@ -127,7 +127,7 @@ def _of_composite(objective: Composite, loss: Squared) -> QuadraticForm:
 
 
 def map_rows(map: LinearMap) -> Any:
-    """The rows svec(𝒜*(e_e)) of a map: sparse where 𝒜 picks entries, dense otherwise."""
+    """The rows svec(𝒜*(e_e)) of a map: sparse if 𝒜 selects entries, dense otherwise."""
     if isinstance(map, Entries):
         off = map.rows != map.cols
         return _scatter(map.order, map.rows, map.cols, np.where(off, np.sqrt(0.5), 1.0))
@@ -144,7 +144,7 @@ def map_rows(map: LinearMap) -> Any:
 
 
 def _scatter(order: int, first: NDArray[Any], second: NDArray[Any], values: Array) -> sp.csr_array:
-    """One row for each pair, with one value at its place in svec."""
+    """One row per pair, with one value at its index in svec."""
     low = np.minimum(first, second).astype(np.intp)
     high = np.maximum(first, second).astype(np.intp)
     places = high * (high + 1) // 2 + low
@@ -188,7 +188,7 @@ def _product_rows(B: SymmetricMatrix) -> sp.csr_array:
 
 
 def _multiple(order: int, scale: float) -> sp.csr_array:
-    """A multiple of s itself, without rows for a multiple of 0."""
+    """A multiple of s itself; no rows for a zero multiple."""
     size = triangle_size(order)
     return sp.csr_array(scale * sp.eye_array(size if scale else 0, size))
 

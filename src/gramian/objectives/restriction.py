@@ -1,4 +1,4 @@
-"""The restrictions θ ↦ F(Σ θᵢ Mᵢ) of the two kinds of objectives, and of their sum."""
+"""The restrictions θ ↦ F(Σ θᵢ Mᵢ) of both kinds of objectives, and of their sum."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class QuadraticRestriction:
 
 @dataclass(frozen=True)
 class CompositeRestriction:
-    """g(Zθ) + cᵀθ + constant, with the images as the columns of Z, wherever they are."""
+    """g(Zθ) + cᵀθ + constant, with the images as the columns of Z, on any device."""
 
     loss: Loss
     Z: Array
@@ -61,7 +61,7 @@ class CompositeRestriction:
         return host(self.loss.curvature(self._at(theta), self.Z))
 
     def along(self, theta: Array, move: Array) -> Callable[[float], float]:
-        """By the two images, whatever the number of matrices."""
+        """Uses the two images only, for any number of matrices."""
         z, change = self._at(theta), self._at(move)
         linear, slope = self.constant + float(self.c @ theta), float(self.c @ move)
         return lambda t: self.loss.value(z + t * change) + linear + t * slope
@@ -72,7 +72,7 @@ class CompositeRestriction:
 
     @property
     def corners(self) -> int:
-        """How many terms of the loss `softened` changes."""
+        """Number of terms of the loss that `softened` changes."""
         return 0 if self.softened(1.0).loss is self.loss else self.Z.shape[0]
 
     def dual(self, theta: Array) -> Array:
@@ -80,7 +80,7 @@ class CompositeRestriction:
         return self.loss.gradient(self._at(theta))
 
     def hessian_root(self, theta: Array) -> Array | None:
-        """√bend times the rows that bend, for a loss that is a sum over the entries of z."""
+        """√φ'' times the rows with curvature, for a loss that is a sum over the entries of z."""
         bends = bends_of(self.loss, self._at(theta))
         if bends is None or not isinstance(self.Z, np.ndarray):
             return None
@@ -91,9 +91,9 @@ class CompositeRestriction:
         return root
 
     def drift(self, theta: Array) -> Array:
-        """μ ∂∇/∂μ where the loss has a barrier μ (`softened`), 0 elsewhere."""
-        told = getattr(self.loss, "drift", None)
-        return np.zeros(theta.size) if told is None else self.Z.T @ told(self._at(theta))
+        """μ ∂∇/∂μ if the loss has a barrier μ (`softened`), else 0."""
+        drift = getattr(self.loss, "drift", None)
+        return np.zeros(theta.size) if drift is None else self.Z.T @ drift(self._at(theta))
 
     def _at(self, theta: Array) -> Array:
         image: Array = self.Z @ beside(self.Z, theta)

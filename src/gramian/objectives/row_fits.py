@@ -1,4 +1,4 @@
-"""Least squares of every row of one factor, with the other factor held."""
+"""Least squares of every row of one factor, with the other factor fixed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gramian.linalg import conjugate_gradient
 
 @dataclass(frozen=True, eq=False)
 class RowFits:
-    """Least squares of every row of P beside the rows of Q, each held while the other moves.
+    """Least squares of every row of P for fixed rows of Q.
 
     ½ Σ_e (s_e p_i·q_j + r_e (b_i + c_j) − t_e)² + ½ Σ_k penalty_k p_ik² + ½ p_iᵀ G p_i, the offsets
-    b and c in the last columns of P and Q, where there are any (`free`); the penalty of a row but
-    for that of its offset counts `stiffness` times. All in one precision, float32 or float64.
+    b and c are in the last columns of P and Q, if any (`free`); the penalty of a row, except that
+    of its offset, is multiplied by `stiffness`. All in one precision, float32 or float64.
     """
 
     indptr: Indices  # (m + 1,) the entries of row i
@@ -38,10 +38,10 @@ class RowFits:
         gram: Floats | None = None,
         compiled: bool | None = None,
     ) -> float:
-        """Take a few steps of conjugate gradients on each row of P, in place.
+        """Take a few conjugate gradient steps on each row of P, in place.
 
-        They start from the present row and are scaled by the diagonal of its system. Returns the
-        sum before the steps, the penalties of P included.
+        They start from the current row and are scaled by the diagonal of its system. Returns the
+        sum before the steps, including the penalties of P.
         """
         dtype, m = P.dtype, P.shape[0]
         penalty = np.asarray(penalty, dtype=dtype)
@@ -57,7 +57,7 @@ class RowFits:
     def _refit_plain(
         self, P: Floats, Q: Floats, penalty: Floats, stiffness: Floats, gram: Floats, steps: int
     ) -> float:
-        """The same with all rows of P at once: two sparse products a step."""
+        """The same for all rows of P at once: two sparse products per step."""
         m, one = P.shape[0], P.dtype.type(self.free)
         counts, k = np.diff(self.indptr), gram.shape[0]
         rows, others = np.repeat(np.arange(m, dtype=np.int32), counts), Q[:, :-1]

@@ -1,4 +1,4 @@
-"""The form of a gradient, for proofs: sparse, of low rank, two blocks, or a pencil of a graph."""
+"""The structure of a gradient, for proofs: sparse, low rank, two blocks, or a graph pencil."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Array = NDArray[np.floating]
 
 
 def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
-    """What 𝒜*(w) + C is made of."""
+    """The structure of 𝒜*(w) + C."""
     if isinstance(map, WhitenedDistances) and not isinstance(map, GroundedDistances):
         return _pencil(map, w, C)
     known = parts_of(C)
@@ -49,7 +49,7 @@ def composite_form(map: LinearMap, w: Array, C: SymmetricMatrix) -> Any:
 
 
 def joined_form(order: int, forms: Sequence[Any]) -> Any:
-    """The form of a sum of matrices by those of its parts, None where one of them has none."""
+    """The structure of a sum of matrices, None if one of them has none."""
     if all(isinstance(form, Bipartite) for form in forms):
         return Bipartite(sum(form.scale for form in forms), sum(form.B for form in forms))
     known = [_form_parts(form) for form in forms]
@@ -82,7 +82,7 @@ def _form_parts(form: Any) -> Parts | None:
 
 
 def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
-    """XᵀAX + C where the rows of X are few beside its columns, and C is of low rank too."""
+    """XᵀAX + C if X has far fewer rows than columns and C has low rank."""
     rows, order = map.X.shape
     adjoint = adjoint_parts(map.base, w)
     inner = None if adjoint is None or adjoint.columns else adjoint.sparse
@@ -102,7 +102,7 @@ def _span(map: Congruence, w: Array, C: Parts) -> LowRank | None:
 def _pencil(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> SparseForm | None:
     """Rᵀ(𝒜*(w) + C)R ⪰ tI is 𝒜*(w) + C ⪰ tP, P the Laplacian of the edges that R whitens.
 
-    Both sides are 0 on the constants, so that a point may be left out: the rest tells the whole.
+    Both sides are 0 on the constants, so that one point can be omitted.
     """
     known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
     if known is None or known.columns > BORDER:
@@ -134,7 +134,7 @@ def composite_errors(map: LinearMap, w: Array) -> Array:
 
 
 def _errors_by_parts(map: Congruence, w: Array) -> Array:
-    """The same by the parts of 𝒜*(w), where the map does not tell its row sums."""
+    """The same from the parts of 𝒜*(w), if the map has no bound on its row sums."""
     parts = adjoint_parts(map.base, w)
     if parts is None:
         return np.zeros(map.order)
@@ -145,7 +145,7 @@ def _errors_by_parts(map: Congruence, w: Array) -> Array:
 def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Array:
     """e² for the dense RᵀAR with A = 𝒜*(w) + C: |E| ≤ γ|R|ᵀ|A||R|, h = diag(Rᵀ diag(|A|1) R).
 
-    Where the parts of C are not known nothing is proved by it.
+    If the parts of C are unknown, it proves nothing.
     """
     known = parts_of(at_home(C.matrix)) if isinstance(C, Rooted) else None
     if known is None:
@@ -160,7 +160,7 @@ def whitened_errors(map: WhitenedDistances, w: Array, C: SymmetricMatrix) -> Arr
 
 
 def quadratic_parts(L: Array, AL: Array, BL: Array, b: float | None, C: Any) -> Parts | None:
-    """2AMA + BM + MB + 2C for M = LLᵀ; `b` where B = bI."""
+    """2AMA + BM + MB + 2C for M = LLᵀ; `b` if B = bI."""
     known = parts_of(C)
     if known is None:
         return None

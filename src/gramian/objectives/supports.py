@@ -1,8 +1,8 @@
-"""How a point becomes a feasible dual one: a linear function below F, moved until its slope is PSD.
+"""Feasible dual points: linear functions below F, changed until their slope is PSD.
 
-Where F(N) ≥ d + ⟨G, N⟩ for every N ⪰ 0 and G ⪰ 0, F is never below d. The slope ∇F(M) of a point
-is not PSD as a rule, and one scalar makes it so: it is shrunk towards the linear term of F, or
-shifted along the identity.
+If F(N) ≥ d + ⟨G, N⟩ for every N ⪰ 0 and G ⪰ 0, then F ≥ d. The slope ∇F(M) of a point is usually
+not PSD, and one scalar makes it so: it is scaled towards the linear term of F, or shifted along
+the identity.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A number that F never goes below on the domain, and the theorem that says so."""
+    """A lower bound of F on the domain, and the argument that proves it."""
 
     value: float
     method: str
     by_bottom: bool = False
-    """Whether it stands on the bound on λ_min(∇F) that the objective was told."""
+    """Whether it depends on the bound on λ_min(∇F) passed to the objective."""
     how: str = ""
-    """How the eigenvalue behind it was found, where there is one."""
+    """How its eigenvalue was computed, if any."""
     miss: float = 0.0
-    """The probability that it is no bound: 0 but for eigenvalues that are estimated."""
+    """The probability that it is not valid: 0 unless an eigenvalue is estimated."""
     dual: Any = None
-    """The dual vector behind it, where that is not the dual vector of the point."""
+    """Its dual vector, if that is not the dual vector of the point."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Growth:
         return self.floor - self.slope**2 / (4 * self.bend) if self.bend > 0 else -np.inf
 
     def trace_below(self, value: float) -> float | None:
-        """The largest trace that a value of F leaves possible, None where it leaves them all."""
+        """The largest trace compatible with a value of F, None if there is no limit."""
         room = value - self.floor
         if not (np.isfinite(room) and np.isfinite(self.slope)):
             return None
@@ -64,7 +64,7 @@ class Growth:
 
 @dataclass(frozen=True)
 class Support:
-    """d and G with F(N) ≥ d + ⟨G, N⟩ over the cone, and what d becomes as G is moved."""
+    """d and G with F(N) ≥ d + ⟨G, N⟩ over the cone, and d as a function of changes of G."""
 
     value: float
     floor: float = -np.inf
@@ -76,7 +76,7 @@ class Support:
 
 
 def total(parts: Sequence[Support]) -> Support:
-    """The sum of supports, one for each part of a sum; the part that pays least is shifted."""
+    """The sum of supports, one per part of a sum; shifts the part with the smallest cost."""
     value = sum(part.value for part in parts)
     shrinks = [part.shrunk for part in parts]
     shifts = [(part.value, part.shifted) for part in parts if part.shifted is not None]

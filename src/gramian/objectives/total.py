@@ -55,7 +55,7 @@ class Sum(Objective[SumImage]):
         return together([part.gradient(i) for part, i in self._with(image)])
 
     def dual(self, image: SumImage) -> Array | None:
-        """Those of the parts, one after another, where each of them has one."""
+        """The concatenated dual vectors of the parts, None if one of them has none."""
         duals = [part.dual(i) for part, i in self._with(image)]
         if any(w is None for w in duals):
             return None
@@ -132,7 +132,7 @@ class Sum(Objective[SumImage]):
 
 
 def together(operators: Sequence[SymmetricOperator]) -> SymmetricOperator:
-    """The sum of symmetric operators of one order, with its form where each of them has one."""
+    """The sum of symmetric operators of one order, with its structure if each of them has one."""
     order = operators[0].order
     return SymmetricOperator(
         order,

@@ -1,8 +1,8 @@
-"""An objective in whitened coordinates: what it finds of a factor Y it finds at the places RY.
+"""An objective in whitened coordinates: its value at Y is the original value at RY.
 
-A product with R or Rᵀ is a sparse triangular solve, which costs more than everything along the
-edges. F and its slope take one of each: the linear term is had from RᵀCRY = Rᵀ(CRY), whose outer
-product the slope shares with that of the loss.
+A product with R or Rᵀ is a sparse triangular solve, which costs more than all operations along the
+edges. F and its slope take one of each: the linear term is computed as RᵀCRY = Rᵀ(CRY), and its
+outer product is shared with that of the loss.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating]
 
 COLUMNS = 24
-"""Columns that a factor in whitened coordinates has, about."""
+"""Typical number of columns of a factor in whitened coordinates."""
 
 FEWEST_POINTS = 10
-"""Orders above which whitened coordinates are worth a sparse factorisation."""
+"""Order above which whitened coordinates are worth a sparse factorisation."""
 
 SHORTEST = 0.2
-"""Of the mean squared length of an edge: what the shortest ones are weighted by at least."""
+"""Smallest edge weight, as a fraction of the mean squared length of an edge."""
 
 
 class WhitenedImage:
-    """Y, RY, z = 𝒜(RYYᵀRᵀ), ⟨C, RYYᵀRᵀ⟩, CRY, and RᵀCRY where it is asked for."""
+    """Y, RY, z = 𝒜(RYYᵀRᵀ), ⟨C, RYYᵀRᵀ⟩, CRY, and RᵀCRY on request."""
 
     def __init__(self, map: WhitenedDistances, C: Rooted, Y: Array) -> None:
         self.root, self.factor = map.root, Y
@@ -61,7 +61,7 @@ class WhitenedImage:
 
 @dataclass(frozen=True)
 class Whitening:
-    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the ways between Y and L = RY."""
+    """An objective F̃ with F̃(Y) = F(RY) for every factor, and the maps between Y and L = RY."""
 
     objective: Composite
     factor: Callable[[Array], Array]
@@ -73,8 +73,8 @@ class Whitening:
 def whitening(objective: Objective) -> Whitening | None:
     """A composite of distances in coordinates where the Laplacian of its edges is the identity.
 
-    None for other objectives, and where the graph is not connected or a shift of all points, which
-    those coordinates leave out, changes F.
+    None for other objectives, for a disconnected graph, and if F is not invariant to translations
+    of all points.
     """
     map = getattr(objective, "map", None)
     if not isinstance(map, PairDistances) or objective.order <= FEWEST_POINTS:
@@ -96,7 +96,7 @@ def _whitening(objective: Any) -> Whitening | None:
 
 
 def _moved_whitening(objective: Any) -> Whitening | None:
-    """The same on a device, where the root is dense; None where it has no room."""
+    """The same on a device, where the root is dense; None if it does not fit into memory."""
     home, place = at_home(objective), objective.place
     if 24.0 * objective.order**2 > place.free_memory() / 2 or not _can_whiten(home):
         return None
@@ -110,11 +110,11 @@ def _moved_whitening(objective: Any) -> Whitening | None:
 
 
 def edge_weights(loss: Any) -> Array | float:
-    """What the Laplacian of the coordinates weighs the edges by, 1 on average.
+    """The edge weights of the Laplacian of the coordinates, 1 on average.
 
-    Where the lengths are near their targets t, the Hessian of Σ ω(d − t)² along L is about that of
-    edges weighted by ωd = ωt: a step moves the ends of a long edge further apart than those of a
-    short one. None is less than `SHORTEST`, for edges of length 0 hold the graph together, too.
+    If the lengths are near their targets t, the Hessian of Σ ω(d − t)² along L is close to that of
+    edges weighted by ωd = ωt: a step moves the ends of a long edge farther than those of a short
+    one. Weights are at least `SHORTEST`, because edges of length 0 also hold the graph together.
     """
     squares = least_squares_of(loss)
     if squares is None or squares.ridge is not None:
@@ -128,7 +128,7 @@ def edge_weights(loss: Any) -> Array | float:
 
 
 def _can_whiten(objective: Any) -> bool:
-    """Whether the graph is connected, and C1 = 0 beside the product of C with a random vector."""
+    """Whether the graph is connected, and C1 = 0 relative to C times a random vector."""
     map, C, n = objective.map, objective.C, objective.order
     laplacian = map.adjoint_sparse(np.ones(map.size))
     if connected_components(laplacian, directed=False, return_labels=False) > 1:

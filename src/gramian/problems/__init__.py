@@ -1,4 +1,4 @@
-"""The problems of the papers, from formula to `Problem`."""
+"""Constructors of the problems of the papers: formula to `Problem`."""
 
 from gramian.problems.completion import (
     implicit_completion,

@@ -1,4 +1,4 @@
-"""Completing a matrix from some of its entries: BiS §IV-B, with weights and offsets."""
+"""Matrix completion from some entries: BiS §IV-B, with weights and offsets."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ def nuclear_completion(
 ) -> Problem:
     """min ½ Σ_e ω_e (U_e + b_i + c_j − R_e)² + λ ‖A^½ U B^½‖_* + κ/2 (‖b‖² + ‖c‖²), BiS eq. (32).
 
-    Through the block embedding (BiS eq. 33, `gramian.reductions.block_embedding`): M ⪰ 0 of order
-    m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so that F is a loss of some entries of M
-    and λ/2 tr M. Entries may come in any order; dual vectors have them by rows.
+    Uses the block embedding (BiS eq. 33, `gramian.reductions.block_embedding`): M ⪰ 0 of order
+    m + n has the factor [P; Q] and U = A^{-½}PQᵀB^{-½}, so F is a loss of some entries of M plus
+    λ/2 tr M. Entries may be in any order; dual vectors are sorted by rows.
 
     Parameters
     ----------
-    row_scale, col_scale : numbers above 0, or one for each row and column
-        The diagonals of A and B: the weighted trace norm.
+    row_scale, col_scale : positive numbers, or one for each row and column
+        The diagonals of A and B of the weighted trace norm.
     ridge : float, optional
-        κ of the offsets b and c; without it there are none.
-    weights : numbers above 0, one for each entry, optional
-        ω; 1 unless told.
+        κ of the offsets b and c; None means no offsets.
+    weights : positive numbers, one for each entry, optional
+        ω, default 1.
     centre : float
-        R is `values` less this number. With a ridge no array of R is made: beside the values and
-        indices that are given, in order and of their final types, nothing is kept for each entry.
+        R is `values` minus this number. With a ridge, R is not stored: no array with one element
+        per entry is made besides sorted values and indices of their final types.
     row_features, col_features : arrays of shape (m, d) and (n, e), optional
-        X and Y. Then U = (V + XF)(W + YG)ᵀ, and λ/2 (‖A^½V‖² + ‖F‖² + ‖B^½W‖² + ‖G‖²) stands for
-        the norm: that of an operator on rows and features together, which is convex as well. It
-        needs a ridge.
+        X and Y. Then U = (V + XF)(W + YG)ᵀ, and the norm becomes
+        λ/2 (‖A^½V‖² + ‖F‖² + ‖B^½W‖² + ‖G‖²), the nuclear norm of an operator on rows and features
+        together, which is also convex. Requires a ridge.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     R = _one_each(values, i.size, "values")
@@ -117,16 +117,16 @@ def implicit_completion(
 ) -> Problem:
     """min ½ Σ_ij ω_ij (U_ij − t_ij)² + λ ‖A^½ U B^½‖_* over all entries, Hu et al. (2008) eq. (3).
 
-    t_ij is 1 with weight ω_e for the entries that are given, and 0 with one and the same weight for
-    all others. The factor [P; Q] and the scales are those of `nuclear_completion`; no sum runs over
-    all entries, which are a square of low rank. Each entry comes once, in any order.
+    t_ij is 1 with weight ω_e for the given entries, and 0 with a common weight for all others. The
+    factor [P; Q] and the scales are those of `nuclear_completion`. The sum over all entries is
+    computed from low-rank products. Each entry is given once, in any order.
 
     Parameters
     ----------
     confidence : numbers above `unknown`, one for each entry
         ω_e.
     unknown : float
-        The weight of the entries that are not given.
+        The weight of all other entries.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     omega, rest = _one_each(confidence, i.size, "confidence"), positive(unknown, "unknown")
@@ -147,7 +147,7 @@ def implicit_completion(
 
 
 def trace_weighted(problem: Problem, lam: float) -> Problem:
-    """The same completion with another λ, sharing all that does not depend on it."""
+    """The same completion with another λ; everything independent of λ is shared."""
     objective = problem.objective
     if isinstance(objective, Everywhere):
         return replace(problem, objective=objective.trace_weighted(positive(lam, "lam")))
@@ -175,11 +175,11 @@ def mmmf(
 ) -> Problem:
     """min Σ_e ω_e h_μ(m_e − Y_e X_e) + λ ‖A^½XB^½‖_*, h_μ the smoothed hinge: DML-eig eq. (27).
 
-    The printed γ Tr(M) is 2γ times the nuclear norm; here λ is that of the norm. An entry may
-    come more than once, with other signs and margins, in any order; with `repeat` every entry of
-    `rows` and `cols` has so many of them, one after the other, and its product is formed once.
-    With `groups`, whole numbers from 0, X_e − δ_k stands for X_e, k the group of e and δ free
-    beside κ/2 ‖δ‖², κ the `ridge`: thresholds between levels, learned with X.
+    The printed γ Tr(M) is 2γ times the nuclear norm; here λ multiplies the norm. An entry may occur
+    several times, with different signs and margins, in any order. With `repeat` every entry of
+    `rows` and `cols` has that many signs in succession, and its product is computed once. With
+    `groups`, integers from 0, X_e is replaced by X_e − δ_k, where k is the group of e and δ is free
+    with the penalty κ/2 ‖δ‖², κ the `ridge`: thresholds between levels, learned with X.
     """
     (m, n), i, j = _entries(rows, cols, shape)
     count = i.size * repeat
@@ -188,7 +188,7 @@ def mmmf(
     omega = 1.0 if weights is None else _weights(weights, count)
     k = None if groups is None else _indices(groups, count, "groups")
     if k is not None and k.size != count:
-        raise ValueError(f"groups must be as many as the signs, {count}, got {k.size}")
+        raise ValueError(f"groups must have one number for each of {count} signs, got {k.size}")
     given = _signs(signs, count), margin, omega, k
     i, j, *several = _by_rows(i, j, *(_in_lines(each, repeat) for each in given))
     y, margin, omega, k = (each.ravel() if np.ndim(each) else each for each in several)
@@ -217,9 +217,9 @@ def mmmf_eig(
 ) -> Problem:
     """min μ ln Σ_S exp(−(ξ_e + Y_e M_e)/μ) with γ tr M + 1ᵀξ = 1: DML-eig Theorem 8 and eq. (28).
 
-    The slack is filled in exactly for every M, so that one number carries it: the variable is of
+    The slack is minimised out exactly for every M, so one number represents it: the variable has
     order m + n + 1 and its last diagonal entry is 1ᵀξ/γ, which makes the domain tr = 1/γ. The
-    optimum t of the max–min is 1/F for the least F of γ tr M + Σ max(0, 1 − Y_e X_e).
+    optimum t of the max–min problem is 1/F for the smallest F of γ tr M + Σ max(0, 1 − Y_e X_e).
     """
     (m, n), i, j = _entries(rows, cols, shape)
     gamma = positive(gamma, "gamma")
@@ -236,7 +236,7 @@ def mmmf_eig(
 
 
 def _prior(features: ArrayLike | None, index: Indices, scale: Array, name: str) -> Prior | None:
-    """Where the factors of rows, or of columns, are expected by their features."""
+    """The prior of the factors of rows, or of columns, given their features."""
     if features is None:
         return None
     X = real_numbers(features, name)
@@ -284,18 +284,18 @@ class _ScaledHinge(SmoothedHinge):
 def _entries(
     rows: ArrayLike, cols: ArrayLike, shape: tuple[int, int]
 ) -> tuple[tuple[int, int], Indices, Indices]:
-    """The shape, and the rows and columns of some entries within it, as many of each."""
+    """The shape, and validated rows and columns of entries within it."""
     if len(shape) != 2 or not all(isinstance(size, (int, np.integer)) for size in shape):
-        raise ValueError(f"shape must be two whole numbers, rows and columns, got {shape!r}")
+        raise ValueError(f"shape must be two integers, rows and columns, got {shape!r}")
     m, n = check_order(shape[0]), check_order(shape[1])
     i, j = _indices(rows, m, "rows"), _indices(cols, n, "cols")
     if i.size != j.size:
-        raise ValueError(f"rows and cols must be as many, got {i.size} and {j.size}")
+        raise ValueError(f"rows and cols must have equal lengths, got {i.size} and {j.size}")
     return (m, n), i, j
 
 
 def _by_rows(i: Indices, *others: Any) -> tuple[Any, ...]:
-    """Entries in the order of their rows, with what belongs to each of them."""
+    """Entries sorted by row, with the arrays that belong to them."""
     if np.all(i[1:] >= i[:-1]):
         return i, *others
     order = np.argsort(i, kind="stable")
@@ -303,7 +303,7 @@ def _by_rows(i: Indices, *others: Any) -> tuple[Any, ...]:
 
 
 def _in_lines(each: Any, count: int) -> Any:
-    """One line of so many numbers an entry."""
+    """Reshape to one line of `count` numbers per entry."""
     return each.reshape(-1, count) if np.ndim(each) else each
 
 
@@ -316,7 +316,7 @@ def _indices(given: ArrayLike, size: int, name: str) -> Indices:
 
 
 def _one_each(given: ArrayLike, count: int, name: str) -> Array:
-    """One finite number for each entry: a shorter array would be repeated without a word."""
+    """One finite number for each entry; a shorter array would be broadcast silently."""
     numbers = real_numbers(given, name)
     if numbers.shape != (count,):
         raise ValueError(
@@ -329,7 +329,7 @@ def _one_each(given: ArrayLike, count: int, name: str) -> Array:
 
 def _weights(given: ArrayLike, count: int) -> Array:
     weights = _one_each(given, count, "weights")
-    refuse_rows(weights, weights <= 0, "weights", "is not above 0")
+    refuse_rows(weights, weights <= 0, "weights", "is not positive")
     return weights
 
 
@@ -347,8 +347,8 @@ def _block(row_scale: Any, col_scale: Any, shape: tuple[int, int]) -> BlockEmbed
 def _scale(value: Array | float, size: int, name: str) -> Array:
     scale = real_numbers(value, name)
     if scale.shape not in ((), (size,)):
-        raise ValueError(f"{name} must be one number, or one for each of {size}, got {scale.shape}")
+        raise ValueError(f"{name} must be one number or {size} numbers, got shape {scale.shape}")
     scale = np.broadcast_to(scale, (size,))
     if not np.all(np.isfinite(scale) & (scale > 0)):
-        raise ValueError(f"{name} must be above 0 and finite")
+        raise ValueError(f"{name} must be positive and finite")
     return scale

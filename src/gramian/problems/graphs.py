@@ -1,4 +1,4 @@
-"""Semidefinite programs of graphs: MaxCut, Lovász's theta, and sensors placed by distances."""
+"""Semidefinite programs of graphs: MaxCut, Lovász's theta, and sensor localisation."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def maxcut(graph: Any) -> Problem:
     """min −¼⟨L, M⟩ subject to M_ii = 1, M ⪰ 0, with L the Laplacian (Goemans and Williamson 1995).
 
     `graph` is a symmetric matrix of weights, dense or sparse. Minus the value is an upper bound on
-    the weight of every cut, and the signs of a random mix of the factor's columns are a cut of at
-    least 0.878 of it, on average, where no weight is negative.
+    the weight of every cut. If no weight is negative, the signs of a random combination of the
+    factor's columns give a cut of at least 0.878 of the bound on average.
 
     Examples
     --------
@@ -54,9 +54,8 @@ def maxcut(graph: Any) -> Problem:
 def lovasz_theta(graph: Any) -> Problem:
     """min −⟨J, M⟩ subject to tr M = 1, M_ij = 0 for every edge, M ⪰ 0 (Lovász 1979).
 
-    `graph` is a symmetric matrix, dense or sparse, whose entries that are not 0 are the edges.
-    Minus the value lies between the sizes of the largest independent set and of the smallest cover
-    by cliques.
+    `graph` is a symmetric matrix, dense or sparse, whose nonzero entries are the edges. Minus the
+    value lies between the sizes of the largest independent set and of the smallest clique cover.
 
     Examples
     --------
@@ -93,35 +92,35 @@ def sensor_localization(
     Parameters
     ----------
     edges : integer array of shape (p, 2)
-        Pairs of points whose distance was measured: sensors are 0 … n−1, and n + k is anchor k.
+        Pairs of points with measured distances: sensors are 0 … n−1, and n + k is anchor k.
     distances : array of shape (p,)
-        δ, what was measured.
+        The measured distances δ.
     anchors : array of shape (k, d)
-        Where the anchors are.
+        Positions of the anchors.
     n : int, optional
-        The number of sensors; by default the largest index of the edges says it, less the anchors.
+        Number of sensors; by default determined by the largest index of the edges.
 
     Returns
     -------
     Problem
-        Of order d + n. `sensor_positions(result.factor, d)` reads the places X off its solution.
+        Of order d + n. `sensor_positions(result.factor, d)` returns the positions X.
     """
     places = np.atleast_2d(np.asarray(anchors, dtype=float))
     if places.ndim != 2 or 0 in places.shape or not np.all(np.isfinite(places)):
-        raise ValueError("anchors must be finite places, an array of shape (k, d)")
+        raise ValueError("anchors must be finite positions, an array of shape (k, d)")
     count, d = places.shape
     if n is None:
         n = int(np.max(np.asarray(edges), initial=0)) + 1 - count
     if n < 1:
-        raise ValueError(f"the edges name no sensor beside {count} anchors; say n")
+        raise ValueError(f"the edges contain no sensor besides {count} anchors; pass n")
     i, j = index_columns(edges, n + count, 2, "edges")
     low, high = np.minimum(i, j), np.maximum(i, j)
     table = np.column_stack([low, high])
-    refuse_rows(table, low >= n, "edges", "joins two anchors, whose places are known")
+    refuse_rows(table, low >= n, "edges", "joins two anchors, whose positions are known")
     refuse_rows(table, low == high, "edges", "joins a point to itself")
     measured = np.asarray(distances, dtype=float)
     if measured.shape != low.shape or not np.all(np.isfinite(measured)) or np.any(measured < 0):
-        raise ValueError(f"distances must hold {low.size} finite numbers of at least 0")
+        raise ValueError(f"distances must be {low.size} finite numbers that are not negative")
     map, known = _squared_distances(low, high, places, n)
     above, right = np.triu_indices(d)
     corner = Entries(np.column_stack([above, right]), d + n)
@@ -136,7 +135,7 @@ def sensor_localization(
 
 @under_own_errstate
 def sensor_positions(factor: ArrayLike, dimension: int) -> Array:
-    """X of M = LLᵀ = [I, Xᵀ; X, Y]: the places of the sensors, one a row."""
+    """X of M = LLᵀ = [I, Xᵀ; X, Y]: the positions of the sensors, one per row."""
     L = np.asarray(factor, dtype=float)
     positions: Array = L[dimension:] @ L[:dimension].T
     return positions
@@ -145,7 +144,7 @@ def sensor_positions(factor: ArrayLike, dimension: int) -> Array:
 def _squared_distances(
     low: NDArray[np.integer], high: NDArray[np.integer], anchors: Array, n: int
 ) -> tuple[Mix, Array]:
-    """d_e(M) less what is known of it, which is ‖a‖² for an anchor a.
+    """d_e(M) minus its constant part, ‖a‖² for an anchor a.
 
     ‖x_i − x_j‖² = Y_ii + Y_jj − 2Y_ij, and ‖x_i − a‖² = Y_ii − 2 Σ_k a_k X_ik + ‖a‖².
     """
@@ -170,7 +169,7 @@ def _squared_distances(
 
 
 def _weights(graph: Any) -> sp.csr_array:
-    """A graph as a sparse matrix without a diagonal, checked."""
+    """A validated graph as a sparse matrix without a diagonal."""
     checked = as_symmetric(graph, "graph")
     W = checked.matrix if isinstance(checked, Sparse) else sp.csr_array(checked.dense())
     W = sp.csr_array(W - sp.diags_array(W.diagonal()))

@@ -1,4 +1,4 @@
-"""A kernel near a given one that draws classes together, LRO eq. (10)."""
+"""A kernel close to a given one that separates classes, LRO eq. (10)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 SINGULAR = 1e-12
-"""Of its largest eigenvalue: below it the smallest one of a kernel is rounding."""
+"""Relative size below which the smallest eigenvalue of a kernel is rounding error."""
 
 
 @under_own_errstate
@@ -28,21 +28,21 @@ def inductive_kernel(kernel: Any, scores: Any, lam: float, *, tau: float = 0.0) 
 
     Parameters
     ----------
-    kernel : array of shape (n, n), or a number above 0 for that multiple of the identity
-        N, positive definite: the kernel to stay near. In the coordinates of its own span a kernel
-        is the identity, and a singular one is to be learned there, as `gramian.kernel` does.
+    kernel : array of shape (n, n), or a positive number for that multiple of the identity
+        N, positive definite: the reference kernel. A singular kernel has to be reduced to its span
+        first, where it is the identity, as `gramian.kernel` does.
     scores : array of shape (n, n)
-        T, symmetric: the Laplacian of the scores of pairs, above 0 where they are to come together
-        and below it where they are to part.
+        T, symmetric: the Laplacian of pair scores, which are positive for pairs to be close and
+        negative for pairs to be apart.
     lam : float
         λ > 0.
     tau : float
-        τ ≥ 0: 0 is the supervised model, more keeps fewer directions.
+        τ ≥ 0: 0 is the supervised model; larger values reduce the rank.
     """
     check_matrix(scores, "scores")
     T = as_symmetric(scores, "scores").dense()
     if not (isinstance(tau, Real) and 0 <= tau < np.inf):
-        raise ValueError(f"tau must be a finite number of at least 0, got {tau!r}")
+        raise ValueError(f"tau must be finite and not negative, got {tau!r}")
     inverse = _inverse(kernel, len(T))
     C = 0.5 * (float(tau) * inverse + positive(lam, "lam") * T)
     A = inverse[0, 0] if isinstance(kernel, Real) else inverse
@@ -55,13 +55,13 @@ def inductive_kernel(kernel: Any, scores: Any, lam: float, *, tau: float = 0.0) 
 
 
 def _inverse(kernel: Any, order: int) -> Array:
-    """N⁻¹, refused where N is not positive definite."""
+    """N⁻¹; ValueError if N is not positive definite."""
     if isinstance(kernel, Real):
         return np.eye(order) / positive(float(kernel), "kernel")
     check_matrix(kernel, "kernel")
     N = as_symmetric(kernel, "kernel", order).dense()
     if len(N) != order:
-        raise ValueError(f"kernel is of order {len(N)}, but scores is of order {order}")
+        raise ValueError(f"kernel has order {len(N)}, but scores has order {order}")
     values, vectors = scipy.linalg.eigh(N)
     if values[0] <= SINGULAR * abs(values[-1]):
         raise ValueError(

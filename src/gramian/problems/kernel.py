@@ -30,8 +30,8 @@ Pairs = NDArray[np.integer]
 def npkl(laplacian: Any, must_link: ArrayLike, cannot_link: ArrayLike, lam: float) -> Problem:
     """min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0, BiS eq. (4).
 
-    The sum has each linked pair once and the diagonal: T_ij = 1 for must-link pairs and i = j,
-    0 for cannot-link pairs. Either list may be empty; a pair that is given twice counts once.
+    The sum contains each linked pair once and the diagonal: T_ij = 1 for must-link pairs and i = j,
+    0 for cannot-link pairs. Either list may be empty; duplicate pairs count once.
     """
     L = _laplacian(laplacian)
     entries, T = _targets(must_link, cannot_link, L.order)
@@ -66,7 +66,7 @@ def pcp_to(laplacian: Any, entries: Pairs, targets: Array) -> Problem:
 def reg_pcp(basis: Any, must_link: ArrayLike, cannot_link: ArrayLike) -> Problem:
     """min Σ_S ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, SQLP eq. (3.12).
 
-    S and t are the pairs and targets of `npkl`, the diagonal of all n points included. Q is
+    S and t are the pairs and targets of `npkl`, including the diagonal of all n points. Q is
     n × m, the smoothest eigenvectors of the normalised Laplacian.
     """
     Q = as_basis(basis)
@@ -84,7 +84,7 @@ def reg_pcp_to(
 ) -> Problem:
     """min Σ ω_e ((QYQᵀ)_e − t_e)² over Y ⪰ 0: `reg_pcp` with weights, for entries i ≤ j.
 
-    `roughness`, one number ϑ for each wave, adds Σ ϑ_w Y_ww.
+    `roughness`, one number ϑ per eigenvector, adds Σ ϑ_w Y_ww.
     """
     Q = as_basis(basis)
     C = None
@@ -107,9 +107,9 @@ def _laplacian(laplacian: Any) -> SymmetricMatrix:
 
 
 class _SparseLaplacian(Sparse):
-    """A sparse matrix whose smallest eigenvalue is near 0 and not worth a Krylov method.
+    """A sparse matrix whose smallest eigenvalue is known to be close to 0.
 
-    Only a bound above 0 is of use to a certificate, and NPKL has a better one in its diagonal.
+    A certificate only benefits from a positive bound, and NPKL has a better one in its diagonal.
     """
 
     @cached_property
@@ -121,7 +121,7 @@ class _SparseLaplacian(Sparse):
 
 
 def _targets(must_link: ArrayLike, cannot_link: ArrayLike, n: int) -> tuple[Pairs, Array]:
-    """The linked pairs and the diagonal, and what the kernel should be there."""
+    """The linked pairs and the diagonal, and their target values."""
     must, cannot = _links(must_link, n, "must_link"), _links(cannot_link, n, "cannot_link")
     if not len(must) + len(cannot):
         raise ValueError("must_link and cannot_link are both empty: there is nothing to learn from")
@@ -132,18 +132,18 @@ def _targets(must_link: ArrayLike, cannot_link: ArrayLike, n: int) -> tuple[Pair
 
 
 def _links(pairs: ArrayLike, n: int, name: str) -> Pairs:
-    """Pairs i < j, each once, checked."""
+    """Validated pairs i < j without duplicates."""
     refuse_masked(pairs, name)
     if np.size(pairs) == 0:
         return np.empty((0, 2), dtype=np.intp)
     table = np.column_stack(index_columns(pairs, n, 2, name))
     own = table[:, 0] == table[:, 1]
-    refuse_rows(table, own, name, "links a point to itself; the diagonal is there without it")
+    refuse_rows(table, own, name, "links a point to itself; the diagonal is always included")
     return np.unique(np.sort(table, axis=1), axis=0)
 
 
 def _refuse_contradictions(must: Pairs, cannot: Pairs, n: int) -> None:
-    """No pair can be linked both ways."""
+    """Raise ValueError if a pair is in both lists."""
     both = np.isin(_keys(must, n), _keys(cannot, n))
     if both.any():
         pair = must[both][0].tolist()

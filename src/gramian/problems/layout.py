@@ -1,4 +1,4 @@
-"""Maps to look at: neighbours attract each other, other pairs repel."""
+"""Layouts for visualisation: neighbours attract each other, other pairs repel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gramian.objectives.matrices import Sparse
 from gramian.problem import Problem
 
 GRAVITY = 1e-3
-"""ρ: enough for a bound on tr M*, too little to be seen in a picture."""
+"""ρ: large enough to bound tr M*, too small to affect a plot visibly."""
 
 
 @under_own_errstate
@@ -32,14 +32,14 @@ def neighbor_layout(
 ) -> Problem:
     """min Σ_e ω_e d_M(e) + ρ tr M + c Σ_p ln(1 + 1/(ε + d_M(p))) over M ⪰ 0, ε = 0.01.
 
-    d_M(e) = M_ii + M_jj − 2M_ij. Edges e pull their ends together, in proportion to their squared
-    length: the weakest pull that is convex in M. Pairs p push theirs apart, and ρ tr M holds all
-    together, whether the edges connect the points or not.
+    d_M(e) = M_ii + M_jj − 2M_ij. Edges e attract their ends in proportion to their squared length,
+    the weakest attraction that is convex in M. Pairs p repel each other, and ρ tr M keeps all
+    points together even if the edges do not connect them.
 
     Parameters
     ----------
     edges : pairs of point indices that attract, shape (p, 2).
-    pairs : pairs that repel, shape (q, 2): some of all, drawn at random.
+    pairs : random pairs that repel, shape (q, 2).
     weights : ω of the edges, one number for each or one for all, not negative.
     repulsion : c.
     gravity : ρ.
@@ -51,7 +51,7 @@ def neighbor_layout(
     if w.shape not in ((), (pulled.size,)):
         raise ValueError(f"expected a weight for each of {pulled.size} edges, got shape {w.shape}")
     w = np.array(np.broadcast_to(w, (pulled.size,)), dtype=float)
-    refuse_rows(w, ~(np.isfinite(w) & (w >= 0)), "weights", "is no number of at least 0")
+    refuse_rows(w, ~(np.isfinite(w) & (w >= 0)), "weights", "is not a finite number ≥ 0")
     C = Sparse(pulled.adjoint_sparse(w) + rho * sp.eye_array(n))
     return Problem(
         Composite(pushed, Repulsion(weight=c), C),

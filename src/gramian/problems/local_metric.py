@@ -27,10 +27,10 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 ROUNDINGS = 32
-"""Rounding errors that an entry of a scatter may add up."""
+"""Number of rounding errors in an entry of a scatter matrix."""
 
 MOST_TRIPLETS = 50_000_000
-"""Triplets of all impostors to write down; `gramian.metric.LMNN` keeps the active ones only."""
+"""Largest number of triplets; `gramian.metric.LMNN` only stores the active ones."""
 
 
 @under_own_errstate
@@ -54,9 +54,9 @@ def triplets(X: Any, triplets: ArrayLike, lam: float, mu: float) -> Problem:
 def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
     """min Σ_S d_M(i, j) + λ Σ_R max(0, 1 − d_M(i, l) + d_M(i, j))² over M ⪰ 0, BILGO eq. (8).
 
-    S joins every sample i with its k nearest j of the same class, R every such pair with all l of
+    S joins every sample i to its k nearest j of the same class, R every such pair to all l of
     other classes (the paper prints the margin with X_jk). R has n·k·n triplets: beyond some
-    thousand samples take `gramian.metric.LMNN`, which keeps those that are active.
+    thousand samples use `gramian.metric.LMNN`, which only stores the active ones.
     """
     X = _samples(X)
     near = same_class_neighbors(X, y, k)
@@ -65,7 +65,7 @@ def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
     count = k * int(np.sum(sizes * (classes.size - sizes)))
     if count > MOST_TRIPLETS:
         raise ValueError(
-            f"{X.shape[0]} samples with k = {k} have {count:,} triplets, too many to write down; "
+            f"{X.shape[0]} samples with k = {k} have {count:,} triplets, too many to enumerate; "
             "gramian.metric.LMNN solves the same problem with the active ones"
         )
     anchor, other = np.nonzero(classes[:, None] != classes)
@@ -76,13 +76,13 @@ def lmnn(X: Any, y: ArrayLike, k: int, lam: float) -> Problem:
 def lmnn_of_triplets(
     X: Any, similar: Indices, triplets: Indices, lam: float, *, pull: Any = None
 ) -> Problem:
-    """`lmnn` with S and R given; `pull` stands for the scatter of S where that is known."""
+    """`lmnn` with S and R given; `pull` replaces the scatter of S if known."""
     C = _scatter(X, similar) if pull is None else pull
     return _lmnn(Congruence(triplet_margins(triplets, X.shape[0]), X), lam, C)
 
 
 def lmnn_of_keys(X: Any, near: Any, keys: Any, lam: float, pull: float) -> Problem:
-    """`lmnn` with triplets by their keys (see `anchored_margins`), and pull·tr M; at any place."""
+    """`lmnn` with triplets by their keys (see `anchored_margins`) and pull·tr M, on any device."""
     margins = anchored_margins(near, keys, columns=int(X.shape[1]))
     return _lmnn(Congruence(margins, X), lam, pull)
 
@@ -114,7 +114,7 @@ def dml_eig(
 def dml_eig_whitened(
     X: Array, dissimilar: ArrayLike, mu: float, *, offset: ArrayLike = 0.0
 ) -> Problem:
-    """`dml_eig` for samples that are whitened; `offset` is added to the distances."""
+    """`dml_eig` for whitened samples; `offset` is added to the distances."""
     distances = Congruence(PairDistances(np.asarray(dissimilar), X.shape[0]), X)
     return Problem(
         Composite(distances, SoftMin(mu=mu, offset=offset)),
@@ -138,8 +138,8 @@ def lmnn_eig(
     """min μ ln Σ_T exp(−(ξ_τ + ⟨C̃_τ, S⟩)/μ) with γ tr S + (1 − γ) 1ᵀξ = 1: DML-eig eq. (16).
 
     The rows of `triplets` are (anchor, same, other) and C̃_τ their margin after whitening. The
-    slack is filled in exactly for every S, so that one more row carries it: M is of order d + 1,
-    S its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ
+    slack is minimised out exactly for every S and represented by one more row: M has order d + 1,
+    S is its leading d × d block and γ M_dd = (1 − γ) 1ᵀξ, which makes the domain tr M = 1/γ
     (`gramian.reductions.slack`).
     """
     X = _samples(X)
@@ -151,10 +151,10 @@ def lmnn_eig(
 def lmnn_eig_whitened(
     X: Array, triplets: ArrayLike, gamma: float, mu: float, *, plain: Array | None = None
 ) -> Problem:
-    """`lmnn_eig` for samples that are whitened.
+    """`lmnn_eig` for whitened samples.
 
-    `plain`, one number p_τ per triplet, is added times tr S to its margin: tr S = 1/γ − M_dd, so
-    it becomes a constant p_τ/γ less p_τ times the slack.
+    `plain`, one number p_τ per triplet, is multiplied by tr S and added to its margin. Since
+    tr S = 1/γ − M_dd, it becomes a constant p_τ/γ minus p_τ times the slack.
     """
     INSIDE.check(gamma, "gamma")
     n = X.shape[0]
@@ -175,7 +175,7 @@ def lmnn_eig_whitened(
 
 
 def _scatter(X: Any, pairs: ArrayLike) -> Dense:
-    """X_S as a sum of squares, whatever sign rounding gives to an eigenvalue that is 0."""
+    """X_S as a sum of squares, so that rounding does not make its zero eigenvalues negative."""
     if sp.issparse(X):
         return Dense(pair_scatter(X, pairs), floor=0.0)
     X = near_origin(X)
@@ -187,7 +187,7 @@ def _scatter(X: Any, pairs: ArrayLike) -> Dense:
 
 
 def pair_scatter(X: Any, pairs: ArrayLike, *, weights: Array | None = None) -> Array:
-    """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, through their graph's Laplacian."""
+    """X_S = Σ w_e (x_i − x_j)(x_i − x_j)ᵀ over the pairs, computed by their graph's Laplacian."""
     X = near_origin(X)
     i, j = index_columns(pairs, X.shape[0], 2, "pairs")
     n, w = X.shape[0], np.ones(i.size) if weights is None else weights
@@ -206,7 +206,7 @@ def whitening(X: Any, similar: ArrayLike, *, ridge: float = 0.0) -> ScatterWhite
 
 
 def _scatter_rounding(X: Any, pairs: ArrayLike) -> Array:
-    """The error of each diagonal entry of `pair_scatter` by rounding."""
+    """The rounding error of each diagonal entry of `pair_scatter`."""
     X = near_origin(X)
     pairs = index_columns(pairs, X.shape[0], 2, "pairs")
     times = np.bincount(np.concatenate(pairs), minlength=X.shape[0])
@@ -215,5 +215,5 @@ def _scatter_rounding(X: Any, pairs: ArrayLike) -> Array:
 
 
 def _samples(X: Any) -> Any:
-    """Samples checked, and near the origin: only differences of them count here."""
+    """Validated samples, shifted to the origin: only their differences matter here."""
     return near_origin(checked_samples(X, ensure_min_samples=2))

@@ -1,4 +1,4 @@
-"""Unfolding manifolds: (colored) MVU, BILGO §5.2, and RegMVU in a smooth basis, SQLP §3.1."""
+"""Manifold unfolding: (coloured) MVU, BILGO §5.2, and RegMVU in a smooth basis, SQLP §3.1."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gramian.reductions.waves import Waves
 Array = NDArray[np.floating]
 
 SAME_DISTANCE = 1e-6
-"""Relative: an edge given twice may carry a distance rounded twice."""
+"""Relative tolerance of distances of duplicate edges, which may be rounded differently."""
 
 
 @under_own_errstate
@@ -40,25 +40,25 @@ def mvu(
 ) -> Problem:
     """min Σ_e (d_M(e) − D_e)² − ν tr(WM) over M ⪰ 0, BILGO eq. (11) with each edge once.
 
-    d_M(e) = M_ii + M_jj − 2M_ij. The paper's W = I has no minimum, since a shift of all points
-    changes no distance: W is H = I − 11ᵀ/n, or HKH for the colored variant. There is none either
-    where the edges do not connect the points: their parts drift away from each other.
+    d_M(e) = M_ii + M_jj − 2M_ij. The paper's W = I has no minimum, since a translation of all
+    points changes no distance: W is H = I − 11ᵀ/n, or HKH for the coloured variant. There is no
+    minimum either if the edges do not connect the points.
 
     Parameters
     ----------
-    edges : pairs of point indices, shape (p, 2); one that is given twice counts once.
+    edges : pairs of point indices, shape (p, 2); duplicates count once.
     sq_distances : the squared lengths D_e of the edges.
-    target : K of the colored variant, n × n: an array, a sparse matrix, a LinearOperator, or
+    target : K of the coloured variant, n × n: an array, a sparse matrix, a LinearOperator, or
         ``LowRankPlusIdentity(n, 0.0, Y)`` for the label kernel K = YYᵀ, which is not formed.
-    mass : how many samples each point stands for, m of shape (n,): W = diag(m) − mmᵀ/Σm, their
-        variance. Without a target.
+    mass : number of samples at each point, m of shape (n,): W = diag(m) − mmᵀ/Σm, their
+        variance. Not available with a target.
     """
     n = check_order(n)
     nu = positive(nu, "nu")
     pairs, D = _edges_once(edges, sq_distances, n)
     if mass is not None:
         if target is not None:
-            raise ValueError("mass goes without a target: sum the rows of Y of K = YYᵀ instead")
+            raise ValueError("mass needs target=None: sum the rows of Y of K = YYᵀ instead")
         return Problem(
             Composite(PairDistances(pairs, n), Squared(D), _negative_spread(masses(mass, n), nu)),
             name="mvu",
@@ -76,11 +76,11 @@ def mvu(
 def exact_mvu(
     edges: ArrayLike, sq_distances: ArrayLike, n: int, side: Array | None = None
 ) -> Problem:
-    """min −tr(WM) + 1ᵀM1/n subject to d_M(e) = D_e, M ⪰ 0: MVU that keeps its edges.
+    """min −tr(WM) + 1ᵀM1/n subject to d_M(e) = D_e, M ⪰ 0: MVU with exact edges.
 
-    (Weinberger and Saul 2004.) W is H, or HKH for K = YYᵀ with Y = `side`. The second term puts the
-    centre into the origin, at no cost. The violation is that of the relative lengths; one of
-    length 0 is measured by their mean.
+    (Weinberger and Saul 2004.) W is H, or HKH for K = YYᵀ with Y = `side`. The second term centres
+    the points without changing the optimum. Violations are relative to the lengths; for a length
+    of 0, relative to their mean.
     """
     n = check_order(n)
     pairs, D = _edges_once(edges, sq_distances, n)
@@ -101,8 +101,8 @@ def exact_mvu(
 def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) -> Problem:
     """min ν Σ_e (d_{QYQᵀ}(e) − D_e)² − tr Y over Y ⪰ 0, SQLP eq. (3.11) with its lost tail.
 
-    Q is n × m, the smoothest eigenvectors of the graph Laplacian but for the constant one, which
-    would leave no minimum. The edges are those of `mvu`.
+    Q is n × m, the smoothest eigenvectors of the graph Laplacian without the constant one, with
+    which there is no minimum. The edges are those of `mvu`.
     """
     Q = as_basis(basis)
     nu = positive(nu, "nu")
@@ -117,16 +117,16 @@ def reg_mvu(basis: Any, edges: ArrayLike, sq_distances: ArrayLike, nu: float) ->
 
 
 def masses(mass: ArrayLike, n: int) -> Array:
-    """How many samples each point stands for, checked."""
+    """Validated numbers of samples at each point."""
     m = real_numbers(mass, "mass")
     if m.shape != (n,):
         raise ValueError(f"mass must hold one number for each of {n} points, got shape {m.shape}")
-    refuse_rows(m, ~(np.isfinite(m) & (m > 0)), "mass", "is not a number above 0")
+    refuse_rows(m, ~(np.isfinite(m) & (m > 0)), "mass", "is not a positive number")
     return m
 
 
 def as_basis(basis: Any) -> Any:
-    """Q with a row for each point, dense or CSR, in double precision, checked."""
+    """Validated Q with a row for each point, dense or CSR, in double precision."""
     refuse_masked(basis, "basis")
     Q = check_array(basis, accept_sparse="csr", dtype=np.float64, input_name="basis")
     check_size(Q, "basis")
@@ -134,7 +134,7 @@ def as_basis(basis: Any) -> Any:
 
 
 def _edges_once(edges: ArrayLike, sq_distances: ArrayLike, n: int) -> tuple[NDArray[Any], Array]:
-    """The edges as pairs i < j, each once, and their squared lengths, checked."""
+    """Validated edges as pairs i < j without duplicates, and their squared lengths."""
     refuse_masked(edges, "edges")
     pairs = np.column_stack(index_columns(edges, n, 2, "edges"))
     refuse_rows(pairs, pairs[:, 0] == pairs[:, 1], "edges", "joins a point to itself")
@@ -156,7 +156,7 @@ def _edges_once(edges: ArrayLike, sq_distances: ArrayLike, n: int) -> tuple[NDAr
 
 
 def _negative_centred(K: SymmetricMatrix, nu: float) -> Any:
-    """−νHKH, of low rank beside a multiple of I where K is."""
+    """−νHKH, as a low-rank matrix plus a multiple of I if K has this form."""
     if not isinstance(K, LowRankPlusIdentity):
         return _NegativeCentred(K, nu)
     ones = np.full((K.order, 1), K.order**-0.5)
@@ -176,7 +176,7 @@ class _NegativeCentred:
     """−νHKH by products with K."""
 
     lower = -np.inf
-    """It is at most 0 (H1 = 0), and only a bound above 0 would be of use."""
+    """It is at most 0 (H1 = 0), and only a positive bound would be useful."""
 
     def __init__(self, K: SymmetricMatrix, nu: float) -> None:
         self.K, self.nu, self.order = K, nu, K.order

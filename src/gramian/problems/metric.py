@@ -33,8 +33,8 @@ def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> P
     """min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0, LRO eq. (7) and BILGO eq. (5).
 
     Samples are the rows of X, Y holds the classes of y in one-hot columns. In LRO's form
-    A = √λ XᵀX, B = I, C = −I − λ(XᵀY)(XᵀY)ᵀ; after XᵀX nothing touches the samples, and where
-    it would be too large to form it is kept as two products.
+    A = √λ XᵀX, B = I, C = −I − λ(XᵀY)(XᵀY)ᵀ; the samples are only used to form XᵀX, and if that
+    would be too large it is represented by two products.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def kta(X: Any, y: ArrayLike, lam: float, *, regularizer: str = "identity") -> P
 
 
 def kta_from_moments(data: Moments, lam: float, *, regularizer: str = "identity") -> Problem:
-    """`kta` from the moments of the samples, which is all it needs of them."""
+    """`kta` from the moments of the samples."""
     lam = positive(lam, "lam", zero=True)
     label, b, c = _regularizer(regularizer)
     root = float(np.sqrt(lam))
@@ -72,8 +72,8 @@ def linear_separation(
 ) -> Problem:
     """min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0, LRO eq. (6).
 
-    ⟨L_S, M⟩ is the sum of d_M over the pairs within a class less its sum over the pairs across,
-    each pair once: see `signed_scatter`.
+    ⟨L_S, M⟩ is the sum of d_M over the pairs within a class minus its sum over the pairs across
+    classes, each pair once: see `signed_scatter`.
     """
     return linear_separation_from_scatter(
         signed_scatter(*_labelled(X, y)), lam, regularizer=regularizer
@@ -103,8 +103,8 @@ def signed_scatter(
     """L_S = XᵀTX with T = R − S, R the row sums of S, S_ij = 1 within a class and −1 across.
 
     With one-hot Y, S = 2YYᵀ − 11ᵀ: T needs no n × n matrix, and L_S is formed only at moderate
-    order. A shift of the samples changes nothing of it, so they are taken near the origin.
-    `weights` say how often each sample is there, once unless told.
+    order. It is invariant to translations of the samples, so they are shifted to the origin.
+    `weights` are the multiplicities of the samples, default 1.
     """
     X = near_origin(X)
     sums, counts = class_sums(X, classes, weights)
@@ -121,7 +121,7 @@ def signed_scatter(
 
 
 def _labelled(X: Any, y: ArrayLike) -> tuple[Any, NDArray[np.integer]]:
-    """Samples checked, and labels as class indices."""
+    """Validated samples, and labels as class indices."""
     X = checked_samples(X, ensure_min_samples=2)
     classes, indices = class_indices(y)
     check_consistent_length(X, indices)
@@ -146,5 +146,5 @@ def _growth(regularizer: str, order: int) -> Growth:
 
 
 def _constant(regularizer: str, order: int) -> float:
-    """‖I‖² = d, the part of ‖M − I‖² that does not move."""
+    """‖I‖² = d, the constant part of ‖M − I‖²."""
     return float(order) if regularizer == "identity" else 0.0

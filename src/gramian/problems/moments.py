@@ -1,4 +1,4 @@
-"""What alignment needs of labelled samples, computed once: XᵀX, XᵀY and the class sizes."""
+"""Moments of labelled samples for alignment, computed once: XᵀX, XᵀY and the class sizes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 Array = NDArray[np.floating]
 
 FEW_CLASSES = 32
-"""Classes up to which their sums over a whole block are a dense product, by all cores; of few
+"""Number of classes up to which class sums of a block are a multithreaded dense product; for few
 samples they are added one by one, as means are."""
 
 BLOCK = 4096
-"""Rows handled at a time where a product with all of X would need a second copy of it."""
+"""Rows per block where a product with all of X would need a second copy of it."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Moments:
     counts: Array
     trace: float
     mean: Array | None = None
-    """What was taken off the samples, where they are centred."""
+    """The mean that was subtracted from the samples, if they are centred."""
 
     @property
     def order(self) -> int:
@@ -45,7 +45,7 @@ class Moments:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues and eigenvectors of XᵀX, found once for every λ."""
+        """Eigenvalues and eigenvectors of XᵀX, computed once for all λ."""
         values, vectors = eigh(self.gram.dense())
         return np.maximum(values, 0.0), vectors
 
@@ -59,10 +59,10 @@ def moments(
     weights: Array | None = None,
     device: Any = None,
 ) -> Moments:
-    """The moments of X, dense or CSR, or of X less its mean, which is never formed.
+    """The moments of X, dense or CSR, or of X minus its mean, which is never formed.
 
-    `near` where X is known to be near the origin (`near_origin`); `weights` say how often each
-    sample is there, once unless told. Dense samples are multiplied on the `device`, block by block.
+    `near` if X is known to be near the origin (`near_origin`); `weights` are the multiplicities of
+    the samples, default 1. Dense samples are multiplied on the `device`, block by block.
     """
     X = near_origin(X) if center and not near else X
     sums, counts = class_sums(X, classes, weights)
@@ -91,7 +91,7 @@ def class_sums(
 
 
 def _indicators(labels: NDArray[np.integer], weight: Array, c: int, sparse: bool) -> Any:
-    """Yᵀ (c × n) with the weights of the samples; dense where a product with it is quicker so."""
+    """Yᵀ (c × n) with the weights of the samples; dense if a product with it is faster."""
     n = labels.size
     if sparse or c > FEW_CLASSES or n < BLOCK:
         return sp.csr_array((weight, (np.arange(n), labels)), shape=(n, c)).T
@@ -143,7 +143,7 @@ def _blocks(X: Any, along: NDArray[Any]) -> Iterator[tuple[Any, NDArray[Any]]]:
 def gram_of(
     X: Any, mean: Array | None, weights: Array | None = None, device: Any = None
 ) -> Dense | GramOperator | MatrixSum:
-    """XᵀX, or that of X less its mean, formed only at moderate order."""
+    """XᵀX, or that of X minus its mean, formed only at moderate order."""
     d = X.shape[1]
     n = float(X.shape[0] if weights is None else weights.sum())
     if d <= DENSE_ORDER:

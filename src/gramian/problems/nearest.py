@@ -19,7 +19,7 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 ASYMMETRY = 1e-8
-"""How far an entry may be from its mirror image, in units of the largest."""
+"""Tolerance of asymmetry, relative to the largest entry."""
 
 
 @under_own_errstate
@@ -28,19 +28,19 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
 
     Parameters
     ----------
-    T : symmetric array, NaN or masked where nothing is known, or sparse matrix, whose stored
+    T : symmetric array, with NaN or a mask for unknown entries, or sparse matrix, whose stored
         entries are known
     weights : symmetric array or sparse matrix, optional
-        W ≥ 0, for all entries that T has; 1 unless given.
+        W ≥ 0, for all entries of T; default 1.
     C : symmetric array, sparse matrix or number, optional
-        A number is that multiple of the identity: it weighs tr M.
+        A number is that multiple of the identity, a weight of tr M.
     trace : float, optional
         Fixes tr M.
     """
     i, j, t = _known(T, "T")
     n = np.shape(T)[0]
     check_matrix(C, "C")
-    w = np.where(i == j, 0.5, 1.0)  # an entry beside the diagonal comes twice
+    w = np.where(i == j, 0.5, 1.0)  # an off-diagonal entry occurs twice
     if weights is not None:
         w = w * _matched(weights, i, j, n)
     domain = PSDCone() if trace is None else Spectrahedron(trace)
@@ -50,7 +50,7 @@ def nearest(T: Any, *, weights: Any = None, C: Any = None, trace: float | None =
 
 
 def _known(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], Array]:
-    """The entries i ≤ j that are known, once their mirror images are found to agree."""
+    """The known entries i ≤ j, after a test of symmetry."""
     array = matrix if sp.issparse(matrix) else _with_gaps(matrix, name)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
@@ -78,7 +78,7 @@ def _known(matrix: Any, name: str) -> tuple[NDArray[Any], NDArray[Any], Array]:
 
 
 def _with_gaps(matrix: Any, name: str) -> Array:
-    """An array of numbers, with NaN where it was masked."""
+    """An array of numbers, with NaN for masked entries."""
     if not isinstance(matrix, np.ma.MaskedArray):
         return real_numbers(matrix, name)
     array: Array = np.array(real_numbers(matrix.data, name))

@@ -20,8 +20,8 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-FULL, SMALL = 0.5, 300
-"""The share of entries of C that are not 0 from which it is kept dense, up to this order."""
+DENSE_SHARE, MAX_DENSE_ORDER = 0.5, 300
+"""Density from which C is stored as a dense array, up to this order."""
 
 
 @under_own_errstate
@@ -40,7 +40,7 @@ def sdp(
     ----------
     C : symmetric matrix, or a list of blocks
         Dense or sparse. With blocks M is block-diagonal; a block that is a vector stands for
-        variables that only have to be at least 0.
+        nonnegative scalar variables.
     A : list of the same, sparse (m × n²) matrix with rows vec(A_k), or LinearMap
         The matrices of the equalities.
     b : array of shape (m,)
@@ -49,7 +49,7 @@ def sdp(
     Returns
     -------
     Problem
-        `res.dual` of it are y for the equalities, then those of the inequalities, which are at
+        `res.dual` holds y for the equalities, followed by those of the inequalities, which are at
         most 0: C − Σ y_k A_k ⪰ 0, and Σ y_k b_k is the dual value.
 
     Examples
@@ -79,8 +79,8 @@ def sdp(
         formula="⟨C, M⟩",
         constraints=tuple(constraints),
         conditions=", ".join(
-            told
-            for told, given in (("⟨A_k, M⟩ = b_k", A), ("⟨B_k, M⟩ ≤ h_k", A_ub))
+            shown
+            for shown, given in (("⟨A_k, M⟩ = b_k", A), ("⟨B_k, M⟩ ≤ h_k", A_ub))
             if given is not None
         ),
     )
@@ -93,14 +93,14 @@ def _refuse_alone(right: ArrayLike | None, which: str) -> None:
 
 
 def _sizes(C: Any) -> list[int]:
-    """The orders of the blocks; a vector of length p is p blocks of order 1 in a row."""
+    """The orders of the blocks; a vector of length p gives p blocks of order 1."""
     if not isinstance(C, list | tuple) or _is_matrix(C):
         shape = C.shape if sp.issparse(C) or isinstance(C, np.ndarray) else np.shape(C)
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"C must be a square matrix or a list of blocks, got shape {shape}")
         return [int(shape[0])]
     if not C:
-        raise ValueError("C is an empty list: it needs a block")
+        raise ValueError("C is an empty list: it needs at least one block")
     return [_size(block, f"C[{k}]") for k, block in enumerate(C)]
 
 
@@ -112,13 +112,13 @@ def _size(block: Any, name: str) -> int:
         shape = ()
     if len(shape) not in (1, 2) or shape[0] == 0:
         raise ValueError(
-            f"{name} must be a block, a symmetric matrix or a vector with an entry at least"
+            f"{name} must be a block: a symmetric matrix or a vector with at least one entry"
         )
     return int(shape[0])
 
 
 def _is_matrix(C: Any) -> bool:
-    """Whether a list is the rows of one matrix, and no list of blocks."""
+    """Whether a list contains the rows of one matrix instead of blocks."""
     return len(C) > 0 and all(np.ndim(row) == 1 and len(row) == len(C) for row in C)
 
 
@@ -126,7 +126,7 @@ def _map(matrices: Any, sizes: list[int], name: str) -> LinearMap:
     n = sum(sizes)
     if isinstance(matrices, LinearMap):
         if matrices.order != n:
-            raise ValueError(f"{name} is a map of order {matrices.order}, and C has order {n}")
+            raise ValueError(f"{name} is a map of order {matrices.order}, but C has order {n}")
         return matrices
     if sp.issparse(matrices) and matrices.shape[1] == n * n:
         flat = sp.csr_array(matrices, dtype=float)
@@ -136,16 +136,16 @@ def _map(matrices: Any, sizes: list[int], name: str) -> LinearMap:
         alone = getattr(matrices, "shape", None) == (n, n)
         raise ValueError(
             f"{name} must be a list of symmetric matrices or a sparse matrix with {n * n} columns"
-            + (f"; give a matrix alone as [{name}]" if alone else "")
+            + (f"; pass a single matrix as [{name}]" if alone else "")
         )
     if len(matrices) == 0:
-        raise ValueError(f"{name} is empty; leave it out where there are no such constraints")
+        raise ValueError(f"{name} is empty; omit it if there are no such constraints")
     rows = [_flat(matrix, sizes, f"{name}[{k}]") for k, matrix in enumerate(matrices)]
     return inner_products(sp.csr_array(sp.vstack(rows)), n)
 
 
 def _flat(value: Any, sizes: list[int], name: str) -> sp.csr_array:
-    """A matrix, or blocks, as one row vec of the whole."""
+    """A matrix, or blocks, as one row vec of the whole matrix."""
     n = sum(sizes)
     if len(sizes) == 1:
         whole = _matrix(_only_block(value), n, name)
@@ -179,12 +179,12 @@ def _matrix(value: Any, size: int, name: str) -> sp.csr_array:
         return sp.csr_array(sp.diags_array(vector))
     checked = as_symmetric(value, name)
     if checked.order != size:
-        raise ValueError(f"{name} has order {checked.order}, and C has {size} there")
+        raise ValueError(f"{name} has order {checked.order}, but C has {size} there")
     return checked.matrix if isinstance(checked, Sparse) else sp.csr_array(checked.dense())
 
 
 def _check_flat(flat: sp.csr_array, n: int, name: str) -> None:
-    """Refuse rows that are not vec of a symmetric matrix of finite numbers."""
+    """Raise ValueError for rows that are not vec of a finite symmetric matrix."""
     if not np.all(np.isfinite(flat.data)):
         k = int(np.searchsorted(flat.indptr, np.argmin(np.isfinite(flat.data)), side="right")) - 1
         raise ValueError(f"{name}[{k}] contains NaN or infinity")
@@ -200,21 +200,21 @@ def _check_flat(flat: sp.csr_array, n: int, name: str) -> None:
 
 
 def _linear(flat: sp.csr_array, n: int) -> SymmetricMatrix:
-    """C as what is cheapest to multiply with."""
+    """C in the form with the cheapest products."""
     dense = rank_one(flat, n)
     if dense is not None:
         return LowRankPlusIdentity(n, 0.0, dense.vector[:, None], np.array([dense.sign]))
     C = sp.csr_array(sp.coo_array(flat).reshape(n, n))
-    return Dense(C.toarray()) if n <= SMALL and C.nnz > FULL * n * n else Sparse(C)
+    return Dense(C.toarray()) if n <= MAX_DENSE_ORDER and C.nnz > DENSE_SHARE * n * n else Sparse(C)
 
 
 def _right(values: ArrayLike | None, size: int, name: str) -> Array:
     if values is None:
-        raise ValueError(f"{name} is missing: its {size} numbers belong to the matrices")
+        raise ValueError(f"{name} is missing: it needs {size} numbers, one for each matrix")
     right = _numbers(values, name)
     if right.shape != (size,):
         raise ValueError(
-            f"{name} must be a vector of length {size}, a number for each matrix; got shape "
+            f"{name} must be a vector of length {size}, one number for each matrix; got shape "
             f"{right.shape}"
         )
     _refuse_not_finite(right, name)

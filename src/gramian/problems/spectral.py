@@ -28,9 +28,9 @@ def quadratic(A: Any, B: Any, C: Any) -> Problem:
 
 @under_own_errstate
 def top_eigen(K: Any) -> Problem:
-    """min ‖M − K‖² over M ⪰ 0, LRO eq. (3); ask for the k leading eigenvalues with ``rank=k``.
+    """min ‖M − K‖² over M ⪰ 0, LRO eq. (3); ``rank=k`` gives the k leading eigenvalues.
 
-    The constant ‖K‖² is left out for a LinearOperator, whose entries are not known.
+    The constant ‖K‖² is omitted for a LinearOperator, whose entries are unknown.
     """
     check_matrix(K, "K")
     matrix = as_symmetric(K, "K")
@@ -43,7 +43,7 @@ def top_eigen(K: Any) -> Problem:
 
 
 def _negative(matrix: SymmetricMatrix) -> SymmetricMatrix:
-    """−K in a form whose smallest eigenvalue can be bounded where K's can."""
+    """−K in a form whose smallest eigenvalue can be bounded if that of K can."""
     if isinstance(matrix, Dense):
         return Dense(-matrix.array)
     if isinstance(matrix, Sparse):

@@ -1,8 +1,8 @@
 """Lower bounds on the smallest eigenvalue of a symmetric matrix that hold in floating point.
 
-`lowest` takes an operator (products, and the form of the matrix where that is known) and answers
-with a `Bottom`: a number, how it was proved, and the probability that it is wrong, which is 0 for
-every way but Lanczos.
+`lowest` takes an operator (products, and the structure of the matrix if known) and returns a
+`Bottom`: a lower bound, the kind of its proof, and a bound on the probability that it is wrong,
+which is 0 for all methods except Lanczos.
 """
 
 from gramian.proofs.base import EXACT_ORDER, PROVED, Bottom, Factor, Form, rounded_sum

@@ -1,4 +1,4 @@
-"""What a proof of λ_min is, and what the forms of a matrix offer to one."""
+"""The result of a proof of λ_min, and the protocol of matrix structures that support one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNIT = float(np.finfo(float).eps) / 2
 """The unit roundoff u."""
 
 EXACT_ORDER = 1500
-"""Up to this order all eigenvalues of a dense matrix are computed: half a second on one core."""
+"""Order up to which all eigenvalues of a dense matrix are computed: half a second on one core."""
 
 PROVED = 0.0
 
@@ -30,35 +30,35 @@ Solve = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Bottom:
-    """A lower bound on λ_min: how it was found, and how likely it is to be wrong."""
+    """A lower bound on λ_min, how it was found, and a bound on the probability that it is wrong."""
 
     value: float
     how: str
     """eigenvalues, Cholesky, sparse Cholesky, span, blocks, Gershgorin or Lanczos."""
     miss: float = PROVED
-    """A bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
+    """Bound on the probability that an eigenvalue lies below; 0 for a proof, 1 for a guess."""
     vector: Array | None = None
-    """An approximate eigenvector, where one was found."""
+    """An approximate eigenvector, or None."""
     hope: float | None = None
-    """What λ_min probably is, where an estimate had to allow for a large residual."""
+    """The probable λ_min, if an estimate had to subtract a large residual."""
 
     @property
     def proved(self) -> bool:
         return self.miss == PROVED
 
     def lowered(self, share: float) -> Bottom:
-        """The bound less `share` of its size."""
+        """The bound minus `share` of its absolute value."""
         return replace(self, value=self.value - share * abs(self.value))
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The outcome of one factorisation of G − tI."""
+    """The result of one factorisation of G − tI."""
 
     definite: bool
-    """Whether it proves that G − tI is positive semidefinite."""
+    """Whether it proves G − tI positive semidefinite."""
     solve: Solve | None = None
-    """b ↦ (G − tI)⁻¹b, to find the eigenvalue next to t."""
+    """b ↦ (G − tI)⁻¹b, to find the eigenvalue closest to t."""
 
 
 class Form(Protocol):
@@ -68,20 +68,20 @@ class Form(Protocol):
 
     @property
     def seconds(self) -> float:
-        """About what one factorisation takes; infinite where memory does not hold it."""
+        """Approximate seconds of one factorisation; infinite if it does not fit into memory."""
 
     def above(self, t: float) -> Factor:
         """Try to prove G ⪰ tI."""
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
-        """The eigenvalue next to a t below all of them, and its vector."""
+        """The smallest eigenvalue, for a t below it, and its eigenvector."""
 
     def resolution(self, vector: Array, t: float) -> float:
-        """What a proof near t costs at least, for the eigenvector given."""
+        """The smallest loss of a proof near t, for the given eigenvector."""
 
 
 class Matrix(Protocol):
-    """What `lowest` is asked about."""
+    """The argument of `lowest`."""
 
     @property
     def order(self) -> int: ...
@@ -91,38 +91,37 @@ class Matrix(Protocol):
     def dense(self) -> Array: ...
 
     def form(self) -> Any:
-        """What is known of its structure: a `Form`, a `LowRank`, a `Bipartite`, or None."""
+        """The structure of the matrix: a `Form`, a `LowRank`, a `Bipartite`, or None."""
 
     def slack(self) -> Array:
-        """e² with |E_ij| ≤ e_i e_j for the rounding errors E that `dense` was made with."""
+        """e² with |E_ij| ≤ e_i e_j for the rounding errors E of the entries of `dense`."""
 
 
 def place_of_matrix(matrix: Any) -> Place:
-    """Where the products of a matrix are made: on the host unless it says so."""
+    """The device of the products with a matrix, by default the host."""
     found: Place = getattr(matrix, "place", HOST)
     return found
 
 
 def typical_size(matrix: Any) -> float:
-    """About ‖G‖/√n, the root mean square of the eigenvalues, from one product."""
+    """Estimate of ‖G‖/√n, the root mean square of the eigenvalues, from one product."""
     probe = np.random.default_rng(0).standard_normal(matrix.order)
     image = matrix @ place_of_matrix(matrix).put(probe)
     return norm(image) / norm(probe) or 1.0
 
 
 def rounded_sum(terms: float) -> float:
-    """What a sum of so many rounded products is off by, in units of the sum of their sizes.
+    """Error bound of a sum of `terms` rounded products, relative to the sum of their sizes.
 
     γ_m = mu/(1 − mu) with m = terms + 2, which holds for every order of summation (Higham 2002,
-    §3.1): no model of how roundings are distributed stands behind it. Infinite where mu is 1 or
-    more.
+    §3.1) without assumptions on the distribution of rounding errors. Infinite if mu ≥ 1.
     """
     lost = (max(terms, 1.0) + 2) * UNIT
     return float(lost / (1 - lost)) if lost < 1 else np.inf
 
 
 def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:
-    """The vector of the least eigenvalue of A, or of the pencil (A, P), by products with A⁻¹."""
+    """The eigenvector of the smallest eigenvalue of A, or of the pencil (A, P), by A⁻¹."""
     inverse = LinearOperator((order, order), matvec=lambda b: solve(np.ravel(b)), dtype=float)
     start: Array = np.random.default_rng(1).standard_normal(order)
     least = min(INVERSE_STEPS, order - 1)
@@ -131,7 +130,7 @@ def inverse_lanczos(order: int, solve: Solve, unit: Any = None) -> Array:
             inverse, k=1, M=unit, sigma=0.0, OPinv=inverse, v0=start, ncv=least, tol=1e-6
         )
         return np.ascontiguousarray(vectors[:, 0])
-    except ArpackError:  # a few steps of inverse iteration are as good a guess
+    except ArpackError:  # fall back to a few steps of inverse iteration
         for _ in range(INVERSE_STEPS):
             start = solve(start if unit is None else unit @ start)
             start /= np.linalg.norm(start)

@@ -1,4 +1,4 @@
-"""λ_min of a multiple of the identity beside an off-diagonal block: its largest singular value."""
+"""λ_min of a multiple of the identity plus an off-diagonal block, by its largest singular value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 class Bipartite:
     """[aI, B; Bᵀ, aI] with a sparse B = sN (m × n): its smallest eigenvalue is a − ‖B‖.
 
-    s is a power of two, which rounds nothing: N need not be copied.
+    s is a power of two, so that scaling is exact and N need not be copied.
     """
 
     scale: float
@@ -34,33 +34,33 @@ class Bipartite:
 
     @property
     def order(self) -> int:
-        """That of the smaller of BᵀB and BBᵀ."""
+        """The order of the smaller of BᵀB and BBᵀ."""
         return min(self.block.shape)
 
     @property
     def tall(self) -> bool:
-        """Whether vectors for B's rows are too many to keep: an estimate then looks at BᵀB."""
+        """Whether vectors with one entry per row of B are too long: estimates then use BᵀB."""
         return False
 
     @property
     def forming(self) -> float:
-        """Seconds that BᵀB takes to form, where they count."""
+        """Seconds to form BᵀB, 0 if negligible."""
         return 0.0
 
     def smaller(self) -> _LiftedGram:
-        """a²I − BᵀB or a²I − BBᵀ, whose λ_min is a² − ‖B‖²: near 0 where that of the whole is."""
+        """a²I − BᵀB or a²I − BBᵀ. Its λ_min is a² − ‖B‖², close to 0 if a − ‖B‖ is."""
         N = self.block if self.block.shape[1] <= self.block.shape[0] else self.block.T.tocsr()
         return _LiftedGram(N, self.scale, self.share)
 
     def from_smaller(self, bottom: float) -> float:
-        """The bound on λ_min that one on that of the smaller matrix gives."""
+        """The bound on λ_min that follows from a bound for the smaller matrix."""
         square = self.scale**2 * (1 + 2 * UNIT) - bottom
         return self.scale - float(np.sqrt(max(square, 0.0))) * (1 + 4 * UNIT)
 
 
 @dataclass(frozen=True)
 class _LiftedGram:
-    """a²I − s²NᵀN, formed where it is asked for."""
+    """a²I − s²NᵀN, formed on request."""
 
     N: Any
     a: float
@@ -94,7 +94,7 @@ class _LiftedGram:
         return None
 
     def slack(self) -> Array:
-        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, and a² beside it."""
+        """|E_ij| ≤ γ(|B|ᵀ|B|)_ij ≤ γ √(k_i k_j), k the diagonal of BᵀB, plus the rounding of a²."""
         indices, counts = host(self.N.indices), np.zeros(self.order)
         for start in range(0, indices.size, PART):
             counts += np.bincount(indices[start : start + PART], minlength=self.order)

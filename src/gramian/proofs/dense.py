@@ -1,4 +1,4 @@
-"""λ_min of a dense matrix: all eigenvalues at moderate order, Cholesky's factor beyond it."""
+"""λ_min of a dense matrix: all eigenvalues for a moderate order, else a Cholesky factorisation."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from gramian.proofs.base import (
 Array = NDArray[np.floating]
 
 DEVICE_FLOPS, DEVICE_START = 8e12, 0.01
-"""Operations a second of a device (an H200 has 25e12 at order 10,000), and the seconds that the
-first of them takes."""
+"""Floating point operations per second of a device (an H200 has 25e12 at order 10,000), and the
+start-up time in seconds."""
 
 FLOPS, FURTHER = 8e9, 0.5
-"""Operations a second that Cholesky's factorisation has at least on one core, and the part of them
-that a further core adds (order 1500: 45 ms with one, 23 with 4, 14 with 16; larger ones more)."""
+"""Operations per second of a Cholesky factorisation on one core, at least, and the relative gain
+of each further core (order 1500: 45 ms with one, 23 with 4, 14 with 16; more for larger orders)."""
 
 
 class DenseForm:
@@ -58,7 +58,7 @@ class DenseForm:
 
     @property
     def _share(self) -> float:
-        """The part of the diagonal that is given up."""
+        """The fraction of the diagonal that is subtracted."""
         return 2 * self.order * (self.order + 2) * UNIT
 
     def resolution(self, vector: Array, t: float) -> float:
@@ -79,12 +79,12 @@ class DenseForm:
         return host(namespace(self.G).linalg.diagonal(self.G))
 
     def above(self, t: float) -> Factor:
-        """Cholesky's factor of A = G − tI with its diagonal made smaller by what rounding can hide.
+        """Cholesky factorisation of A = G − tI with its diagonal reduced by the rounding errors.
 
-        Where the algorithm ends, A + Δ is positive semidefinite for some |Δ_ij| ≤ φ √(a_ii a_jj)
+        If the algorithm completes, A + Δ is positive semidefinite for some |Δ_ij| ≤ φ √(a_ii a_jj)
         with φ = γ_{n+1}/(1 − γ_{n+1}) (Higham, Theorem 10.3; Rump 2006). An error bounded by
-        e_i e_j is no less than −n diag(e²): so the diagonal loses nφ of itself, and n e_i². No
-        row is judged by the size of another.
+        e_i e_j is at least −n diag(e²). The diagonal is therefore reduced by nφ times itself and
+        by n e_i². The reduction of a row does not depend on the size of other rows.
         """
         diagonal = self._diagonal - t
         diagonal = (diagonal - self.order * self.slack) * (1.0 - self._share)
@@ -99,19 +99,19 @@ class DenseForm:
 
 
 def dense_seconds(order: int, place: Place = HOST) -> float:
-    """About what Cholesky's factorisation of that order takes."""
+    """Approximate seconds of a Cholesky factorisation of this order."""
     if not place.is_host:
         return order**3 / 3 / DEVICE_FLOPS + DEVICE_START
     return order**3 / 3 / (FLOPS * (1 + FURTHER * (dense_threads(order**2) - 1)))
 
 
 def eigen_seconds(order: int, place: Place = HOST) -> float:
-    """About what the smallest eigenvalue of a dense matrix of that order takes."""
+    """Approximate seconds for the smallest eigenvalue of a dense matrix of this order."""
     return 4 * dense_seconds(order, place)
 
 
 def all_eigenvalues(matrix: Any) -> Bottom:
-    """The smallest of all eigenvalues, less the backward error of its computation."""
+    """The smallest of all eigenvalues, minus the backward error of its computation."""
     clock.check(eigen_seconds(matrix.order, place_of_matrix(matrix)))
     G = matrix.dense()
     xp = namespace(G)
@@ -130,12 +130,12 @@ def all_eigenvalues(matrix: Any) -> Bottom:
 def definite_in(matrix: Any, T: Array) -> bool:
     """Whether TᵀGT is proved positive definite.
 
-    Then G is positive semidefinite, if it vanishes on what T does not span. Coordinates in units of
-    the data show what eigenvalues of G hide, where its entries are of very different sizes.
+    Then G is positive semidefinite, if it vanishes outside the span of T. Coordinates in units of
+    the data can prove this if the entries of G have very different sizes.
 
-    With |E_ij| ≤ e_i e_j for the errors of G those of TᵀGT are at most f_i f_j, f = |T|ᵀe, and the
-    two products add γ |T|ᵀ|G||T|, of which an entry is at most the root of the sums of its row and
-    its column.
+    With |E_ij| ≤ e_i e_j for the errors of G, those of TᵀGT are at most f_i f_j, f = |T|ᵀe, and the
+    two products add γ |T|ᵀ|G||T|, whose entries are at most the square root of the product of
+    their row and column sums.
     """
     G = matrix.dense()
     made = np.sqrt(np.maximum(matrix.slack(), 0.0)) @ np.abs(T)
@@ -148,11 +148,11 @@ def definite_in(matrix: Any, T: Array) -> bool:
 
 
 def lost_by(G: Array, values: Array, vectors: Array) -> float:
-    """How far λ_min(G) can lie below the lowest of all computed eigenvalues, by what they leave.
+    """Bound on the distance of λ_min(G) below the smallest computed eigenvalue, from residuals.
 
     With R = GV − VΛ and D = VᵀV − I, VᵀGV ⪰ (λ₁ − ‖D‖‖Λ‖ − ‖V‖‖R‖)I = μI, and x = Vy has
-    ‖x‖² within (1 ± ‖D‖)‖y‖²: so λ_min ≥ μ/(1 + ‖D‖), or μ/(1 − ‖D‖) below 0. R and D are measured,
-    with the rounding of that: nothing is assumed of how a device found Λ and V.
+    ‖x‖² within (1 ± ‖D‖)‖y‖²: so λ_min ≥ μ/(1 + ‖D‖), or μ/(1 − ‖D‖) below 0. R and D are computed
+    and their rounding is bounded, without assumptions on how a device computed Λ and V.
     """
     G = 0.5 * (G + G.T)
     n, unit, size = G.shape[0], rounded_sum(G.shape[0]), norm(G)
@@ -167,5 +167,5 @@ def lost_by(G: Array, values: Array, vectors: Array) -> float:
 
 
 def rounding_of(G: Array, slack: Array) -> float:
-    """What a computed eigenvalue can be off by: the algorithm's share, and how G was made."""
+    """Error bound of a computed eigenvalue: that of the algorithm, and of the entries of G."""
     return float(16 * UNIT * norm(G) + np.sum(slack))

@@ -1,4 +1,4 @@
-"""λ_min by Lanczos, where no proof fits: what it found, and how likely it is to have missed."""
+"""λ_min by Lanczos if no proof is possible, with a bound on the probability of a miss."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from gramian.proofs.split import Split
 Array = NDArray[np.floating]
 
 STARTS = 2
-"""Random starts that have to agree."""
+"""Number of random starts."""
 
 COARSE = 1e-3
-"""The part of a negative eigenvalue that it need not be known better than."""
+"""Sufficient relative accuracy of a negative eigenvalue."""
 
-NEARLY = 0.1
-"""The part of an eigenvalue that its residual may be where the rest hardly matters to the bound."""
+SUFFICIENT_RESIDUAL = 0.1
+"""Relative residual of an eigenvalue at which the rest hardly affects the bound."""
 
-SHORT = 1e-5
-"""Columns shorter than this part of the longest are not looked beside."""
+MIN_DEFLATED_LENGTH = 1e-5
+"""Columns shorter than this fraction of the longest are not deflated."""
 
-STILL = 1e-3
-"""The part of the spread that a column may be off an eigenvector by to be looked beside."""
+MAX_DEFLATED_RESIDUAL = 1e-3
+"""Largest residual of a deflated Ritz vector, as a fraction of the spread of the spectrum."""
 
-WITHIN = 1e-8
-"""The part of a start beside the columns below which it is rounding."""
+START_RTOL = 1e-8
+"""Relative size below which the part of a start orthogonal to the columns is rounding error."""
 
-RARE = 1e-6
-"""A probability of having missed an eigenvalue that is small enough."""
+MAX_MISS = 1e-6
+"""Sufficiently small probability of having missed an eigenvalue."""
 
 SEEDING, DIGITS = 16, 1000
-"""Entries of a product that the seed of the random starts depends on, and the part of the largest
-of them that each is rounded to."""
+"""Number of entries of a product that determine the random seed, and the inverse of the relative
+precision to which they are rounded."""
 
 LEAST, MOST = 60, 480
-"""Products of each start, until the residual is what is wanted."""
+"""Smallest and largest number of products per start."""
 
 
 def estimated(
@@ -58,25 +58,27 @@ def estimated(
     chance: bool = True,
     known: Any = None,
 ) -> Bottom:
-    """The lowest Ritz value of several Lanczos runs, less its residual.
+    """The lowest Ritz value of several Lanczos runs, minus its residual.
 
-    The residual proves an eigenvalue near, not that none is lower. For a random start Kuczyński and
-    Woźniakowski (1992, Theorem 4.1) bound the probability that k steps miss λ_min by more than ε
-    of the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε); here ε is the share of what is taken
-    off, the accuracy that is wanted or more. `start` joins as a further run, which the bound does
-    not count. Without `chance` that probability is not computed. The random starts depend on the
-    matrix (`_seed`), so that they are reproducible and no matrix can be built to defeat them.
+    The residual proves that an eigenvalue is near, not that none is lower. For a random start
+    Kuczyński and Woźniakowski (1992, Theorem 4.1) bound the probability that k steps miss λ_min by
+    more than ε times the spread of the spectrum by 1.648 √n exp(−(2k − 1)√ε). Here ε corresponds to
+    the amount subtracted, which is at least the wanted accuracy. `start` is used for an additional
+    run, which the bound does not count. Without `chance` the probability is not computed. The seed
+    depends on the matrix (`_seed`), so results are reproducible and no matrix can defeat it.
 
-    With columns `known`, on whose span the matrix is near 0 or at least known in full, the runs
-    look beside them (`Split`): there the lowest eigenvalue may be well above 0, and then need not
-    be known well.
+    With columns `known`, on whose span the matrix is near 0 or known exactly, the runs use the
+    orthogonal complement (`Split`). The lowest eigenvalue there may be far above 0, and then a low
+    accuracy suffices.
     """
     rng = np.random.default_rng(_seed(matrix))
     place = place_of_matrix(matrix)
     columns = place.zeros((matrix.order, 0)) if known is None else known
     spread = max(_spread(matrix, rng), 1e-300) if chance else np.inf
-    split = Split.along(matrix, columns, live=SHORT, off=STILL * spread)
-    # From here on the part beside the columns does not lower the bound by more than is wanted.
+    split = Split.along(
+        matrix, columns, live=MIN_DEFLATED_LENGTH, off=MAX_DEFLATED_RESIDUAL * spread
+    )
+    # Above this value the complement lowers the bound by less than the wanted accuracy.
     floor = split.needed(wanted, spread) if chance and known is not None else np.inf
     best, residual, counts = np.inf, np.inf, []
     vector: Array | None = None
@@ -88,7 +90,7 @@ def estimated(
     for given in runs:
         look = _Look(wanted, deadline, floor, miss_by, split)
         first = split.beside(place.normal(rng, (matrix.order,)) if given is None else given)
-        if given is not None and not norm(first) > WITHIN * norm(given):
+        if given is not None and not norm(first) > START_RTOL * norm(given):
             continue
         found = ritz_pairs(split, 2, steps=most, v0=first, enough=look)
         lowest, rest = -float(found.values[0]), float(found.residuals[0])
@@ -101,14 +103,14 @@ def estimated(
     lower = floor if best - residual >= floor else lower
     miss = float(np.prod([miss_by(count, best - lower) for count in counts])) if chance else 1.0
     hope = None
-    if split.A.size and split.A[0, 0] < best:  # the lowest eigenvector found is a known column
+    if split.A.size and split.A[0, 0] < best:  # the lowest eigenvector is in the known span
         vector, hope = split.Q[:, 0], split.least(best)
     return Bottom(split.least(lower), "Lanczos", min(max(miss, 1e-300), 1.0), vector, hope)
 
 
 @dataclass
 class _Look:
-    """Whether the products of a run are enough."""
+    """Stopping criterion of a run."""
 
     wanted: float
     deadline: float
@@ -117,12 +119,12 @@ class _Look:
     split: Split
     count: int = 0
     sure: bool = False
-    """Whether a random start all but rules an eigenvalue below `floor` out."""
+    """Whether a random start almost excludes an eigenvalue below `floor`."""
 
     def __call__(self, count: int, highest: float, rest: float) -> bool:
         self.count = count
         above = -highest - self.floor
-        self.sure = bool(rest <= above) and self.miss(count, above) <= RARE
+        self.sure = bool(rest <= above) and self.miss(count, above) <= MAX_MISS
         near = rest <= max(self.wanted, COARSE * max(0.0, highest)) or self._matters_little(
             -highest, rest
         )
@@ -130,14 +132,14 @@ class _Look:
         return late or (count >= LEAST and (near or self.sure))
 
     def _matters_little(self, lowest: float, rest: float) -> bool:
-        """Whether an eigenvalue beside the columns is known as well as the bound needs it."""
-        if not rest <= NEARLY * lowest:
+        """Whether the eigenvalue on the complement is as accurate as the bound needs."""
+        if not rest <= SUFFICIENT_RESIDUAL * lowest:
             return False
         return self.split.least(lowest) - self.split.least(lowest - rest) <= self.wanted
 
 
 def _seed(matrix: Any) -> int:
-    """A hash of a few digits of a product with the matrix: rounding errors do not change it."""
+    """A hash of a few digits of a product with the matrix, insensitive to rounding errors."""
     place = place_of_matrix(matrix)
     image = matrix @ place.put(np.random.default_rng(2).standard_normal(matrix.order))
     few = host(image[:SEEDING])
@@ -146,13 +148,13 @@ def _seed(matrix: Any) -> int:
 
 
 def _miss(order: int, steps: int, share: float) -> float:
-    """The bound on the probability that one random start errs by more than this share."""
+    """Bound on the probability that one random start errs by more than this share."""
     lost = np.exp(-(2 * steps - 1) * np.sqrt(max(share, 0.0)))
     return float(min(1.0, 1.648 * np.sqrt(order) * lost))
 
 
 def _spread(matrix: Any, rng: np.random.Generator) -> float:
-    """λ_max − λ_min, twice what ten products show of it: they show too little."""
+    """λ_max − λ_min, estimated as twice the spread found by ten products."""
     high = ritz_pairs(_Signed(matrix, 1.0), 1, steps=10, random_state=rng)
     low = ritz_pairs(_Signed(matrix, -1.0), 1, steps=10, random_state=rng)
     reach = high.values[0] + high.residuals[0] + low.values[0] + low.residuals[0]

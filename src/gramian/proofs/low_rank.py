@@ -1,4 +1,4 @@
-"""λ_min of a multiple of the identity and a matrix of low rank: the span is enough."""
+"""λ_min of a multiple of the identity plus a low-rank matrix, computed in the span."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ class LowRank:
     W: Any
 
     def pairs(self, count: int) -> tuple[Array, Array]:
-        """The lowest eigenvalues and their vectors, those of the span."""
+        """The lowest eigenvalues and eigenvectors in the span."""
         Q, R = scipy.linalg.qr(self.U, mode="economic", check_finite=False)
         S = R @ (self.W @ R.T)
         values, vectors = np.linalg.eigh(0.5 * (S + S.T))
         return self.scale + values[:count], Q @ vectors[:, :count]
 
     def lowest(self) -> tuple[Bottom, float]:
-        """The bound with its vector, and how much of it is given up for rounding.
+        """The bound with its vector, and the amount subtracted for rounding.
 
-        c and the eigenvalues of RWRᵀ for U = QR, less what rounding can hide.
-
-        The columns of U are first scaled so that no row of |W| sums to more than 1. The residual
-        of QR and what Q lacks of orthonormal columns are measured, not assumed.
+        c plus the eigenvalues of RWRᵀ for U = QR, minus the rounding errors. The columns of U are
+        first scaled so that no row of |W| sums to more than 1. The residual of QR and the deviation
+        of Q from orthonormality are computed.
         """
         n, k = self.U.shape
         if k == 0:

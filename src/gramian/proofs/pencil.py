@@ -1,4 +1,4 @@
-"""λ_min of a pencil (G, P) of small dense matrices, P ⪰ 0, with the rounding of all its steps."""
+"""λ_min of a pencil (G, P) of small dense matrices, P ⪰ 0, with bounds on all rounding errors."""
 
 from __future__ import annotations
 
@@ -15,17 +15,16 @@ from gramian.proofs.dense import rounding_of
 
 Array = NDArray[np.floating]
 
-DEAD = 1e-10
-"""The part of the largest eigenvalue of P below which one counts as 0."""
+NULL_RTOL = 1e-10
+"""Fraction of the largest eigenvalue of P below which an eigenvalue counts as 0."""
 
 
 @dataclass(frozen=True)
 class PencilRoot:
     """R with ‖RᵀPR − I‖ ≤ skew, and a basis of the null space of P.
 
-    R is computed from eigenvalues of P down to 1e-10 of the largest, and divides by their roots. So
-    its error is not assumed but measured: RᵀPR is formed, and what rounding can hide of it is
-    bounded by |R|ᵀ|P||R|.
+    R divides by the square roots of eigenvalues of P down to 1e-10 of the largest. Its error is
+    therefore computed: RᵀPR is formed, and its rounding error is bounded by γ|R|ᵀ|P||R|.
     """
 
     R: Array
@@ -34,13 +33,13 @@ class PencilRoot:
 
     @classmethod
     def of(cls, P: Array, slack: Array) -> PencilRoot | None:
-        """That of P, known up to E with |E_ij| ≤ e_i e_j for e² = `slack`; None where it has none.
+        """The root of P, known up to E with |E_ij| ≤ e_i e_j for e² = `slack`.
 
-        None too where P is not positive semidefinite, or R is no root of it at all.
+        None if P is zero or not positive semidefinite, or if R is too inaccurate.
         """
         values, vectors = eigh(P)
-        live = values > DEAD * values[-1]
-        if not np.any(live) or values[0] < -DEAD * values[-1]:
+        live = values > NULL_RTOL * values[-1]
+        if not np.any(live) or values[0] < -NULL_RTOL * values[-1]:
             return None
         R = vectors[:, live] / np.sqrt(values[live])
         seen, hidden = _congruence(R, P, slack)
@@ -57,10 +56,10 @@ class PencilRoot:
 
 
 def _congruence(R: Array, A: Array, slack: Array) -> tuple[Array, float]:
-    """RᵀAR as computed, and how far it can be from that of the true A in norm.
+    """The computed RᵀAR, and a bound on its distance in norm from that of the exact A.
 
-    γ|R|ᵀ|A||R| for both products, of which no entry is above √(h_i h_j) with h = (R ∘ R)ᵀ|A|1: a
-    matrix of rank one whose norm is Σh. |R|ᵀeeᵀ|R| for the rounding of A itself.
+    γ|R|ᵀ|A||R| for both products, whose entries are at most √(h_i h_j) with h = (R ∘ R)ᵀ|A|1: a
+    matrix of rank one with norm Σh. |R|ᵀeeᵀ|R| for the rounding of A itself.
     """
     with blas_threads_for(A.size):
         found = R.T @ (A @ R)

@@ -1,4 +1,4 @@
-"""The largest shift that a factorisation proves: an estimate first, then the proof below it."""
+"""The largest shift that a factorisation proves: first an estimate, then a proof below it."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ from gramian.proofs.sparse import SparseForm
 Array = NDArray[np.floating]
 
 PATIENCE = 60.0
-"""Seconds that the factorisations of one proof may take, unless told."""
+"""Default time limit in seconds of the factorisations of one proof."""
 
 TRIALS = 6
-"""Factorisations of one proof, three of them as a rule."""
+"""Largest number of factorisations of one proof; usually three."""
 
 GUESS, DEVICE_GUESS = 120, 480
-"""Products of the estimate that says where to try first; on a device they cost little beside a
-factorisation, and a good guess saves one."""
+"""Lanczos products of the initial estimate, on the host and on a device, where products are cheap
+relative to a factorisation and a good estimate saves one."""
 
 DENSE = 5000
-"""Orders up to which a dense factor takes less time than a sparse one that fills in, whatever the
-machine; beyond it trial factorisations tell."""
+"""Order up to which a dense factorisation is faster than a sparse one with fill-in; beyond it trial
+factorisations decide."""
 
-WIDER = 16.0
-"""How much further down the next one is tried where one fails."""
+STEP_GROWTH = 16.0
+"""Factor of the distance below the estimate after a failed factorisation."""
 
-NEARLY = 1e-6
-"""Part of the size of a matrix up to which a negative eigenvalue may be rounding or a matter of
-units."""
+ROUNDING_RTOL = 1e-6
+"""Negative eigenvalues up to this fraction of the matrix size may be due to rounding or scaling."""
 
 ENOUGH = 4.0
-"""A bound this many times as far down as is wanted need not be sharpened."""
+"""A bound within this multiple of the wanted accuracy is not improved further."""
 
 
 def lowest(
@@ -53,17 +52,17 @@ def lowest(
     known: Array | None = None,
     rescale: bool = False,
 ) -> Bottom:
-    """A lower bound on λ_min, proved where that fits into the time and the memory there is.
+    """A lower bound on λ_min, proved if time and memory allow it.
 
     Parameters
     ----------
     matrix : see `gramian.proofs.base.Matrix`.
-    wanted : the accuracy that is of use; by default a billionth of the matrix's size.
-    seconds : what the proof may take; 0 gives an estimate at once.
-    start : a guess of the eigenvector.
-    prove : whether to try; without, it is an estimate beyond order 1500.
-    known : columns on whose span the matrix is near 0, as ∇F is on L: an estimate looks beside it.
-    rescale : whether to try 0 in coordinates of the matrix's own, where rounding hides it.
+    wanted : the useful accuracy; by default 1e-9 times the size of the matrix.
+    seconds : time limit of the proof; 0 gives an estimate at once.
+    start : approximate eigenvector.
+    prove : if False, the bound is an estimate beyond order 1500.
+    known : columns on whose span the matrix is near 0, as ∇F is on L; an estimate deflates them.
+    rescale : whether to attempt a proof of 0 in other coordinates if rounding prevents one.
     """
     seconds = min(seconds, clock.left())
     deadline = clock.now() + seconds
@@ -78,11 +77,11 @@ def lowest(
         fine = wanted is None or lost <= max(wanted, COARSE * max(0.0, -found.value))
         if fine or (prove and not _dense_fits(matrix, seconds)):
             return found
-        form, start = None, found.vector  # columns of very different size: entries tell more
+        form, start = None, found.vector  # columns of very different size: use the entries
     if prove and _dense_fits(matrix, seconds) and _dense_is_quicker(form, matrix):
         sparse = isinstance(form, SparseForm) and form.plain
         form = DenseForm(matrix.dense(), matrix.slack())
-        # Products of an estimate are cheaper with a sparse matrix than with its entries.
+        # The products of an estimate are cheaper with a sparse than with a dense matrix.
         matrix = matrix if sparse else form
     wanted = 1e-9 * typical_size(matrix) if wanted is None or not wanted > 0 else wanted
     if not prove or form is None or TRIALS / 2 * form.seconds > seconds:
@@ -96,11 +95,11 @@ def lowest(
 
 
 def _rescaled(matrix: Any, found: Bottom) -> Bottom:
-    """0 where a bound is negative by rounding and the matrix's own coordinates prove 0."""
+    """0 if the bound is negative due to rounding and other coordinates prove 0."""
     known = getattr(matrix, "coordinates", None)
     if found.value >= 0 or known is None:
         return found
-    doubt = NEARLY * typical_size(matrix) + 2 * float(np.sum(matrix.slack()))
+    doubt = ROUNDING_RTOL * typical_size(matrix) + 2 * float(np.sum(matrix.slack()))
     T = known() if -found.value <= doubt else None
     proved = T is not None and definite_in(matrix, T)
     return Bottom(0.0, "Cholesky") if proved else found
@@ -114,7 +113,7 @@ def _of_blocks(
     start: Array | None,
     prove: bool,
 ) -> Bottom:
-    """That of the smaller Gram matrix of the block, where it is not too large itself."""
+    """The bound from the smaller Gram matrix of the block, if that is not too large."""
     fine = None if wanted is None else 2 * wanted * max(form.scale, wanted)
     fits = form.order <= EXACT_ORDER or _dense_fits(form.smaller(), seconds - form.forming)
     if prove and fits:
@@ -130,10 +129,10 @@ def _of_blocks(
 
 
 def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: float) -> Bottom:
-    """The bound of the first shift that a factorisation proves, sharpened where it is far down.
+    """The bound of the first shift that a factorisation proves, improved if it is too low.
 
-    The first shift lies below what λ_min probably is, the second also below the guess, which
-    allows for the residual of Lanczos.
+    The first shift is just below the probable λ_min, the second also below the guess, which
+    includes the residual of Lanczos.
     """
     low, vector = float(guess.value), guess.vector
     assert vector is not None
@@ -146,8 +145,8 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
         proof = form.above(shift)
         if proof.definite or clock.passed(deadline):
             break
-        step = max(WIDER * step, top - low + step, 1e-13 * typical_size(matrix))
-    if proof is None or not proof.definite:  # the guess is refuted, and no bound is left
+        step = max(STEP_GROWTH * step, top - low + step, 1e-13 * typical_size(matrix))
+    if proof is None or not proof.definite:  # the guess is refuted: no bound is known
         return Bottom(-np.inf, form.how, vector=vector)
     first = Bottom(shift, form.how, vector=vector)
     near = seen - shift <= ENOUGH * max(wanted, COARSE * max(0.0, -seen))
@@ -161,7 +160,7 @@ def _proved(matrix: Any, form: Form, guess: Bottom, wanted: float, deadline: flo
 
 
 def _dense_is_quicker(form: Form | None, matrix: Any) -> bool:
-    """Whether a dense factor takes less time than the sparse one of this form, if it has one."""
+    """Whether a dense factorisation is faster than the sparse one of this form, if any."""
     if form is None or not place_of_matrix(matrix).is_host:
         return True
     if not (isinstance(form, SparseForm) and form.plain):

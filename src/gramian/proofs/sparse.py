@@ -1,4 +1,4 @@
-"""λ_min of a sparse matrix, beside one of low rank, by the signs of its pivots."""
+"""λ_min of a sparse matrix plus a low-rank one, by the signs of pivots."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from gramian.proofs.dense import dense_seconds
 Array = NDArray[np.floating]
 
 SHRINK = 1e-11
-"""The part of the diagonal given up for rounding: what is measured has to stay below it."""
+"""Fraction of the diagonal subtracted for rounding: the computed error must be below it."""
 
-ALIKE = 8.0
-"""How many times the errors of a factor those of another one of the same form may be."""
+ERROR_SAFETY = 8.0
+"""Safety factor for the error of a factorisation, relative to an earlier one of the same form."""
 
 TRIAL, GROWTH, LONGEST = 2000, 2, 2.0
-"""Nodes of the first trial factorisation, how many times more the next one has, and the seconds
-that none of them is to take."""
+"""Nodes of the first trial factorisation, growth factor from one trial to the next, and the time
+limit of a trial in seconds."""
 
-HOPELESS = 60.0
-"""Seconds of a factorisation that few proofs have: from there on a rough guess of them will do."""
+TOO_LONG = 60.0
+"""Seconds of a factorisation beyond most time limits, for which a rough estimate suffices."""
 
 SHALLOW = 6
-"""Edges to the farthest node, from one, of a graph whose factor fills in: random links do that."""
+"""Largest graph distance from one node in a graph with full fill-in, such as a random graph."""
 
 DENSE_RATE = 3e9
-"""n³ over this is about what a sparse factor of order n takes where it fills in (1,800: 2 s)."""
+"""n³ divided by the seconds of a sparse factorisation with full fill-in (order 1,800: 2 s)."""
 
 NONZERO, RATE = 2.5e-7, 8e9
-"""Seconds for each nonzero of a sparse factor, and operations a second, about: 1,000 to 6,000
-digits and a Swiss roll take what these say to 40 %. Counts and not the clock, so that a busy
-machine decides as an idle one does."""
+"""Approximate seconds per nonzero of a sparse factor, and operations per second; within 40 % for
+1,000 to 6,000 digits and a Swiss roll. Counts are used instead of measured times so that decisions
+do not depend on the load of the machine."""
 
 AS_DENSE = 5000
-"""Orders up to which a factor that fills in is computed as a dense one (200 MB): of order 2,000
-SuperLU takes 1.6 s of one core, LAPACK 0.3 s."""
+"""Order up to which a factor with full fill-in is computed as a dense one (200 MB): for order 2,000
+SuperLU takes 1.6 s on one core, LAPACK 0.3 s."""
 
 FILLED = 3.0
-"""The power of its order that the time of a factor grows with where it fills in."""
+"""Exponent of the order in the time of a factorisation with full fill-in."""
 
 
 def _seconds_of(factor: Any) -> float:
@@ -61,8 +61,8 @@ class SparseForm:
     """S + U diag(ω) Uᵀ, tested against multiples of the identity, or of another sparse P ⪰ 0.
 
     With the low-rank part, [S − tP, U; Uᵀ, −1/ω] has the negative eigenvalues of G − tP and as
-    many more as there are ω > 0 (Haynsworth): so the signs of the pivots of that sparse matrix
-    tell those of G − tP.
+    many more as there are ω > 0 (Haynsworth): the signs of the pivots of that sparse matrix give
+    the inertia of G − tP.
     """
 
     how = "sparse Cholesky"
@@ -83,23 +83,23 @@ class SparseForm:
         self.U = np.zeros((self.order, 0)) if U is None else np.asarray(U, dtype=float)[:, live]
         self.weights = np.zeros(0) if weights is None else np.asarray(weights, dtype=float)[live]
         self._seen = np.zeros(self.order + self.weights.size)
-        """The errors of a factor that was made of it: those of the next will be alike."""
+        """Error of an earlier factorisation, as an estimate for the next."""
 
     @cached_property
     def fills(self) -> bool:
-        """Whether its factor is expected to fill in: all nodes lie a few edges from each other."""
+        """Whether full fill-in is expected: all nodes are within a few edges of each other."""
         steps = dijkstra(abs(self.S), directed=False, unweighted=True, indices=0)
         return float(np.max(steps, where=np.isfinite(steps), initial=0.0)) <= SHALLOW
 
     @cached_property
     def as_dense(self) -> bool:
-        """Whether the factor of a pencil is computed as a dense one; others have `DenseForm`."""
+        """Whether the factor of a pencil is stored as a dense one; other forms use `DenseForm`."""
         small = not self.plain and self.plan is None and self.order <= AS_DENSE
         return small and not self.weights.size and self.fills
 
     @cached_property
     def seconds(self) -> float:
-        """Told by parts of the graph around its busiest node, each twice as large as the last."""
+        """Extrapolated from subgraphs around the node of highest degree, doubled in each trial."""
         if self.plan is not None:
             return self.plan.seconds
         if self.as_dense:
@@ -112,7 +112,7 @@ class SparseForm:
         shifted = sp.csr_array(pattern + sp.diags_array(2.0 * pattern.sum(axis=1)))
         size, taken, growth = TRIAL, 0.0, GROWTH**FILLED
         while size < near.size and (taken == 0 or growth * taken < min(LONGEST, clock.left())):
-            if taken * growth ** np.log2(GROWTH * self.order / size) > HOPELESS:
+            if taken * growth ** np.log2(GROWTH * self.order / size) > TOO_LONG:
                 break
             part, last = shifted[near[:size]][:, near[:size]], taken
             taken = _seconds_of(splu(sp.csc_array(part), **SYMMETRIC))
@@ -124,30 +124,30 @@ class SparseForm:
 
     @cached_property
     def plan(self) -> Elimination | None:
-        """The fronts of a pencil of many points."""
+        """The multifrontal elimination plan of a pencil with many points."""
         if self.plain or self.order < FRONTED:
             return None
         pattern = self._bordered(abs(self.S) + abs(self.unit), 1.0)
         return elimination(pattern, self.weights.size)
 
     def next_to(self, t: float, solve: Solve) -> tuple[float, Array | None]:
-        """By the Rayleigh quotient of the pencil; a vector only where P = I."""
+        """The Rayleigh quotient of the pencil; the vector is returned only if P = I."""
         v = inverse_lanczos(self.order, solve, None if self.plain else self.unit)
         along = self.U.T @ v
         value = float(v @ (self.S @ v) + self.weights @ (along * along))
         return value / float(v @ (self.unit @ v)), v if self.plain else None
 
     def resolution(self, vector: Array, t: float) -> float:
-        if not self.plain:  # the vector is one of other coordinates
+        if not self.plain:  # the vector refers to other coordinates
             return 8 * SHRINK * abs(t)
         return 8 * SHRINK * float(np.square(vector) @ np.abs(self.S.diagonal() - t))
 
     def above(self, t: float) -> Factor:
-        """LDLᵀ of the matrix with its diagonal made smaller by more than the factor is off by.
+        """LDLᵀ of the matrix with its diagonal reduced by more than the error of the factor.
 
-        With Ã = L diag(d) Lᵀ for the pivots d of a computed LU, |A − Ã| ≤ |L||U − DLᵀ| + γ|L||U|:
-        where its row sums are no more than what the diagonal was shrunk by, A has no more negative
-        eigenvalues than there are pivots below 0; where they are more, it is shrunk by more, once.
+        With Ã = L diag(d) Lᵀ for the pivots d of a computed LU, |A − Ã| ≤ |L||U − DLᵀ| + γ|L||U|.
+        If its row sums are at most the reduction of the diagonal, A has no more negative
+        eigenvalues than there are negative pivots. Otherwise the reduction is increased, once.
         Rows and columns are first scaled by powers of 2, which is exact.
         """
         if not np.isfinite(t):
@@ -155,11 +155,11 @@ class SparseForm:
         clock.check()
         scaled, power = self._scaled(t)
         scale = sp.diags_array(power)
-        # The rounding of the entries themselves, that of S − tP above all.
+        # The rounding of the entries, mainly of S − tP.
         parts = self._bordered(abs(self.S) + abs(t) * abs(self.unit), 1.0)
         made = 8 * UNIT * np.asarray(abs(scale @ parts @ scale).sum(axis=1)).ravel()
-        lost = np.maximum(SHRINK, ALIKE * self._seen)
-        if self.as_dense:  # its error is known beforehand
+        lost = np.maximum(SHRINK, ERROR_SAFETY * self._seen)
+        if self.as_dense:  # its error bound is known in advance
             lost = np.maximum(lost, 2 * _Dense.error_of(scaled.diagonal()))
         for _ in range(2):
             factor = self._factorised(scaled - sp.diags_array(lost + made))
@@ -174,14 +174,14 @@ class SparseForm:
         return self._solved(factor, power)
 
     def tried(self, t: float) -> Factor:
-        """The same without its errors: what is found is most likely so, and no proof."""
+        """The same without error bounds: the result is probable, not proved."""
         clock.check()
         scaled, power = self._scaled(t)
         factor = self._factorised(scaled)
         return Factor(False) if factor is None else self._solved(factor, power)
 
     def _factorised(self, A: Any) -> _Pivots | _Fronted | _Dense | None:
-        """A factor of the bordered matrix, None where there is none."""
+        """A factor of the bordered matrix, or None."""
         if self.as_dense:
             return _Dense.of(A)
         if self.plan is None:
@@ -194,7 +194,7 @@ class SparseForm:
         return found
 
     def _scaled(self, t: float) -> tuple[Any, Array]:
-        """The bordered G − tP with rows and columns scaled by powers of 2, and these."""
+        """The bordered G − tP with rows and columns scaled by powers of 2, and these powers."""
         bordered = self._bordered(sp.csr_array(self.S - t * self.unit), -1.0)
         size = np.abs(bordered.diagonal())
         size = np.where(size > 0, size, np.max(size, initial=1.0))
@@ -203,7 +203,7 @@ class SparseForm:
         return sp.csc_array(scale @ bordered @ scale), power
 
     def _solved(self, factor: _Pivots | _Fronted | _Dense, power: Array) -> Factor:
-        """What the signs of the pivots say, and the solves."""
+        """Definiteness by the signs of the pivots, and the solve function."""
         if factor.below > np.sum(self.weights > 0):
             return Factor(False)
         n = self.order
@@ -218,7 +218,7 @@ class SparseForm:
         return Factor(True, solve)
 
     def _bordered(self, A: Any, sign: float) -> Any:
-        """[A, U; Uᵀ, ±1/ω], with the sizes of all of them for the upper sign."""
+        """[A, U; Uᵀ, ±1/ω], with absolute values of all entries for the upper sign."""
         if not self.weights.size:
             return sp.csr_array(A)
         U, ends = sp.csr_array(self.U), -1.0 / self.weights
@@ -228,7 +228,7 @@ class SparseForm:
 
 
 def _factorised(A: Any) -> _Pivots | None:
-    """LU with one permutation for rows and columns, None where there is none."""
+    """LU with a symmetric permutation, or None."""
     try:
         lu = splu(sp.csc_array(A), **SYMMETRIC)
     except (RuntimeError, MemoryError):  # exactly singular, or too large
@@ -243,10 +243,10 @@ class _Pivots:
     def __init__(self, lu: Any) -> None:
         self.lu, self.solve = lu, lu.solve
         self.below = int(np.sum(lu.U.diagonal() <= 0))
-        """Pivots that are not above 0."""
+        """Number of pivots that are not positive."""
 
     def error(self) -> Array:
-        """The row sums of |A − LDLᵀ| at most, in the order of A."""
+        """Bound on the row sums of |A − LDLᵀ|, in the order of A."""
         L, U = sp.csr_array(self.lu.L), sp.csr_array(self.lu.U)
         lopsided = np.asarray(abs(U - sp.diags_array(U.diagonal()) @ L.T).sum(axis=1)).ravel()
         whole = np.asarray(abs(U).sum(axis=1)).ravel()
@@ -257,24 +257,24 @@ class _Pivots:
 
 
 class _Dense:
-    """Cholesky's factor of a sparse matrix as a dense one."""
+    """Cholesky factor of a sparse matrix stored as a dense one."""
 
     below = 0
-    """Pivots that are not above 0: with one there is no factor."""
+    """Number of pivots that are not positive: always 0, else there is no factor."""
 
     def __init__(self, solve: Solve, diagonal: Array) -> None:
         self.solve, self._diagonal = solve, diagonal
 
     @classmethod
     def of(cls, A: Any) -> _Dense | None:
-        """The factor, None where the matrix has none."""
+        """The factor, None if the matrix is not positive definite."""
         with blas_threads_for(A.shape[0] ** 2):
             solve = cpu.cholesky(A.toarray())
         return None if solve is None else cls(solve, A.diagonal())
 
     @staticmethod
     def error_of(diagonal: Array) -> Array:
-        """The row sums of |A − LLᵀ| at most: |A − LLᵀ|_ij ≤ φ √(a_ii a_jj), φ ≤ 2(n + 2)u.
+        """Bound on the row sums of |A − LLᵀ|: |A − LLᵀ|_ij ≤ φ √(a_ii a_jj), φ ≤ 2(n + 2)u.
 
         Higham, Theorem 10.3, as in `DenseForm.above`.
         """
@@ -286,16 +286,16 @@ class _Dense:
 
 
 class _Fronted:
-    """C diag(σ) Cᵀ by fronts."""
+    """C diag(σ) Cᵀ by a multifrontal factorisation."""
 
     def __init__(self, fronts: Fronts) -> None:
         self.fronts, self.below, self.solve = fronts, fronts.negative, fronts.solve
 
     def error(self) -> Array:
-        """The row sums of |A − C diag(σ) Cᵀ| at most: γ|C||C|ᵀ1.
+        """Bound on the row sums of |A − C diag(σ) Cᵀ|: γ|C||C|ᵀ1.
 
-        A term of a sum is rounded once by itself, and at each addition after it: those of its row,
-        each of which ends a block, is added to a front, and by it to the one above, once at most.
+        Each term is rounded once, and at each addition after it: within its row, at the end of a
+        block, and when added to a front and to its parent, at most once each.
         """
         terms = 4 * (self.fronts.plan.terms + 4) * UNIT
         error = terms * self.fronts.sizes()
@@ -303,7 +303,7 @@ class _Fronted:
 
 
 def gershgorin(matrix: Any) -> float:
-    """min over rows of a_ii − Σ|a_ij|, less its rounding: exact for a Laplacian."""
+    """min over rows of a_ii − Σ|a_ij|, minus its rounding error: exact for a Laplacian."""
     diagonal = matrix.diagonal()
     others = np.asarray(abs(matrix).sum(axis=1)).ravel() - np.abs(diagonal)
     longest = float(np.max(np.diff(sp.csr_array(matrix).indptr), initial=1))

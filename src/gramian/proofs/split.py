@@ -1,4 +1,4 @@
-"""A symmetric matrix in two parts: in full on a few columns, and from below beside them."""
+"""A bound on λ_min from the exact part on a few columns and a bound on their complement."""
 
 from __future__ import annotations
 
@@ -14,36 +14,37 @@ from gramian.proofs.base import place_of_matrix, typical_size
 Array = NDArray[np.floating]
 
 LIVE = 1e-2
-"""Columns shorter than this part of the longest may be dying, and ∇F need not vanish on them."""
+"""Columns below this fraction of the longest are ignored: they may vanish, and ∇F need not be 0
+on them."""
 
 HALVINGS = 40
-"""Steps of the bisection that finds how low the part beside the columns may lie."""
+"""Bisection steps for the smallest sufficient bound on the complement."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """−G beside the range of orthonormal columns Q, as an operator, and what G is on them.
+    """−G on the orthogonal complement of columns Q, as an operator, and the part of G on Q.
 
-    With A = QᵀGQ, B = (I − QQᵀ)GQ, R² = BᵀB and G ⪰ cI beside Q, λ_min(G) is at least that of
-    [A, R; R, cI]. At an optimum ∇F is 0 on the range of L: the lowest eigenvalues of ∇F, which
-    Lanczos can hardly tell apart, are those of a small matrix, and only c is left to it.
+    With A = QᵀGQ, B = (I − QQᵀ)GQ, R² = BᵀB and G ⪰ cI on the complement, λ_min(G) is at least that
+    of [A, R; R, cI]. At an optimum ∇F is 0 on the range of L. The lowest eigenvalues of ∇F, which
+    are hard to separate for Lanczos, are then those of a small matrix, and only c is left to it.
     """
 
     matrix: Any
     Q: Array
     A: Array
-    """Diagonal, by ascending numbers."""
+    """Diagonal, ascending."""
     R: Array
     level: float
-    """What Q is given as an eigenvalue, inside the spectrum: at 0, below the rest, rounding would
-    bring it back."""
+    """Eigenvalue assigned to Q, inside the spectrum: with 0, below the rest, rounding errors would
+    reintroduce Q."""
 
     @classmethod
     def along(cls, matrix: Any, L: Array, *, live: float = LIVE, off: float = np.inf) -> Split:
-        """On what the columns of L span, without those shorter than this part of the longest.
+        """The split by the span of the columns of L that are not shorter than `live` · longest.
 
-        Of that, Ritz vectors q with ‖Gq − θq‖ ≤ `off`: those of short columns, which ∇F does not
-        vanish on, would tie the two parts together.
+        Only Ritz vectors q with ‖Gq − θq‖ ≤ `off` are used: those of short columns, on which ∇F
+        is not 0, would couple the two parts.
         """
         Q = _range(L, live)
         image = matrix @ Q if Q.shape[1] else Q
@@ -59,7 +60,7 @@ class Split:
         return cls(matrix, Q, np.diag(values[still]), root, level)
 
     def least(self, c: float) -> float:
-        """A lower bound on λ_min(G) where G ⪰ cI beside Q."""
+        """A lower bound on λ_min(G) if G ⪰ cI on the complement of Q."""
         rank = self.A.shape[0]
         if rank == 0 or not np.isfinite(c):
             return c if rank == 0 or c < 0 else float(np.linalg.eigvalsh(self.A)[0])
@@ -67,7 +68,7 @@ class Split:
         return min(c, float(np.linalg.eigvalsh(whole)[0]))
 
     def needed(self, room: float, most: float) -> float:
-        """The least c up to `most` at which `least` has fallen by no more than this from there."""
+        """The smallest c ≤ `most` for which `least` is at most `room` below its value at `most`."""
         low, high = self.least(most) - room, most
         goal = low
         for _ in range(HALVINGS):
@@ -85,7 +86,7 @@ class Split:
         return place_of_matrix(self.matrix)
 
     def beside(self, v: Array) -> NDArray[np.float64]:
-        """What of a vector lies beside Q."""
+        """The component of a vector orthogonal to Q."""
         found: NDArray[np.float64] = v - self.Q @ (self.Q.T @ v)
         return found
 
@@ -95,7 +96,7 @@ class Split:
 
 
 def _range(L: Array, live: float) -> Array:
-    """An orthonormal basis of what the columns span, without the short ones."""
+    """An orthonormal basis of the span of the columns, without the short ones."""
     if L.shape[1] == 0:
         return L
     U, sizes, _ = namespace(L).linalg.svd(L, full_matrices=False)

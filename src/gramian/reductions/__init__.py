@@ -1,1 +1,1 @@
-"""One problem written as another, and the way back: one pair a file."""
+"""Changes of variables: one problem written as another, with the inverse; one pair per file."""

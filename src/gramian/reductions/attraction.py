@@ -1,9 +1,9 @@
-"""Points that edges pull together, in coordinates where that pull is the trace.
+"""Attracted points, in coordinates where the attraction is the trace.
 
 With P the Laplacian of the edges ω and of edges ρ from every point to one at the origin, the
-pull Σ_e ω_e d_M(e) + ρ tr M is ⟨P, M⟩. With RᵀPR = I and M = RSRᵀ it is tr S: the condition of P
-is gone from the steps, and a dual vector is feasible after a scaling by λ_min, in place of one that
-the smallest eigenvalue of P pays for.
+attraction Σ_e ω_e d_M(e) + ρ tr M is ⟨P, M⟩. With RᵀPR = I and M = RSRᵀ it is tr S. The condition
+number of P no longer affects the steps, and a dual vector becomes feasible by a scaling with λ_min
+instead of a shift that is divided by the smallest eigenvalue of P.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from gramian.reductions.base import carried
 Array = NDArray[np.floating]
 
 LESS = 5e-10
-"""The part of the pull that is left out: more than what RᵀPR is off from I by rounding, so that the
-reduced F lies below the other everywhere, and so do its bounds."""
+"""Fraction of the attraction that is omitted: more than the rounding error of RᵀPR − I, so that the
+reduced F, and hence its bounds, lie below the original F everywhere."""
 
 
 @dataclass(frozen=True)
 class Attraction:
-    """The problem whose linear term is the trace."""
+    """The problem with the trace as its linear term."""
 
     problem: Problem
     map: GroundedDistances
     given: Problem
 
     def factor(self, Y: Array) -> Array:
-        """The places RY but for the origin."""
+        """The points RY without the origin."""
         return np.ascontiguousarray((self.map.root @ Y)[1:])
 
     def coordinates(self, L: Array) -> Array:
@@ -51,7 +51,7 @@ class Attraction:
 
 
 def attraction(problem: Problem) -> Attraction | None:
-    """The problem in such coordinates, None where it is none of distances beside a sparse C ≻ 0."""
+    """The problem in these coordinates, None unless it has distances and a sparse C ≻ 0."""
     F = problem.objective
     if not isinstance(F, Composite) or problem.domain.bounded or not F.place.is_host:
         return None

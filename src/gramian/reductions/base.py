@@ -1,8 +1,8 @@
-"""What a reduction is: one problem written as another, and the ways between the two.
+"""Reductions: one problem written as another, and the maps between the two.
 
-A problem min F(M) becomes min F̃(S), smaller or better conditioned. Whatever applies the reduction
-takes the problem itself, or what its formula is made of (samples, links, a graph, some entries),
-and what comes back is inverted here: the factor, and what is proved about it.
+A problem min F(M) becomes min F̃(S), smaller or better conditioned. A reduction is applied to the
+problem itself or to its data (samples, links, a graph, some entries). This module inverts it for
+the factor and for the certificate.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from gramian.certificate import Certificate, relative
 Array = NDArray[np.floating]
 
 ROUNDED = 1e-15
-"""What a value in other units can be off by, relatively to its terms."""
+"""Error of a value in other units, relative to its terms."""
 
 
 class Reduction(Protocol):
-    """The ways between M = LLᵀ of a problem and S = YYᵀ of the one it becomes."""
+    """The maps between M = LLᵀ of a problem and S = YYᵀ of the reduced one."""
 
     def factor(self, Y: Any) -> Array:
-        """L, at which F has the value that F̃ has at Y."""
+        """L, with F(L) = F̃(Y)."""
 
     def coordinates(self, L: Array) -> Any:
-        """A Y that leads to L, or near it where none does."""
+        """A Y that is mapped to L, or close to it if there is none."""
 
     def certificate(self, found: Any, L: Array) -> Certificate:
-        """What a certificate of Y proves about L."""
+        """The certificate of L that follows from one of Y."""
 
 
 def carried(
@@ -40,12 +40,12 @@ def carried(
 ) -> Certificate:
     """The certificate of a point whose F is `scale`·F̃ + `constant`, at the same optimum.
 
-    Where M is linear in S, ⟨∇F, M⟩ is `scale`·⟨∇F̃, S⟩; eigenvalues are those of other coordinates,
-    and so are not told. With a constant F̃(0) is at least 0.
+    If M is linear in S, ⟨∇F, M⟩ is `scale`·⟨∇F̃, S⟩. Eigenvalues are omitted, because they refer to
+    other coordinates. With a constant, F̃(0) is at least 0.
     """
     value = scale * found.value + constant
     size = abs(scale * found.scale + constant)
-    told = replace(
+    transformed = replace(
         found,
         value=value,
         lambda_min=np.nan,
@@ -54,21 +54,21 @@ def carried(
         scale=size,
     )
     if found.gap is None:
-        return told
+        return transformed
     moved = (scale, constant) != (1.0, 0.0)
     rounding = ROUNDED * (abs(scale * found.value) + abs(constant)) if moved else 0.0
     gap = scale * found.gap + rounding
-    return replace(told, gap=gap, relative_gap=relative(gap, value, size))
+    return replace(transformed, gap=gap, relative_gap=relative(gap, value, size))
 
 
 def among_these(found: Certificate, L: Array) -> Certificate:
-    """The certificate where only some M can be written so: others may be better."""
+    """The certificate if only some M have this form: other M may be better."""
     return replace(carried(found, L), gap=None, relative_gap=None, method="none", proof="")
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """M = TSTᵀ for a matrix T, so that L = TY; None stands for the identity."""
+    """M = TSTᵀ for a matrix T, so that L = TY; None means the identity."""
 
     matrix: Any
     whole: ClassVar[bool] = True
@@ -79,12 +79,12 @@ class Substitution:
         return Y if self.matrix is None else self.matrix @ Y
 
     def coordinates(self, L: Array) -> Array:
-        """The Y of the TY nearest to L."""
+        """The Y that minimises ‖TY − L‖."""
         if self.matrix is None:
             return np.ascontiguousarray(L)
         nearest: Array = np.linalg.lstsq(self.matrix, L, rcond=None)[0]
         return nearest
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """The same bound, or none where others than these may be better."""
+        """The same bound, or none if M of another form may be better."""
         return carried(found, L) if self.whole else among_these(found, L)

@@ -1,8 +1,8 @@
-"""A matrix with a nuclear norm as a block of a PSD one, BiS eq. (33).
+"""A nuclear norm problem as a PSD problem, BiS eq. (33).
 
 ‖X‖_* = ½ min tr M over M = [·, X; Xᵀ, ·] ⪰ 0: with M = [P; Q][P; Q]ᵀ of order m + n and
-U = A^{-½}PQᵀB^{-½}, λ‖A^½UB^½‖_* is the least λ/2 tr M. The two agree where the columns of P are as
-long as those of Q and orthogonal, as they are at an optimum.
+U = A^{-½}PQᵀB^{-½}, λ‖A^½UB^½‖_* is the minimum of λ/2 tr M. Both agree if the columns of P and Q
+are orthogonal and of equal length, as they are at an optimum.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Indices = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class BlockEmbedding:
-    """U (m × n) as the block of M, in the units of the diagonals of A and B."""
+    """U (m × n) as the block of M, scaled by the diagonals of A and B."""
 
     row_scale: Array
     col_scale: Array
@@ -32,28 +32,28 @@ class BlockEmbedding:
         return self.row_scale.size, self.col_scale.size
 
     def map(self, i: Indices, j: Indices, repeat: int = 1) -> BlockEntries:
-        """The entries (PQᵀ)_ij, each so many times."""
+        """The map of the entries (PQᵀ)_ij, each repeated."""
         if repeat == 1:
             return BlockEntries(i, j, self.shape)
         return RepeatedEntries(i, j, self.shape, repeat)
 
     def units(self, i: Indices, j: Indices) -> Array:
-        """What an entry of PQᵀ is multiplied by to be one of U."""
+        """The factors by which entries of PQᵀ are multiplied to give those of U."""
         scale: Array = (self.row_scale[i] * self.col_scale[j]) ** -0.5
         return scale
 
     @property
     def sides(self) -> tuple[Array, Array]:
-        """Numbers of rows and of columns whose products are those `units`."""
+        """Factors of rows and columns whose products are the `units`."""
         return self.row_scale**-0.5, self.col_scale**-0.5
 
     def halves(self, Y: Array) -> tuple[Array, Array]:
-        """A^{-½}P and B^{-½}Q, whose products are U."""
+        """A^{-½}P and B^{-½}Q, whose product is U."""
         m = self.row_scale.size
         return Y[:m] / np.sqrt(self.row_scale)[:, None], Y[m:] / np.sqrt(self.col_scale)[:, None]
 
     def factor(self, Y: Array) -> Array:
-        """The halves, one below the other."""
+        """The two halves, stacked."""
         return np.vstack(self.halves(Y))
 
     def coordinates(self, L: Array) -> Array:
@@ -66,7 +66,7 @@ class BlockEmbedding:
 
 
 def balanced(factor: Array, m: int) -> Array:
-    """[P; Q] turned so that the columns of P and of Q are orthogonal, falling and as long."""
+    """[P; Q] rotated so that P and Q have orthogonal columns of equal, decreasing lengths."""
     if factor.shape[1] == 0:
         return np.zeros((factor.shape[0], 1))
     left, S = np.linalg.qr(factor[:m])

@@ -1,4 +1,4 @@
-"""A quadratic objective in numbers near 1, as conic solvers need them: M = α D M̂ D."""
+"""Scaling of a quadratic objective to numbers near 1 for conic solvers: M = α D M̂ D."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ConicScaling:
         return carried(found, L, scale=self.beta, constant=self.constant)
 
     def without_falling(self, s: Array, trace: float | None) -> Array:
-        """A factor of M̂ = smat(s) without the directions in which F̂ falls as M̂ leaves them.
+        """A factor of M̂ = smat(s) without directions whose removal decreases F̂.
 
-        An interior point has every eigenvalue above 0. At an optimum an eigenvalue of M̂ or the
-        slope of F̂ along its vector is 0, and both are numbers near 1 where they are not.
+        An interior point has only positive eigenvalues. At an optimum an eigenvalue of M̂ or the
+        slope of F̂ along its vector is 0, and otherwise they are near 1.
         """
         form, order = self.form, self.d.size
         M = smat(s, order)
@@ -60,11 +60,10 @@ class ConicScaling:
 
 
 def conic_scaling(form: QuadraticForm, trace: float | None) -> ConicScaling:
-    """The same problem in numbers near 1.
+    """The same problem with numbers near 1.
 
-    d makes the columns of B that belong to the diagonal of M equally long. For the Laplacian
-    basis of RegMVU that is the natural Λ^{-1/2}. α is the size of M̂ that t, c or the trace
-    suggest, and β that of F.
+    d gives the columns of B of diagonal entries of M equal lengths. For the Laplacian basis of
+    RegMVU this is Λ^{-1/2}. α is the size of M̂ estimated from t, c or the trace, and β that of F.
     """
     i, j, _ = triangle(form.order)
     lengths = column_norms(form.B)[i == j]
@@ -82,6 +81,6 @@ def conic_scaling(form: QuadraticForm, trace: float | None) -> ConicScaling:
 
 
 def column_norms(B: Any) -> Array:
-    """The length of each column, of a dense or a sparse matrix."""
+    """The norm of each column of a dense or sparse matrix."""
     squares = B.multiply(B) if sp.issparse(B) else B * B
     return np.sqrt(np.asarray(squares.sum(axis=0)).ravel())

@@ -1,7 +1,7 @@
-"""A semidefinite program whose features are in units of their own: M = DM̂D with D diagonal.
+"""Scaling of a semidefinite program with features of different units: M = DM̂D, D diagonal.
 
-⟨A_k, M⟩ = ⟨DA_kD, M̂⟩: the values of the rows, their bounds and the multipliers stay the same. D
-holds powers of 2, so that no number of the program is rounded.
+⟨A_k, M⟩ = ⟨DA_kD, M̂⟩: the values of the rows, their bounds and the multipliers do not change. D
+holds powers of 2, so that scaling is exact.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from gramian.reductions.base import carried
 Array = NDArray[np.floating]
 
 ORDER, NUMBERS = 200, 20_000_000
-"""The order up to which features are scaled, and numbers that the rows may hold."""
+"""Largest order that is scaled, and largest number of entries of the rows."""
 
 UNEVEN = 64.0
-"""The ratio of the largest to the smallest entry of D from which the program is scaled."""
+"""Ratio of the largest to the smallest entry of D from which the program is scaled."""
 
 
 @dataclass(frozen=True)
 class FeatureScaling:
-    """M = DM̂D, D = diag(d); None for d stands for the identity."""
+    """M = DM̂D, D = diag(d); d = None means the identity."""
 
     problem: Problem
     """The program for M̂."""
@@ -50,9 +50,9 @@ class FeatureScaling:
 
 
 def feature_scaling(problem: Problem) -> FeatureScaling:
-    """The program in units in which the entries of every feature are of about the same size.
+    """The program in units in which the entries of all features have about the same size.
 
-    The program itself where its features are alike already, or where it is too large.
+    Returns the program itself if its features are already balanced, or if it is too large.
     """
     objective = problem.objective
     if not isinstance(objective, Linear) or problem.order > ORDER:
@@ -74,9 +74,9 @@ def feature_scaling(problem: Problem) -> FeatureScaling:
 
 
 def _units(rows: Rows, C: Array) -> Array | None:
-    """d with log |a_ij| + log d_i + log d_j as even as can be in every matrix A of the program.
+    """d that makes log |a_ij| + log d_i + log d_j as constant as possible in every matrix A.
 
-    By least squares over all entries that are not 0, each less the mean of its matrix.
+    By least squares over all nonzero entries, after subtracting the mean of each matrix.
     """
     n = rows.order
     every = sp.csr_array(sp.vstack([rows.whole(), C.reshape(1, n * n)]))

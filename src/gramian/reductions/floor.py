@@ -1,8 +1,8 @@
-"""A floor under a metric in whitened coordinates: S = (1 − ρ) S' + ρ (tr S'/d) I.
+"""A lower bound on the eigenvalues of a whitened metric: S = (1 − ρ) S' + ρ (tr S'/d) I.
 
-A minimum over few pairs is won by a metric of very low rank; the floor keeps a part of the plain
-whitening. Distances d_S are (1 − ρ) d_S' and, where tr S' = 1, ρ times the `plain` ones of I/d: the
-same problem with shorter samples, and a number added to each distance.
+The maximum of a minimum over few pairs has a very low rank; the floor keeps a part of the plain
+whitening. Distances d_S are (1 − ρ) d_S' plus, if tr S' = 1, ρ times the `plain` distances of I/d:
+the same problem with scaled samples and a constant added to each distance.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gramian.reductions.base import carried
 Array = NDArray[np.floating]
 
 SMALL, BLURRED = 1e-6, 1e-2
-"""Eigenvalues of a start, relative to the largest, that are left out of it: nothing, and what may
-be left of a floor that other pairs made."""
+"""Eigenvalues of a starting point, relative to the largest, that are dropped: without a floor, and
+with one that stems from other pairs."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Floor:
     rho: float
 
     def samples(self, X: Array) -> Array:
-        """Samples whose distances by S' are the part of theirs by S that is learned."""
+        """Samples scaled so that their distances by S' are the learned part of those by S."""
         return np.sqrt(1.0 - self.rho) * X
 
     def distances(self, learned: Array, plain: Array) -> Array:
@@ -42,11 +42,11 @@ class Floor:
         return with_floor(Y, self.rho)
 
     def coordinates(self, L: Array | None) -> Array | None:
-        """A factor of S' of trace 1, None where the floor is all there is."""
+        """A factor of S' of trace 1, None if nothing remains above the floor."""
         return without_floor(L, self.rho)
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """The same bound, among the S above the floor."""
+        """The same bound, among matrices S above the floor."""
         return replace(carried(found, L), complementarity=np.nan)
 
 
@@ -61,7 +61,7 @@ def with_floor(factor: Array, floor: float) -> Array:
 
 
 def without_floor(factor: Array | None, floor: float) -> Array | None:
-    """A factor of the S of trace 1 that the floor would make M of, None where there is none."""
+    """A factor of the S of trace 1 from which the floor gives M, None if there is none."""
     if factor is None:
         return None
     values, vectors = eigh(factor @ factor.T)

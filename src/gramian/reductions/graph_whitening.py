@@ -1,8 +1,8 @@
 """Distances along a connected graph, in coordinates where its Laplacian is the identity.
 
-The Hessian of a sum over edges is near the square of their Laplacian P, whose conditioning grows
-with the number of points; with RᵀPR = I and M = RSRᵀ it is the identity. What F is there is found
-in `objectives/whitened.py`; a bound of the objective uses the same coordinates.
+The Hessian of a sum over edges is close to the square of their Laplacian P, whose condition number
+grows with the number of points; with RᵀPR = I and M = RSRᵀ it is close to the identity. The reduced
+F is in `objectives/whitened.py`; a bound of the objective uses the same coordinates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gramian.reductions.base import carried
 Array = NDArray[np.floating]
 
 ALIKE = 1e-10
-"""How far C1 may be from a multiple of 1, relative to C."""
+"""Tolerance of C1 as a multiple of 1, relative to C."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class GraphWhitening:
     white: Whitening
 
     def factor(self, Y: Array) -> Array:
-        """The places RY, the first point at 0."""
+        """The points RY, with the first point at 0."""
         return self.white.factor(Y)
 
     def coordinates(self, L: Array) -> Array:
-        """Y with RY = L up to a shift of all points."""
+        """Y with RY = L up to a translation of all points."""
         return self.white.coordinates(L)
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
@@ -47,10 +47,10 @@ class GraphWhitening:
 
 
 def graph_whitening(problem: Problem) -> GraphWhitening | None:
-    """The problem whitened, None where it has no such coordinates.
+    """The whitened problem, None if it does not apply.
 
-    They are for distances along the edges of a connected graph, over M ⪰ 0, and an objective that
-    a shift of all points does not change.
+    It applies to distances along the edges of a connected graph, over M ⪰ 0, and an objective that
+    is invariant to translations of all points.
     """
     white = None if problem.domain.bounded else whitening(problem.objective)
     if white is None:
@@ -61,8 +61,8 @@ def graph_whitening(problem: Problem) -> GraphWhitening | None:
 def centred_whitening(objective: Objective) -> Whitening | None:
     """Coordinates of the centred factors, for F = g(distances) + ⟨C, M⟩ with C1 = c1, c ≥ 0.
 
-    Distances do not see the centre, and c 1ᵀM1/n is least, 0, where it is the origin: with C less
-    c 11ᵀ/n the objective is blind to shifts, as whitened coordinates need it.
+    Distances do not depend on the centre, and c 1ᵀM1/n has its minimum 0 at the origin: with C
+    minus c 11ᵀ/n the objective is invariant to translations, as whitened coordinates require.
     """
     if not isinstance(objective, Composite) or not isinstance(objective.map, Stack):
         return None

@@ -1,4 +1,4 @@
-"""Points that are to lie at one place, as one point: Z = SZ'Sᵀ, S_ig = 1 for point i of group g."""
+"""Groups of points at one position, as one point: Z = SZ'Sᵀ, S_ig = 1 for point i of group g."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Indices = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Merge:
-    """Groups of points, a number from 0 for each point."""
+    """Groups of points, given by one group index from 0 per point."""
 
     groups: Indices
 
     @cached_property
     def counts(self) -> Array:
-        """How many points each group has."""
+        """Number of points of each group."""
         return np.bincount(self.groups).astype(float)
 
     @cached_property
@@ -35,7 +35,7 @@ class Merge:
         return sp.csr_array((np.ones(n), (np.arange(n), self.groups)))
 
     def factor(self, Y: Array) -> Array:
-        """SY: the row of its group for each point."""
+        """SY: each point gets the row of its group."""
         return Y[self.groups]
 
     def coordinates(self, L: Array) -> Array:
@@ -44,19 +44,19 @@ class Merge:
         return mean
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:
-        """Points that lie apart may do better, unless constraints hold them together."""
+        """Separated points may be better, unless constraints hold them together."""
         return among_these(found, L)
 
     def summed(self, C: Any) -> sp.csr_array:
-        """SᵀCS, which is for Z' what C is for Z."""
+        """SᵀCS, the C of Z'."""
         return sp.csr_array(self.membership.T @ C @ self.membership)
 
     def entries(
         self, entries: Indices, targets: Array, weights: Array
     ) -> tuple[Indices, Array, Array]:
-        """Entries of Z as those of Z', each once: weights add up, targets become their mean.
+        """Entries of Z as entries of Z' without duplicates: weighted sums and mean targets.
 
-        Σ ω_e (z − t_e)² is Ω (z − t̄)² and a constant.
+        Σ ω_e (z − t_e)² is Ω (z − t̄)² plus a constant.
         """
         merged = np.sort(self.groups[entries], axis=1)
         keys = merged[:, 0].astype(np.int64) * self.counts.size + merged[:, 1]

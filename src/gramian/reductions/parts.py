@@ -1,4 +1,4 @@
-"""Problems that share nothing, each solved by itself: the parts of a graph."""
+"""Independent problems that are solved separately: the components of a graph."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ Indices = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Parts:
-    """M of blocks, one for each part; their factors lie one below the other."""
+    """Block-diagonal M, one block per component; the factors are stacked."""
 
     labels: Indices
-    """The part of each point, numbered from 0."""
+    """The component of each point, numbered from 0."""
 
     @cached_property
     def members(self) -> list[Indices]:
-        """The points of each part."""
+        """The points of each component."""
         return [np.flatnonzero(self.labels == part) for part in range(int(self.labels.max()) + 1)]
 
     def factor(self, Y: Sequence[Array]) -> Array:
-        """The rows of all parts, in as many columns as the widest has."""
+        """The rows of all components, padded to the largest number of columns."""
         columns = max(part.shape[1] for part in Y)
         L = np.zeros((self.labels.size, columns))
         for points, part in zip(self.members, Y, strict=True):
@@ -38,15 +38,15 @@ class Parts:
         return L
 
     def coordinates(self, L: Array) -> list[Array]:
-        """The rows of each part."""
+        """The rows of each component."""
         return [L[points] for points in self.members]
 
     def certificate(self, found: Sequence[Certificate], L: Array) -> Certificate:
-        """What is proved about the sum."""
+        """The certificate of the sum."""
         return replace(sum_of(found), trace=inner(L, L))
 
 
 def widened(factor: Array, columns: int) -> Array:
-    """The leading columns, with zeros where there are fewer."""
+    """The leading columns, padded with zeros."""
     missing = max(0, columns - factor.shape[1])
     return np.ascontiguousarray(np.pad(factor[:, :columns], ((0, 0), (0, missing))))

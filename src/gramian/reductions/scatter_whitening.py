@@ -17,7 +17,7 @@ from gramian.reductions.base import Substitution
 Array = NDArray[np.floating]
 
 SINGULAR = 1e-7
-"""Of the largest pivot of the scatter: one below it is rounding."""
+"""Pivots of the scatter below this fraction of the largest are rounding errors."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class ScatterWhitening(Substitution):
 
     @property
     def plain(self) -> Array:
-        """R⁻¹, the factor that Euclid's metric has here."""
+        """R⁻¹, the factor of the Euclidean metric in these coordinates."""
         return np.linalg.inv(self.matrix)
 
     def samples(self, X: Array) -> Array:
@@ -46,7 +46,7 @@ def scatter_whitening(
 ) -> ScatterWhitening:
     """R = G⁻ᵀ for the Cholesky factor G of X_S + δI, δ = `ridge` times the mean eigenvalue of X_S.
 
-    Refused where that is singular, and where no diagonal entry of X_S is above its `rounding`.
+    Raises ValueError if that is singular, or if no diagonal entry of X_S exceeds its `rounding`.
     """
     order = scatter.shape[0]
     if not np.any(np.diag(scatter) > rounding):

@@ -1,7 +1,7 @@
 """Slack as one more row of M: γ tr S + (1 − γ) 1ᵀξ = 1 becomes tr M = 1/γ, DML-eig eq. (16).
 
-The best ξ for an S depends on its sum alone (`FilledSoftMin` finds it), and that is one number: M
-is of order d + 1, S its leading block and γ M_dd = (1 − γ) 1ᵀξ.
+The best ξ for an S depends only on its sum, which `FilledSoftMin` determines. M has order d + 1, S
+is its leading block and γ M_dd = (1 − γ) 1ᵀξ.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 PARTS = np.geomspace(1e-4, 0.9, 20)
-"""Parts of the budget that a start may have for slack."""
+"""Fractions of the trace budget given to slack in starting points."""
 
 
 @dataclass(frozen=True)
@@ -34,18 +34,18 @@ class SlackRow:
 
     @property
     def rate(self) -> float:
-        """1ᵀξ for each unit of M_dd."""
+        """1ᵀξ per unit of M_dd."""
         return self.gamma / (1.0 - self.gamma)
 
     def samples(self, X: Array) -> Array:
-        """X and two more points, one at 0 and one that only the last coordinate of M moves."""
+        """X and two more points, one at 0 and one that only depends on the last coordinate of M."""
         n, d = X.shape
         padded = np.zeros((n + 2, d + 1))
         padded[:n, :-1], padded[n + 1, -1] = X, 1.0
         return padded
 
     def pairs(self, pairs: Indices, n: int) -> Indices:
-        """Pairs of n samples and that of the two points: its distance is M_dd."""
+        """Pairs of n samples, and the pair of the two points, whose distance is M_dd."""
         return np.vstack([pairs, [[n, n + 1]]])
 
     def factor(self, Y: Array) -> Array:
@@ -57,12 +57,12 @@ class SlackRow:
         return float(np.sum(Y[-1] ** 2))
 
     def coordinates(self, L: Array) -> Array:
-        """S as it is, and slack for what it leaves of the trace."""
+        """S, with the remaining trace as slack."""
         left = max(self.trace - float(np.sum(L * L)), 0.0)
         return scipy.linalg.block_diag(L, [[np.sqrt(left)]])
 
     def starts(self, L: Array) -> list[Array]:
-        """A metric of trace 1 to start from, with several parts of the budget for slack."""
+        """Starting points from a metric of trace 1, with several fractions of slack."""
         return [self.coordinates(np.sqrt((1 - part) * self.trace) * L) for part in PARTS]
 
     def certificate(self, found: Certificate, L: Array) -> Certificate:

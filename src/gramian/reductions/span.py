@@ -1,8 +1,8 @@
-"""Samples in coordinates of their span, where it is smaller than what they live in.
+"""Samples in coordinates of their span, if its dimension is smaller than that of the features.
 
-A regulariser such as ‖M − I‖² leaves M as it is outside the span of the samples, exactly, and
-distances see nothing of it there: with fewer samples than features, and in the feature space of a
-kernel, M = BSBᵀ with an orthonormal basis B of the span, and S is learned from the samples XB.
+A regulariser such as ‖M − I‖² determines M exactly outside the span of the samples, and distances
+do not depend on it there. With fewer samples than features, and in the feature space of a kernel,
+M = BSBᵀ with an orthonormal basis B of the span, and S is learned from the samples XB.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ SPAN_ENTRIES = 50_000_000
 """Largest basis of the span to form: 400 MB."""
 
 MATRICES = 6
-"""Square matrices of the order of the coordinates that a fit holds at once."""
+"""Number of square matrices of the order of the coordinates that a fit stores."""
 
 
 @dataclass(frozen=True)
 class Span(Substitution):
-    """Samples in the coordinates to use, and the basis (d × k) that leads back, None for none."""
+    """Samples in the chosen coordinates, and the basis (d × k), None for the identity."""
 
     X: Any
     centered: bool
@@ -43,10 +43,10 @@ class Span(Substitution):
 
 
 def span_of(X: Any, *, center: bool) -> Span:
-    """The features themselves, or the span where samples are fewer and its basis fits.
+    """The features themselves, or the span if there are fewer samples and its basis fits.
 
-    Where a shift does not count, samples far from the origin are shifted to it: their products
-    would keep few digits.
+    If translations do not matter, samples far from the origin are shifted: their products would
+    lose digits.
     """
     n, d = X.shape
     X = near_origin(X) if center else X
@@ -70,9 +70,9 @@ def _smaller(X: Any, center: bool) -> Span:
 
 
 def dense_span(X: Any, name: str) -> Span:
-    """Centred samples as a dense array, in their span where that is smaller.
+    """Centred samples as a dense array, in their span if that is smaller.
 
-    Distances are all that a local metric sees, so the span loses nothing.
+    A local metric depends on distances only, so the span loses nothing.
     """
     n, d = X.shape
     X = X.astype(float, copy=False)
@@ -93,8 +93,8 @@ def kernel_span(
 ) -> tuple[Array, Array] | None:
     """Coordinates UΣ of the samples whose kernel is K = UΣ²Uᵀ, and W = UΣ⁻¹.
 
-    The columns of W are an orthonormal basis of the samples' span, as combinations of them: k(x)W
-    are the coordinates of a new x with the kernel values k(x). None where K is zero.
+    The columns of W are coefficients of an orthonormal basis of the samples' span: k(x)W are the
+    coordinates of a new x with the kernel values k(x). None if K is zero.
     """
     if center:
         K = K - K.mean(axis=0)
@@ -108,9 +108,9 @@ def kernel_span(
 
 
 def linear_span(X: Any, *, center: bool) -> tuple[Array, Array] | None:
-    """`kernel_span` of K = XXᵀ in the basis of the features, where the samples span them all.
+    """`kernel_span` of K = XXᵀ in the basis of the features, if the samples span all of them.
 
-    The features are combinations of the samples then, W = X(XᵀX)⁻¹. None where they are not.
+    The features are then combinations of the samples, W = X(XᵀX)⁻¹. Otherwise None.
     """
     n, d = X.shape
     samples = np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float)

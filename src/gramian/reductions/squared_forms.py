@@ -1,4 +1,4 @@
-"""Squares of distances written as squares of forms uᵀMu, and what their dual needs."""
+"""Squares of distances written as squares of quadratic forms uᵀMu, with the data of their dual."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class SquaredForms:
-    """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ but for a constant, and what its dual needs.
+    """F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ up to a constant, with the data of its dual.
 
-    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F wherever S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
+    −g*(w) = −½ Σ b_e w_e² − Σ t_e w_e bounds F if S(w) = C + Σ_e w_e u_eu_eᵀ ⪰ 0.
     """
 
     U: Any
-    """u_e, a row each, sparse or dense."""
+    """u_e as rows, sparse or dense."""
     softness: Array
     """b."""
     targets: Array
@@ -37,7 +37,7 @@ class SquaredForms:
 def squared_forms(objective: Objective) -> SquaredForms | None:
     """A sum of squares of distances in whitened coordinates, on the host; None for other F.
 
-    M is that of all points but the first.
+    M excludes the first point.
     """
     if not isinstance(objective, Composite) or not objective.place.is_host:
         return None

@@ -1,15 +1,15 @@
-"""Lovász's number with a border, as the same number with a trace (Grötschel, Lovász, Schrijver).
+"""The bordered form of Lovász's theta number, reduced to the form with a trace.
 
     max Σ w_i X_ii  over  X_00 = 1,  X_ii = X_0i,  X_ij = 0 on edges,  X ⪰ 0, of order n + 1
     max ⟨√w√wᵀ, Y⟩  over  tr Y = 1,                Y_ij = 0 on edges,  Y ⪰ 0, of order n
 
-have one optimum θ. From Y = VVᵀ the rows of a factor of X are d = Vᵀ√w/‖Vᵀ√w‖ and the projections
-of d on the rows v_i, whose value is no less; from t and η with tI − √w√wᵀ − Σ η_e E_e ⪰ 0 the slack
-[t, −wᵀ; −w, W − Σ √(w_iw_j)η_e/t E_e] ⪰ 0 has the same value. The second form has a trace, which
-proves its bounds, and rows that are orthogonal to each other.
+have the same optimum θ (Grötschel, Lovász, Schrijver). From Y = VVᵀ the rows of a factor of X are
+d = Vᵀ√w/‖Vᵀ√w‖ and the projections of d on the rows v_i, with a value that is at least as good.
+From t and η with tI − √w√wᵀ − Σ η_e E_e ⪰ 0 the slack [t, −wᵀ; −w, W − Σ √(w_iw_j)η_e/t E_e] ⪰ 0
+has the same value. The second form has a trace, which proves its bounds, and orthogonal rows.
 
-The rows that are given may be any combinations of those of X, or of M with m_i = 2x_i − x_0: the
-x_i of a stable set are 0 or 1, its m_i are −1 or 1.
+The given rows may be any combinations of those of X, or of M with m_i = 2x_i − x_0: the x_i of a
+stable set are 0 or 1, its m_i are −1 or 1.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 COORDINATES = ((1.0, 0.0), (2.0, -1.0))
-"""q and s of m_i = q x_i + s x_0: stable sets by 0 and 1, and by −1 and 1."""
+"""q and s of m_i = q x_i + s x_0: stable sets as 0 and 1, and as −1 and 1."""
 
-LONG = 50
-"""Entries of a row, on average, from which it is none of a border."""
+MAX_ROW_ENTRIES = 50
+"""Mean number of entries per row from which the rows are not those of a border."""
 
 FAR, SHORT = 0.3, 1e-2
-"""How far off the part of d along a row may be, as a power of 2, where the square of its length is
-below this part of their mean."""
+"""Tolerance of the part of d along a row, as an exponent of 2, and the squared length relative to
+the mean below which a row that exceeds it is set to 0."""
 
 ROUNDED = 1e-12
-"""What a coefficient may be off by, beside the largest."""
+"""Tolerance of a coefficient, relative to the largest."""
 
-SINGULAR = 1e-8
-"""What the combination of rows that a solution asks for may be off by, relatively."""
+COMBINATION_RTOL = 1e-8
+"""Relative tolerance of the combination of rows in a solution."""
 
 
 @dataclass(frozen=True, eq=False)
 class ThetaBorder:
-    """The problem with a trace, and the ways from it to the one with a border."""
+    """The problem with a trace, and the maps to the bordered one."""
 
     problem: Problem
     corner: int
@@ -60,23 +60,23 @@ class ThetaBorder:
     root: Array
     """√w."""
     edges: tuple[Indices, Indices]
-    """i and j of every edge, counted without the corner."""
+    """i and j of every edge, numbered without the corner."""
     cost: Array
-    """C less −Σ w_i E_ii, by the rows of X: the corner, X_ii − X_0i, the edges."""
+    """C plus Σ w_i E_ii, in terms of the rows of X: the corner, X_ii − X_0i, the edges."""
     given: sp.csc_array
-    """The rows that are given, each by those of X."""
+    """The given rows in terms of those of X."""
     combined: Callable[[Array], Array]
-    """The multipliers of the given rows, of those of the rows of X."""
+    """Multipliers of the given rows from those of the rows of X."""
 
     @property
     def others(self) -> Indices:
         return np.delete(np.arange(self.root.size + 1), self.corner)
 
     def factor(self, V: Array) -> Array:
-        """A factor of M, of no less a value where V is feasible.
+        """A factor of M, with a value at least as good if V is feasible.
 
-        At an optimum d is ‖Vᵀ√w‖/√w_i times v_i along v_i. Where that is far off, and v_i short, it
-        is what is left of a row of 0, of which no direction is known, and becomes one.
+        At an optimum the component of d along v_i is ‖Vᵀ√w‖/√w_i times v_i. If it deviates and v_i
+        is short, the row is a perturbed zero row without a defined direction and is set to 0.
         """
         along = V.T @ self.root
         size, squares = float(np.linalg.norm(along)) or 1.0, np.sum(V * V, axis=1)
@@ -90,21 +90,21 @@ class ThetaBorder:
         return L
 
     def coordinates_of(self, L: Array) -> Array:
-        """V of Y, whose value is no less either where L is feasible."""
+        """V of Y, also with a value at least as good if L is feasible."""
         q, s = self.coordinates
         X = (L[self.others] - s * L[self.corner]) / q
         V = self.root[:, None] * X
         return V / (float(np.linalg.norm(V)) or 1.0)
 
     def multipliers(self, y: Array) -> Array:
-        """Those of the rows that are given; y has −t for the trace first, then the edges."""
+        """Multipliers of the given rows; y holds −t for the trace first, then the edges."""
         i, j = self.edges
         t, w = max(-float(y[0]), np.finfo(float).tiny), self.root**2
         bent = self.root[i] * self.root[j] * y[1:] / t
         return self.combined(self.cost + np.concatenate([[-t], -2 * w, bent]))
 
     def multipliers_of(self, y: Array) -> Array:
-        """The multipliers of trace and edges, of those of the rows that are given."""
+        """Multipliers of trace and edges from those of the given rows."""
         seen = self.given.T @ y - self.cost
         (i, j), t = self.edges, max(-float(seen[0]), 0.0)
         bent = t * seen[1 + self.root.size :] / (self.root[i] * self.root[j])
@@ -112,12 +112,12 @@ class ThetaBorder:
 
 
 def theta_border(C: SymmetricMatrix, rows: Rows, bounds: Constraints) -> ThetaBorder | None:
-    """The reduction of min ⟨C, M⟩ over rows with one value each, None where it is none of these."""
+    """The reduction of min ⟨C, M⟩ over equality rows, None if they do not have this form."""
     n, values = rows.order, bounds.lower
     if not (2 < n <= values.size and np.array_equal(values, bounds.upper)):
         return None
     parts = parts_of(C)
-    if parts is None or parts.columns or rows.matrix.nnz > LONG * values.size:
+    if parts is None or parts.columns or rows.matrix.nnz > MAX_ROW_ENTRIES * values.size:
         return None
     entries = sp.coo_array(rows.matrix)
     i, j = np.divmod(rows.places[entries.coords[1]], n)
@@ -165,14 +165,14 @@ def _bordered(
 
 @dataclass(frozen=True, eq=False)
 class _Seen:
-    """What every row, and C as the last, has of X_00, X_ii, X_0i and the other X_ij."""
+    """Coefficients of X_00, X_ii, X_0i and the other X_ij in every row, and in C as the last."""
 
     corner: Array
     diagonal: sp.csr_array
     border: sp.csr_array
     edges: sp.csr_array
     ends: tuple[Indices, Indices]
-    """i and j of the columns of `edges`, counted without the corner."""
+    """i and j of the columns of `edges`, numbered without the corner."""
 
     @classmethod
     def of(
@@ -214,7 +214,7 @@ def _weights(ends: Indices, c: int, coordinates: tuple[float, float]) -> tuple[A
 
 
 def _inverse(given: sp.csc_array) -> Callable[[Array], Array] | None:
-    """b ↦ A⁻¹b, None where A is singular."""
+    """b ↦ A⁻¹b, None if A is singular."""
     try:
         solve: Callable[[Array], Array] = splu(given).solve
     except RuntimeError:
@@ -222,7 +222,7 @@ def _inverse(given: sp.csc_array) -> Callable[[Array], Array] | None:
     probe = np.ones(given.shape[0])
     right = given @ probe
     off = float(np.linalg.norm(solve(right) - probe))
-    return solve if off <= SINGULAR * np.sqrt(probe.size) else None
+    return solve if off <= COMBINATION_RTOL * np.sqrt(probe.size) else None
 
 
 def _with_trace(root: Array, ends: tuple[Indices, Indices]) -> Problem:

@@ -1,6 +1,6 @@
-"""A graph whose edges are of length 1 on average: M = uS, u the mean of their squares.
+"""Scaling of a graph to a mean squared edge length of 1: M = uS, u the mean squared length.
 
-Σ_e (d_M(e) − D_e)² − ν tr(WM) is u² times the same with D/u and ν/u in place of D and ν.
+Σ_e (d_M(e) − D_e)² − ν tr(WM) is u² times the same with D/u and ν/u instead of D and ν.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ from gramian.objectives.base import once
 
 @once
 def single_precision(objective: Objective) -> Objective | None:
-    """F with X and C in float32, to sweep with; None where there is nothing to gain.
+    """F with X and C in float32, for descent steps; None if that is not cheaper.
 
-    What the loss sees of M is summed in float64 all the same.
+    The image of the map is still summed in float64.
     """
     if not isinstance(objective, Composite):
         return None
@@ -27,9 +27,9 @@ def single_precision(objective: Objective) -> Objective | None:
 
 @once
 def written_out(objective: Objective) -> Objective:
-    """The same F to rounding, and quicker to evaluate: to descend with, not to certify by.
+    """The same F up to rounding, faster to evaluate: for descent, not for certificates.
 
-    The map of a small M is one dense matrix.
+    The map of a small M becomes one dense matrix.
     """
     if isinstance(objective, Sum):
         parts = [written_out(part) for part in objective.parts]
@@ -42,7 +42,7 @@ def written_out(objective: Objective) -> Objective:
 
 
 def smoothed(objective: Objective, mu: float) -> Composite | None:
-    """F with its loss smoothed by μ, None where no μ is part of it."""
+    """F with its loss smoothed by μ, None if the loss has no such parameter."""
     if not isinstance(objective, Composite):
         return None
     loss, C = objective.loss.smoothed(mu), objective.C

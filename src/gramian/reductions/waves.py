@@ -1,7 +1,7 @@
-"""A kernel by few smooth waves: M = QYQᵀ, thesis eqs. (3.11) and (3.12).
+"""A kernel in a basis of few smooth eigenvectors: M = QYQᵀ, thesis eqs. (3.11) and (3.12).
 
-Q has the smoothest eigenvectors of a graph's Laplacian for columns. A restriction, and no other
-form of the same problem: what is proved is proved among the smooth kernels.
+The columns of Q are the smoothest eigenvectors of a graph Laplacian. This restricts the problem:
+bounds hold among the kernels of this form only.
 """
 
 from __future__ import annotations

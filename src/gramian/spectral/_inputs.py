@@ -1,4 +1,4 @@
-"""What a user may call K, checked and made ready to be multiplied."""
+"""Validation of the matrix K and its conversion to an operator."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _POWER_STEPS = 4
 class SymmetricArray:
     """Products with a symmetric C-contiguous array.
 
-    Few columns are multiplied one by one from one triangle, which halves the traffic with memory:
-    at order 5000 BLAS takes 4 ms for a column this way, 7 ms by a general product, and as a
-    matrix product 17 ms for two columns, 21 ms for eight.
+    Few columns are multiplied one by one using one triangle, which halves the memory traffic: at
+    order 5000 BLAS takes 4 ms per column this way, 7 ms by a general product, and as a matrix
+    product 17 ms for two columns, 21 ms for eight.
     """
 
     def __init__(self, array: Array) -> None:
@@ -43,7 +43,7 @@ class SymmetricArray:
 
 @dataclass(frozen=True)
 class Given:
-    """A checked K: its products, how the library holds it, and the dense array if it is one."""
+    """A validated K: its products, its internal representation, and the dense array if any."""
 
     operator: Any
     matrix: SymmetricMatrix
@@ -55,7 +55,7 @@ class Given:
 
     @cached_property
     def norm(self) -> float:
-        """‖Kv‖/‖v‖ after a few steps of the power method: never more than ‖K‖."""
+        """‖Kv‖/‖v‖ after a few power iterations, a lower bound on ‖K‖."""
         v = _probe(self.order)
         size = 0.0
         for _ in range(_POWER_STEPS):
@@ -67,7 +67,7 @@ class Given:
 
 
 def given(K: Any) -> Given:
-    """Check K and wrap it, or say what is wrong with it and what to pass instead."""
+    """Validate and wrap K; errors state what to pass instead."""
     if isinstance(K, Dense):
         K = K.array
     elif isinstance(K, Sparse):
@@ -86,7 +86,7 @@ def given(K: Any) -> Given:
 
 
 class There:
-    """A symmetric matrix on a device, dense or sparse, checked by its products."""
+    """A symmetric matrix on a device, dense or sparse, validated by its products."""
 
     def __init__(self, matrix: Any, there: Place) -> None:
         self.matrix, self.place, self.shape = matrix, there, tuple(matrix.shape)
@@ -97,7 +97,7 @@ class There:
 
     @cached_property
     def norm(self) -> float:
-        """‖Kv‖/‖v‖ after a few steps of the power method: never more than ‖K‖."""
+        """‖Kv‖/‖v‖ after a few power iterations, a lower bound on ‖K‖."""
         v, size = self.place.put(_probe(self.order)), 0.0
         for _ in range(_POWER_STEPS):
             v = self @ (v / norm(v))
@@ -108,7 +108,7 @@ class There:
 
 
 def there_matrix(K: Any, there: Place) -> There:
-    """K on a device, refused where it is not a real symmetric matrix of finite numbers."""
+    """K on a device; ValueError unless it is real, symmetric and finite."""
     if isinstance(K, LinearOperator):
         raise ValueError("a LinearOperator is multiplied on the processor: leave device out")
     _check_shape(tuple(K.shape))
@@ -121,7 +121,7 @@ def there_matrix(K: Any, there: Place) -> There:
 
 
 class _Shaped:
-    """One of the library's matrices, which know their order, with a shape."""
+    """A matrix of this library with a `shape`."""
 
     def __init__(self, matrix: SymmetricMatrix) -> None:
         self._matrix, self.shape = matrix, (matrix.order, matrix.order)
@@ -150,7 +150,7 @@ def _checked_sparse(K: Any) -> Given:
 
 
 def _checked(operator: Any, matrix: SymmetricMatrix) -> Given:
-    """Only xᵀKy = yᵀKx can be asked of an operator that has no transpose."""
+    """For an operator without a transpose only xᵀKy = yᵀKx can be tested."""
     x, y = _probe(matrix.order), _probe(matrix.order, seed=1)
     with np.errstate(invalid="ignore", over="ignore"):
         Kx, Ky = (np.asarray(operator @ v, dtype=np.float64) for v in (x, y))
@@ -162,13 +162,13 @@ def _checked(operator: Any, matrix: SymmetricMatrix) -> Given:
 
 
 def _probe(n: int, seed: int = 0) -> Array:
-    """Random numbers of either sign, none of them near zero."""
+    """Random numbers of both signs, none close to zero."""
     rng = np.random.default_rng(seed)
     return rng.choice([-1.0, 1.0], n) * rng.uniform(1.0, 2.0, n)
 
 
 def _check_images(image: Array, transposed: Array) -> None:
-    """Kv and Kᵀv differ wherever K does from Kᵀ, and are not finite wherever K is not."""
+    """Compare Kv with Kᵀv, which differ if K ≠ Kᵀ, and test that they are finite."""
     if not (np.isfinite(image).all() and np.isfinite(transposed).all()):
         raise ValueError("K contains NaN or infinity (or numbers too large to add)")
     if np.max(np.abs(image - transposed)) > _ASYMMETRY * np.max(np.abs(image)):

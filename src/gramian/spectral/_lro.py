@@ -19,7 +19,7 @@ _LOOK = 10
 _MAX_STEPS = 5000
 _SETTLED = 50
 _SMALL, _ZERO = 1e-2, 1e-10
-"""A column this short, relative to ‖K‖, dies out if uᵀKu ≤ 0; this short, in any case."""
+"""A column shorter than this, relative to ‖K‖, vanishes if uᵀKu ≤ 0; below the second, always."""
 
 
 def lro_subspace(
@@ -29,8 +29,8 @@ def lro_subspace(
 
         min tr((LLᵀ)² − 2 K LLᵀ),   L ∈ R^{n×k}                    (LRO eq. (3))
 
-    LLᵀ carries positive eigenvalues only. Where fewer than k of K's are positive a column of L
-    dies out; K is then shifted by a multiple of I that makes them all positive.
+    LLᵀ has nonnegative eigenvalues. If fewer than k eigenvalues of K are positive, a column of L
+    vanishes; K is then shifted by a multiple of I that makes them all positive.
     """
     steps = _MAX_STEPS if max_products is None else max(1, max_products // k)
     settings = Settings(rank=k, tol=tol, rng=rng)
@@ -47,10 +47,10 @@ def lro_subspace(
 def _minimise(
     K: SymmetricMatrix, shift: float, norm: float, settings: Settings, steps: int
 ) -> tuple[Array, bool]:
-    """The factor L, and whether all of its columns are alive.
+    """The factor L, and whether none of its columns vanished.
 
     With L = U D^{1/2} Vᵀ, eq. (4), ∂F/∂L = 4(LLᵀ − K)L = −4 R D^{1/2} Vᵀ: the gradient holds the
-    residuals R = KU − UD of the eigenpairs read off L.
+    residuals R = KU − UD of the eigenpairs of LLᵀ.
     """
     objective = GramQuadratic(None, 1.0, Scaled(K, -1.0))
     start = starting_factor(Problem(objective), settings)

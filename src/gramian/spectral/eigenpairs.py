@@ -27,8 +27,8 @@ METHODS = ("auto", "lanczos", "lapack", "lro")
 _LAPACK_ORDER = 300
 _LAPACK_SHARE = 4
 _LANCZOS_PAIRS = 7e-6
-"""Lanczos beats LAPACK on a dense random K while k is at most this many times n²: both were
-measured at n = 1000 and 2000. Random matrices are hard for Lanczos, most others easier."""
+"""Lanczos is faster than LAPACK on a dense random K if k is at most this many times n², measured at
+n = 1000 and 2000. Random matrices are hard for Lanczos, most others easier."""
 
 
 _DEVICE_BLOCK = 8
@@ -36,14 +36,14 @@ _DEVICE_BLOCK = 8
 
 
 class TopEigen(NamedTuple):
-    """Eigenpairs, largest first, and what is known of their error."""
+    """Eigenpairs, largest first, with error bounds."""
 
     values: Array
     """λ₁ ≥ … ≥ λ_k."""
     vectors: Array
     """(n, k), orthonormal columns."""
     residuals: Array
-    """‖Kv − λv‖ of each pair, from a fresh product: K has an eigenvalue this close to λ."""
+    """‖Kv − λv‖ of each pair: K has an eigenvalue within this distance of λ."""
 
 
 @under_own_errstate
@@ -62,31 +62,32 @@ def top_eigen(
     Parameters
     ----------
     K : array, scipy sparse matrix, LinearOperator or matrix of `gramian.objectives`
-        Symmetric, definite or not.
+        Symmetric, possibly indefinite.
     k : int
         Between 1 and n.
     method : {"auto", "lanczos", "lapack", "lro"}
         "lanczos" is block Lanczos with two random vectors, "lapack" the dense decomposition,
-        "auto" the one of the two that should be faster. "lro" minimises ‖LLᵀ − K‖² over n × k
-        factors, LRO eq. (3), by conjugate gradient with the exact quartic step, and reads the
-        eigenvectors off L, eq. (4): slower, and there for comparison with the paper.
+        "auto" the one expected to be faster. "lro" minimises ‖LLᵀ − K‖² over n × k factors, LRO
+        eq. (3), by conjugate gradients with exact quartic steps, and computes the eigenvectors from
+        L, eq. (4); it is slower and provided for comparison with the paper.
     tol : float
-        Residuals asked for, relative to ‖K‖. What products in float64 can show bounds it below;
-        Lanczos goes to 1e-5 in any case, to tell copies of an eigenvalue from neighbours.
+        Residuals relative to ‖K‖. The attainable value is limited by float64 products; Lanczos
+        always continues to 1e-5, to separate multiple from close eigenvalues.
     max_products : int, optional
-        Products of K with a vector at most. A ConvergenceWarning says when they do not suffice.
+        Largest number of products of K with a vector. A ConvergenceWarning is issued if they do
+        not suffice.
     random_state : int, RandomState, Generator or None
-        Seeds the random start; None is seed 0, so that calls repeat.
-    device : None, "cpu", "cuda" or the like
-        Where to compute, by block Lanczos; K may be a tensor that is there already.
+        Seeds the random start; None means seed 0, so that results are reproducible.
+    device : None, "cpu", "cuda" or similar
+        Device of the computation, by block Lanczos; K may be a tensor on that device.
 
     Returns
     -------
     TopEigen(values, vectors, residuals)
-        The entry of each vector that is largest in size is positive. The residuals prove that
-        there is an eigenvalue within each of them. That none larger was missed is proved for
-        "lapack" only, and otherwise true with probability one, up to eigenvalues that coincide to
-        the tolerance (`gramian.linalg.block_lanczos` says how).
+        The entry of largest absolute value of each vector is positive. Each residual bounds the
+        distance to an eigenvalue. That no larger eigenvalue was missed is proved for "lapack" only,
+        and holds otherwise with probability one, up to eigenvalues that coincide within the
+        tolerance (see `gramian.linalg.block_lanczos`).
     """
     there = place(getattr(K, "device", None) if device is None else device)
     if not there.is_host:
@@ -120,16 +121,16 @@ def top_eigen(
 
 
 def _with_signs(found: TopEigen) -> TopEigen:
-    """The vectors with a positive largest entry, so that rounding does not choose their signs."""
+    """The vectors with a positive largest entry, so that their signs do not depend on rounding."""
     return found._replace(vectors=found.vectors * row_signs(found.vectors.T))
 
 
 def _on_device(
     K: Any, k: int, tol: float, max_products: int | None, seed: Any, there: Place
 ) -> TopEigen:
-    """By block Lanczos there: a product with a dense K costs as much for a few vectors as for one.
+    """Block Lanczos on a device, where a product with a few vectors costs as much as with one.
 
-    Only small matrices, and the vectors found, come to the host.
+    Only small matrices and the vectors found are copied to the host.
     """
     matrix = there_matrix(K, there)
     found = block_lanczos(
@@ -171,14 +172,14 @@ def _lapack(matrix: Given, k: int) -> TopEigen:
 
 
 def _warn_if_far(found: TopEigen, matrix: Given | There, tol: float) -> None:
-    """Warn of residuals beyond the tolerance, with a margin for the estimate of ‖K‖."""
+    """Warn if residuals exceed the tolerance, with a margin for the estimate of ‖K‖."""
     norm = max(float(np.max(np.abs(found.values))), matrix.norm)
     shown = 4 * np.finfo(float).eps * np.sqrt(matrix.order)
     worst = float(np.max(found.residuals))
     if worst > 2 * max(tol, shown) * norm:
         warnings.warn(
-            f"top_eigen stopped at a residual of {worst / norm:.2g} ‖K‖, short of tol={tol:g}; "
-            "raise tol or max_products, or take method='lapack'",
+            f"top_eigen stopped at a residual of {worst / norm:.2g} ‖K‖, above tol={tol:g}; "
+            "increase tol or max_products, or use method='lapack'",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -186,12 +187,12 @@ def _warn_if_far(found: TopEigen, matrix: Given | There, tol: float) -> None:
 
 def _check_arguments(k: Any, n: int, method: Any, tol: Any, max_products: Any) -> None:
     if not isinstance(k, int | np.integer) or isinstance(k, bool):
-        raise ValueError(f"k must be a whole number, got {k!r}")
+        raise ValueError(f"k must be an integer, got {k!r}")
     if not 1 <= k <= n:
-        raise ValueError(f"k must lie between 1 and the order of K, {n}, got {k}")
+        raise ValueError(f"k must be between 1 and the order of K, {n}, got {k}")
     if method not in METHODS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
     if not isinstance(tol, int | float | np.floating) or not 0 <= tol < 1:
         raise ValueError(f"tol must be a number in [0, 1), got {tol!r}")
     if max_products is not None and not (isinstance(max_products, int) and max_products > 0):
-        raise ValueError(f"max_products must be a whole number above 0, got {max_products!r}")
+        raise ValueError(f"max_products must be a positive integer, got {max_products!r}")

@@ -1,4 +1,4 @@
-"""A kernel matrix by its leading eigenpairs, as a scikit-learn transformer."""
+"""Low-rank approximation of a kernel matrix, as a scikit-learn transformer."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _ABSURD_BYTES = 2**35
 
 @with_parameters
 class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """K ≈ LLᵀ by the leading eigenpairs of a kernel matrix: the best of its rank (LRO §2.1).
+    """K ≈ LLᵀ by the leading eigenpairs of a kernel matrix, the best approximation (LRO §2.1).
 
     With K ≈ V diag(μ) Vᵀ and L = V diag(√μ), systems with K + λI are solved by the Woodbury
     formula in O(nr), and new points are mapped by k(x, X) V diag(1/√μ), whose inner products
     extend LLᵀ (Nyström's formula).
 
-    The linear kernel is used as an operator, X dense or CSR. Every other kernel is computed as a
-    dense n × n matrix of 8n² bytes, 0.8 GB for ten thousand samples.
+    The linear kernel is applied as an operator, with X dense or CSR. Every other kernel is computed
+    as a dense n × n matrix of 8n² bytes, 0.8 GB for ten thousand samples.
 
     Parameters
     ----------
     n_components : int
-        Rank of the approximation. Fewer are kept where fewer eigenvalues are positive or there
-        are fewer samples.
+        Rank of the approximation. It is smaller if fewer eigenvalues are positive or there are
+        fewer samples.
     kernel : str or callable
         A name known to `sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is then K in
         `fit` and k(X_new, X) in `transform`), or a function of two samples.
     gamma, degree, coef0 : float or None
-        Parameters of the kernels that have them; None is scikit-learn's default. That of γ is
-        1/n_features; for "rbf" and "laplacian" constant columns are not counted.
+        Parameters of the kernels that have them; None is scikit-learn's default. The default of γ
+        is 1/n_features; for "rbf" and "laplacian" constant columns are not counted.
     kernel_params : dict, optional
         Further arguments of a callable kernel.
     lam : float
@@ -61,11 +61,11 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     eigenvalues_, eigenvectors_ : arrays of shape (r,) and (n_samples, r)
         μ, largest first, and V.
     residuals_ : array of shape (r,)
-        ‖Kv − μv‖: K has an eigenvalue this close to μ.
+        ‖Kv − μv‖: K has an eigenvalue within this distance of μ.
     approximation_error_ : float
-        tr K − tr LLᵀ, the sum of the eigenvalues left out. For a PSD kernel it is the nuclear norm
-        of K − LLᵀ, which its Frobenius and spectral norms do not exceed. An indefinite kernel's
-        negative eigenvalues are in the sum too, and it is then no measure of error.
+        tr K − tr LLᵀ, the sum of the omitted eigenvalues. For a PSD kernel it is the nuclear norm
+        of K − LLᵀ, an upper bound on its Frobenius and spectral norms. For an indefinite kernel the
+        sum includes negative eigenvalues and does not measure the error.
     """
 
     n_components: int = 100
@@ -92,7 +92,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_samples, n_features), or K where precomputed
+        X : array or sparse matrix of shape (n_samples, n_features), or K if precomputed
         y : ignored
         """
         self._check_parameters()
@@ -114,7 +114,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.kernel_factor_ = self.eigenvectors_ * roots
         left = trace - float(np.sum(self.eigenvalues_))
         self.approximation_error_ = 0.0 if abs(left) <= _rounding(X.shape[0], trace) else left
-        # To new points: through the samples, or for the linear kernel straight from the features.
+        # The map of new points: through the samples, or through the features for a linear kernel.
         projection = self.eigenvectors_ / roots
         linear = self.kernel == "linear"
         self._samples = None if linear or self.kernel == "precomputed" else X
@@ -123,7 +123,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit, and return the features of the samples, `kernel_factor_`."""
+        """Fit and return the features of the samples, `kernel_factor_`."""
         return self.fit(X, y).kernel_factor_.copy()
 
     def transform(self, X: Any) -> Array:
@@ -131,7 +131,7 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n_new, n_features), or k(X, X_fit) where precomputed
+        X : array or sparse matrix of shape (n_new, n_features), or k(X, X_fit) if precomputed
 
         Returns
         -------
@@ -186,12 +186,12 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if callable(self.kernel):
             return pairwise_kernels(X, Y, metric=self.kernel, **(self.kernel_params or {}))
         named = {"gamma": self._gamma, "degree": self.degree, "coef0": self.coef0}
-        told = {name: value for name, value in named.items() if value is not None}
-        values = kernel_values(self.kernel, told | {"filter_params": True}, X, Y)
+        given = {name: value for name, value in named.items() if value is not None}
+        values = kernel_values(self.kernel, given | {"filter_params": True}, X, Y)
         return np.asarray(values, dtype=np.float64)
 
     def _width(self, X: Any) -> float | None:
-        """γ of the kernels of distances, which a constant column does not change."""
+        """γ of distance kernels, which does not depend on constant columns."""
         if self.gamma is not None or self.kernel not in ("rbf", "laplacian"):
             return self.gamma
         return 1.0 / max(1, int(np.count_nonzero(varying_columns(X))))
@@ -224,7 +224,7 @@ def _refuse_absurd(n: int) -> None:
     size = 8 * n * n
     if size > _ABSURD_BYTES:
         raise ValueError(
-            f"the kernel matrix of {n} samples takes {size / 1e9:.0f} GB; take a sample of the "
-            "rows, kernel='linear', which needs no such matrix, or pass your own LinearOperator "
-            "to gramian.spectral.top_eigen"
+            f"the kernel matrix of {n} samples takes {size / 1e9:.0f} GB; use a subset of the "
+            "rows, kernel='linear', which needs no such matrix, or pass a LinearOperator to "
+            "gramian.spectral.top_eigen"
         )

@@ -410,7 +410,7 @@ def test_bench_lists_in_a_checkout(run, monkeypatch):
         ("complete twice.csv", "--duplicates mean"),
         ("complete ratings.csv --columns a,b", "three names"),
         ("complete ratings.csv --lam -1", "lam must be"),
-        ("recommend alice --model flowers.csv", "not a whole gramian model"),
+        ("recommend alice --model flowers.csv", "not a complete gramian model"),
         ("predict new.csv --model missing", "missing"),
         ("eigen points.csv", "square"),
         ("eigen kernel.npy -k 99", "99"),

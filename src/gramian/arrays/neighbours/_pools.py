@@ -1,14 +1,14 @@
-"""Compiled kernels that keep what may be among the nearest of every query, and end with what is.
+"""Compiled kernels that maintain the candidates for the nearest neighbours of every query.
 
 For a query x and a reference y a tile holds s = x̂·ŷ in float32; ‖x̂‖² + (‖ŷ‖² − 2s) lies within a
-known room (`_sides.Frame`) of the squared distance D. A query keeps a heap of k upper bounds on D,
-whose largest is its bar, and a pool of those whose lower bound does not exceed the bar. A pool that
-stays full is refined: D is computed from the differences in float64, and the k nearest stay. So at
-the end the pool holds the k smallest (D, index), whatever the order of the tiles and the number of
-threads.
+known error bound (`_sides.Frame`) of the squared distance D. Each query has a heap of k upper
+bounds on D, whose largest is its threshold, and a pool of candidates whose lower bound does not
+exceed the threshold. A full pool is refined: D is computed from the differences in float64, and the
+k nearest are kept. At the end the pool holds the k smallest (D, index), independent of the order of
+the tiles and the number of threads.
 
 The states of the queries are rows of `heaps`, `pools` (indices) and `lows` (lower bounds on D), and
-of `counts`: how many are in the pool, and how many of them, the first ones, have their D in `lows`.
+of `counts`: the size of the pool, and the number of leading candidates whose D is in `lows`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from gramian.arrays._kernels import compiled
 
 CHUNK = 16
-"""Scores whose smallest is compared with the bar before any is looked at by itself."""
+"""Scores whose minimum is compared with the threshold before they are tested individually."""
 
 
 @compiled
@@ -54,7 +54,7 @@ def distance(left: Any, i: int, right: Any, j: int) -> float:
 
 @compiled
 def _lower_bar(heaps: Any, i: int, value: float) -> None:
-    """Put an upper bound in the place of the largest of a query."""
+    """Replace the largest upper bound of a query."""
     place, k = 0, heaps.shape[1]
     while True:
         child = 2 * place + 1
@@ -71,7 +71,7 @@ def _lower_bar(heaps: Any, i: int, value: float) -> None:
 
 @compiled
 def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
-    """Leave the k nearest in a query's pool, by (D, index) in order, and their D in its heap."""
+    """Keep the k nearest in a query's pool, sorted by (D, index), and their D in its heap."""
     heaps, pools, lows, counts = states
     heap, pool, low, names = heaps[i], pools[i], lows[i], right[4]
     k, kept, bar = heap.size, 0, heap[0]
@@ -94,12 +94,12 @@ def _refine(i: int, left: Any, right: Any, square: float, states: Any) -> None:
         pool[place], low[place] = j, d
     counts[i, 0] = counts[i, 1] = kept
     for p in range(kept):
-        heap[k - 1 - p] = low[p]  # in falling order, which is a heap
+        heap[k - 1 - p] = low[p]  # descending order is a valid heap
 
 
 @compiled
 def _make_room(i: int, left: Any, right: Any, square: float, states: Any) -> None:
-    """Drop from a full pool what lies above the bar; where that is little, refine it."""
+    """Remove candidates above the threshold from a full pool; refine it if few are removed."""
     heaps, pools, lows, counts = states
     kept, exact = 0, 0
     for p in range(counts[i, 0]):
@@ -117,12 +117,12 @@ def offer(
     scores: Any, first: int, start: int, rows_ask: bool, hits: Any, count: int,
     left: Any, right: Any, square: float, states: Any, asking: Any, offered: Any, marks: Any,
 ) -> None:  # fmt: skip
-    """Offer what is in the chunks that were hit to those who asked, except to equal marks.
+    """Add the scores of the marked chunks to the pools of the queries, except for equal marks.
 
-    Of whole numbers nothing is rounded: one as far as the bar, and of a larger index than what is
-    there, is of no use.
+    Integer data has no rounding error: a candidate at the distance of the threshold with a larger
+    index than those present is skipped.
     """
-    # Tuples are taken apart once: numba counts references at every look into one.
+    # Tuples are unpacked once: numba counts references at every access.
     heaps, pools, lows, counts = states
     own_squares, slopes, bases = asking
     squares, norms, rests = offered
@@ -171,7 +171,7 @@ def nearest_among(
     start: int, stop: int, candidates: Any, left: Any, right: Any, marks: Any,
     found: Any, distances: Any,
 ) -> None:  # fmt: skip
-    """The k nearest of each query's candidates, by (D, index) in order; negative ones are none."""
+    """The k nearest of each query's candidates, sorted by (D, index); ignores negative indices."""
     own_marks, other_marks = marks
     k = found.shape[1]
     for i in range(start, stop):

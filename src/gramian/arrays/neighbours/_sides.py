@@ -1,4 +1,4 @@
-"""Queries and references as they are multiplied, with what bounds the rounding of it."""
+"""Queries and references in the form used for products, with bounds on rounding errors."""
 
 from __future__ import annotations
 
@@ -14,27 +14,26 @@ Array = NDArray[np.floating[Any]]
 Indices = NDArray[np.integer[Any]]
 
 BLOCK = 1024
-"""Rows handled at a time where all would need a copy."""
+"""Rows processed at a time to avoid a copy of all."""
 
 ROUNDING, UNDERFLOW = 2.0**-24, 2.0**-120
 
 EXACT = 2**22
-"""Whole numbers whose squared norms stay below this lose nothing in float32: sums of four of them
-stay below 2²⁴."""
+"""Squared norm up to which integers are exact in float32: sums of four of them are below 2²⁴."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where products are taken: the origin and the power of two that samples are brought to."""
+    """The origin and the power of two by which samples are shifted and scaled for products."""
 
     origin: Array
     scale: float
     terms: float
-    """Products that a score sums up; 0 where nothing is rounded."""
+    """Number of products in a score; 0 if nothing is rounded."""
 
     @classmethod
     def of(cls, X: Any, others: Any) -> Frame:
-        """That of the rows of X, which takes those of `others` too."""
+        """The frame of the rows of X, also suitable for those of `others`."""
         both = (X,) if others is X else (X, others)
         if all(_whole_and_small(rows) for rows in both):
             return cls(np.zeros(X.shape[1]), 1.0, 0.0)
@@ -45,7 +44,7 @@ class Frame:
         return cls(origin, 2.0 ** -np.ceil(np.log2(size)) if size > 0 else 1.0, float(X.shape[1]))
 
     def put(self, X: Any) -> Any:
-        """Rows as they are multiplied, in float32."""
+        """Rows prepared for products, in float32."""
         if sparse.issparse(X):
             return sparse.csr_array((X * self.scale).astype(np.float32))
         moved = np.empty(X.shape, dtype=np.float32)
@@ -55,14 +54,14 @@ class Frame:
         return moved
 
     def asking(self, squares: Array) -> tuple[Array, Array, Array]:
-        """What kernels know of queries: ‖x̂‖², and b and a of the room for rounding.
+        """Data of queries for the kernels: ‖x̂‖², and b and a of the error bound.
 
-        A score is within a(x) + b(x)‖ŷ‖ + c(y) of the squared distance, in all
+        A score is within a(x) + b(x)‖ŷ‖ + c(y) of the squared distance, in total
 
             1.01u [2γ‖x̂‖‖ŷ‖ + 2‖ŷ‖² + 2‖x̂‖‖ŷ‖ + 2(‖x̂‖ + ‖ŷ‖)²],   u = 2⁻²⁴, γ = p/(1 − pu):
 
-        p products summed in any order, the last two operations, both rows rounded to float32; a
-        hundredth is for the float64 that they are compared in.
+        p products summed in any order, the last two operations, and the rounding of both rows to
+        float32; the factor 1.01 covers the float64 comparisons.
         """
         if self.terms == 0:
             return squares, np.zeros(squares.size), np.zeros(squares.size)
@@ -72,14 +71,14 @@ class Frame:
         return squares, (2.0 * gamma + 6.0) * unit * np.sqrt(squares), own
 
     def offered(self, squares: Array) -> tuple[Array, Array, Array]:
-        """What they know of references: ‖ŷ‖² in float32, ‖ŷ‖ and c."""
+        """Data of references for the kernels: ‖ŷ‖² in float32, ‖ŷ‖ and c."""
         unit = 1.01 * ROUNDING if self.terms else 0.0
         return squares.astype(np.float32), np.sqrt(squares), 4.0 * unit * squares
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Queries or references: the rows as they are and as they are multiplied, and their marks."""
+    """Queries or references: original rows, rows prepared for products, and marks."""
 
     rows: tuple[Any, ...]
     moved: Any
@@ -87,7 +86,7 @@ class Side:
 
     @classmethod
     def of(cls, X: Any, frame: Frame, marks: Indices, names: Indices) -> Side:
-        """Rows with their marks and the numbers they go by where distances are equal."""
+        """Rows with their marks and the indices that break ties."""
         return cls(rows_of(X, names), frame.put(X), marks)
 
     @property
@@ -96,17 +95,17 @@ class Side:
 
     @cached_property
     def squares(self) -> Array:
-        """Squared norms of the rows as they are multiplied."""
+        """Squared norms of the prepared rows."""
         return _squares(self.moved)
 
     def only_mark(self, start: int, stop: int) -> int | None:
-        """The mark of some rows, where they have but one."""
+        """The common mark of a range of rows, None if they differ."""
         part = self.marks[start:stop]
         return int(part[0]) if part[0] == part[-1] and np.all(part == part[0]) else None
 
 
 def rows_of(X: Any, names: Indices) -> tuple[Any, ...]:
-    """What kernels read: (dense, indptr, indices, data, names), one of the two forms empty."""
+    """The arguments of kernels: (dense, indptr, indices, data, names), one format empty."""
     if sparse.issparse(X):
         return np.empty((0, 0)), X.indptr, X.indices, X.data, names
     none = np.empty(0, dtype=np.int32)
@@ -114,7 +113,7 @@ def rows_of(X: Any, names: Indices) -> tuple[Any, ...]:
 
 
 def _whole_and_small(X: Any) -> bool:
-    """Whether every number is whole and no squared norm too large for float32."""
+    """Whether all values are integers with squared norms small enough for float32."""
     blocks = (X[start : start + BLOCK] for start in range(0, X.shape[0], BLOCK))
     return all(
         np.array_equal(_entries(rows), np.rint(_entries(rows)))

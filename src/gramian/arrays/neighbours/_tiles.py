@@ -1,4 +1,4 @@
-"""Compiled kernels that compute scores of sparse rows, and find where a tile has small ones."""
+"""Compiled kernels that compute scores of sparse rows and find small scores in a tile."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from gramian.arrays._kernels import compiled
 from gramian.arrays.neighbours._pools import CHUNK
 
 ROUND_UP, TINY = 1.0 + 2.0**-22, 2.0**-100
-"""What makes a float32 of a number no smaller than it was."""
+"""Factor and summand that round a number up to float32."""
 
 
 def _finite(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled for numbers that are finite, so that the smallest is found in vector registers."""
+    """Compile for finite numbers, so that a minimum uses vector registers."""
     return compiled(function, "nnan", "nsz")
 
 
 @compiled
 def _limit(heap: float, own: float, slope: float, base: float, peak: float, rest: float) -> Any:
-    """The largest ‖ŷ‖² − 2s that may be below the bar, rounded up."""
+    """The largest ‖ŷ‖² − 2s that may be below the threshold, rounded up."""
     limit = heap - own + (base + slope * peak + rest)
     return np.float32(limit * ROUND_UP if limit > 0 else limit / ROUND_UP) + np.float32(TINY)
 
@@ -30,10 +30,10 @@ def _limit(heap: float, own: float, slope: float, base: float, peak: float, rest
 def columns_below(
     scores: Any, first: int, start: int, heaps: Any, asking: Any, offered: Any, hits: Any
 ) -> int:
-    """Chunks of rows, the references from `first`, that may lie below the bar of a column.
+    """Chunks of rows, the references from `first`, that may be below the threshold of a column.
 
     The columns are the queries from `start`. `asking` has their ‖x̂‖², `offered` ‖ŷ‖², and both
-    together how far a score can be from D (`_sides.Frame`).
+    bound the distance of a score from D (`_sides.Frame`).
     """
     n_rows, n_cols = scores.shape
     least, limits = np.empty(n_cols, dtype=np.float32), np.empty(n_cols, dtype=np.float32)
@@ -67,9 +67,9 @@ def _count_below(line: Any, squares: Any, limit: Any) -> int:
 def rows_below(
     scores: Any, first: int, start: int, heaps: Any, asking: Any, offered: Any, hits: Any
 ) -> int:
-    """The same the other way, for samples beside themselves: the rows ask for the columns.
+    """The same with rows as queries and columns as references, if both are the same samples.
 
-    Along a row scores are counted, which vector registers do where they find no smallest.
+    Counts scores along a row, which uses vector registers where a minimum does not.
     """
     n_rows, n_cols = scores.shape
     squares = offered[0][start : start + n_cols]
@@ -90,7 +90,7 @@ def rows_below(
 
 @compiled
 def pack(indptr: Any, indices: Any, data: Any, local: Any, packed: Any) -> None:
-    """CSR rows as the columns of `packed`; its rows are the features they have, by `local`."""
+    """CSR rows as columns of `packed`; its rows are the features present, numbered by `local`."""
     used = 0
     for i in range(indptr.size - 1):
         for e in range(indptr[i], indptr[i + 1]):
@@ -106,7 +106,7 @@ def pack(indptr: Any, indices: Any, data: Any, local: Any, packed: Any) -> None:
 def sparse_scores(
     first: int, indptr: Any, indices: Any, data: Any, local: Any, packed: Any, scores: Any
 ) -> None:
-    """Products of the CSR rows from `first` with the packed ones: one long sum an entry."""
+    """Products of the CSR rows from `first` with the packed rows, one sum per entry."""
     n_rows, n_cols = scores.shape
     for row in range(n_rows):
         line = scores[row]

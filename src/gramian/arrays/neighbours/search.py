@@ -1,4 +1,4 @@
-"""The search itself: which tiles there are, and which thread has which."""
+"""The neighbour search: tiles and their distribution to threads."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SIDE = 496
 """Rows and columns of a tile: 1 MB of float32."""
 
 POOL = 32
-"""Places in a pool besides three for every neighbour."""
+"""Size of a pool in addition to three candidates for each neighbour."""
 
 BLOCKS_PER_THREAD = 4
-"""Blocks that samples are cut into for each thread; in a round each block has one partner."""
+"""Blocks of samples per thread; in a round each block has one partner."""
 
 FEW = 4
-"""Threads up to which every product serves both samples, whatever their number: rounds of short
-blocks keep many threads waiting, and each has its own queries beside all samples then."""
+"""Threads up to which every product is used for both samples. With more threads, rounds of short
+blocks cause waiting, and each thread processes its own queries against all samples."""
 
 Span = tuple[int, int]
 Tiles = Callable[[int, int], Array]
@@ -38,14 +38,14 @@ def search(
 ) -> tuple[Indices, Array]:
     """The k rows of X nearest to each query, by (distance, index), and their squared distances.
 
-    X and the queries are both dense or both CSR with sorted indices. Queries that are X itself,
-    with the marks of X, need each product once. Pairs of equal marks are left out; there must be k
-    others.
+    X and the queries are both dense or both CSR with sorted indices. If the queries are X itself,
+    with the marks of X, each product is computed once. Pairs of equal marks are excluded; at least
+    k others must remain.
     """
     threads = threads or cores()
     frame = Frame.of(X, queries)
     if queries is X and marks[0] is marks[1]:
-        order = np.argsort(marks[0], kind="stable")  # so that whole tiles can be left out
+        order = np.argsort(marks[0], kind="stable")  # so that whole tiles can be skipped
         inverse = np.empty_like(order)
         inverse[order] = np.arange(order.size)
         moved = X if np.array_equal(order, inverse) else X[order]
@@ -76,7 +76,7 @@ def nearest_among(
 ) -> tuple[Indices, Array]:
     """The k nearest of the candidates of each query, and their squared distances.
 
-    Where a query has fewer candidates, −1 at infinity.
+    Missing candidates have index −1 and infinite distance.
     """
     n, threads = queries.shape[0], threads or cores()
     left, right = rows_of(queries, np.arange(n)), rows_of(X, np.arange(X.shape[0]))
@@ -87,12 +87,12 @@ def nearest_among(
 
 
 def ready() -> bool:
-    """Whether dense samples can be searched without compiling anything first."""
+    """Whether dense samples can be searched without compilation."""
     return is_compiled(_sweeps.sweep)
 
 
 class _Search:
-    """The state of every query, and the tiles it meets."""
+    """The state of every query, and its tiles."""
 
     def __init__(self, left: Side, right: Side, frame: Frame, k: int) -> None:
         self.left, self.right = left, right
@@ -111,7 +111,7 @@ class _Search:
         self.distances = np.empty((left.n, k))
 
     def beside_themselves(self, threads: int) -> None:
-        """Every tile once: blocks in rounds, in each of which no two threads share a block."""
+        """Each tile once: blocks in rounds, in each of which no two threads share a block."""
         n = self.left.n
         count = min(-(-n // SIDE), BLOCKS_PER_THREAD * threads)
         length = SIDE * -(-n // (SIDE * count))
@@ -122,7 +122,7 @@ class _Search:
         _run(self._finish, [(block,) for block in blocks], threads)
 
     def beside_references(self, threads: int) -> None:
-        """A block of queries at a time, beside all references."""
+        """One block of queries at a time, against all references."""
         _run(self._across, [(block,) for block in _cut(0, self.left.n, SIDE)], threads)
 
     def _inside(self, block: Span) -> None:
@@ -139,7 +139,7 @@ class _Search:
         self._finish(query)
 
     def _visit(self, query: Span, tiles: Iterable[Span], *, both: bool) -> None:
-        """Hand to the kernels the tiles whose columns are some queries."""
+        """Pass the tiles of some queries to the kernels."""
         clock.check()
         mark = self.left.only_mark(*query)
         met = [tile for tile in tiles if mark is None or mark != self.right.only_mark(*tile)]
@@ -166,7 +166,7 @@ class _Search:
 
 
 def _products(references: Any, queries: Any, span: Span) -> Tiles:
-    """What multiplies some sparse references, the rows, by the queries of a span, the columns."""
+    """A function that multiplies sparse references (rows) with a span of queries (columns)."""
     start, stop = span
     room = np.empty(SIDE * (stop - start), dtype=np.float32)
     local = np.full(queries.shape[1], -1, dtype=np.int32)
@@ -204,6 +204,6 @@ def _run(work: Callable[..., None], calls: list[tuple[Any, ...]], threads: int) 
             work(*arguments)
         return
     with ThreadPoolExecutor(min(threads, len(calls))) as pool:
-        contexts = [copy_context() for _ in calls]  # each thread knows the deadline
+        contexts = [copy_context() for _ in calls]  # each thread needs the deadline
         for _ in pool.map(lambda to, given: to.run(work, *given), contexts, calls):
             pass
