@@ -22,12 +22,12 @@ def save(estimator: Any, path: str | Path) -> None:
     Parameters
     ----------
     estimator : a fitted estimator
-        Beside gramian's own a Pipeline of them with SimpleImputer, StandardScaler, MinMaxScaler,
+        An estimator of gramian, or a Pipeline with SimpleImputer, StandardScaler, MinMaxScaler,
         RobustScaler, PCA, OneHotEncoder, OrdinalEncoder, ColumnTransformer, KNeighborsClassifier.
     path : str or Path
     """
     check_is_fitted(estimator)
-    if hasattr(estimator, "at_home"):  # one of a cluster is read where there is none
+    if hasattr(estimator, "at_home"):  # a model of a cluster is stored as a local one
         estimator = estimator.at_home()
     content = {"gramian": version("gramian"), "estimator": estimator}
     storage.write(Path(path), "model", content)
