@@ -1,7 +1,8 @@
-"""Pages to work on, from the command line: served until Ctrl-C."""
+"""Pages to work on, from the command line: served until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
+import sys
 import webbrowser
 from typing import Any
 
@@ -14,14 +15,15 @@ open_option = click.option(
     "--open",
     "opened",
     is_flag=True,
-    help="Work on a page of this machine. Ctrl-C ends it, and writes.",
+    help="Work on a page served locally. Ctrl-C ends it and writes the files.",
 )
 
 
 def serve(session: Any, title: str, before: Any = None) -> None:
-    """Serve a page until Ctrl-C."""
+    """Serve a page until Ctrl-C or SIGTERM."""
     page = Page(session, title=title, before=before)
     click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+    sys.stdout.flush()
     webbrowser.open(page.url)
     page.wait()
 

@@ -94,7 +94,7 @@ def _session(
     if isinstance(model, MetricLearner):
         with naming_text(X):
             samples = checked_samples(X, ensure_min_samples=2)
-        session = MetricSession(samples, model, called)
+        session = MetricSession(samples, model, called, frame=X)
         session.mark_all(known_classes(y, samples.shape[0], unknown), time_limit)
         return session
     if y is not None:
