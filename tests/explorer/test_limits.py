@@ -30,8 +30,8 @@ def completion(users):
 
 
 SESSIONS = {
-    "links": (lambda: Session(X), ("link", {"i": 0, "j": 40, "kind": "cannot"})),
-    "classes": (lambda: MetricSession(X), ("mark", {"i": 0, "name": "a"})),
+    "links": (lambda: Session(X), ("link", {"rows": [0, 40], "kind": "cannot"})),
+    "classes": (lambda: MetricSession(X), ("mark", {"rows": [0], "name": "a"})),
     "ratings": (
         lambda: RatingSession(completion([f"u{k}" for k in range(12)])),
         ("rate", {"item": 0, "value": 3}),
@@ -43,7 +43,10 @@ SESSIONS = {
 def test_undo_names_what_it_undoes(kind):
     """One tab shows a change of its own, another has made one since."""
     make, (action, given) = SESSIONS[kind]
-    other = {**given, **{"links": {"j": 41}, "classes": {"i": 1}, "ratings": {"item": 1}}[kind]}
+    other = {
+        **given,
+        **{"links": {"rows": [0, 41]}, "classes": {"rows": [1]}, "ratings": {"item": 1}}[kind],
+    }
     with Page(make()) as page:
         mine = ask(page, "POST", action, given)[1]
         theirs = ask(page, "POST", action, other)[1]
@@ -176,8 +179,8 @@ def test_the_start_has_a_time_limit():
 def test_a_change_that_takes_too_long_is_refused_and_nothing_has_changed():
     session = MetricSession(X, Endless(), patience=0.2)
     with Page(session) as page:
-        first = ask(page, "POST", "mark", {"i": 0, "name": "a"})[1]
-        status, told = ask(page, "POST", "mark", {"i": 40, "name": "b"})
+        first = ask(page, "POST", "mark", {"rows": [0], "name": "a"})[1]
+        status, told = ask(page, "POST", "mark", {"rows": [40], "name": "b"})
         assert status == 409 and "not ready within 0.2 s" in told["error"]
         assert ask(page, "GET", "state")[1] == first
 

@@ -131,7 +131,7 @@ def test_labels_cannot_leave_the_data_of_a_figure(tmp_path):
 
 def test_the_certificate_in_words():
     proved = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound")
-    assert "below 99.9: whatever one tries, at most 0.1 % can be gained" in in_words(proved)
+    assert "below 99.9, so this is at most 0.1 % above the optimum" in in_words(proved)
     assert "trace bound" in in_words(proved)
     guessed = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound", proof="Lanczos", miss=1e-3)
     assert "proved" not in in_words(guessed) and "at most 0.001" in in_words(guessed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import webbrowser
 from typing import Any
 
@@ -22,10 +21,12 @@ open_option = click.option(
 def serve(session: Any, title: str, before: Any = None) -> None:
     """Serve a page until Ctrl-C or SIGTERM."""
     page = Page(session, title=title, before=before)
-    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
-    sys.stdout.flush()
-    webbrowser.open(page.url)
-    page.wait()
+
+    def ready() -> None:
+        click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+        webbrowser.open(page.url)
+
+    page.wait(ready)
 
 
 def prepared_samples(model: Any, X: Any) -> tuple[Any, Any]:

@@ -224,7 +224,7 @@ class MetricSession(History):
         return (
             f"The metric predicted {right} of {len(tested)} classes before they were given; "
             f"Euclidean distance predicted {plain}."
-            + (" Euclidean distance is kept: no better metric is supported yet." if kept else "")
+            + (" No learned metric is better yet, so Euclidean distance is used." if kept else "")
         )
 
     def question(self) -> dict[str, Any]:
@@ -282,7 +282,8 @@ class MetricSession(History):
         if self.fitted is None:
             return [None] * len(rows), [None] * len(rows)
         learned, plain = (
-            self.classifier(Z).predict(Z[rows]).tolist() for Z in (self._mapped(self.fitted), self.X)
+            self.classifier(Z).predict(Z[rows]).tolist()
+            for Z in (self._mapped(self.fitted), self.X)
         )
         return learned, plain
 

@@ -16,11 +16,12 @@ const MOVING = 700, REACH = 14, MOST_LOST = 50;  // milliseconds; pixels; links 
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
 let camera = {x: 0, y: 0, zoom: 1}, learned = metric, tool = metric ? "mark" : "must";
 let hover = -1, focus = -1, anchor = -1, asked = [], only = null, act = null;
-let selection = new Set();
+let selection = new Set(), reach = [[1, 1], [1, 1]];  // how far points are from the middle
 const fingers = new Map(), cards = new Map();
 
 // --- drawing ----------------------------------------------------------------------------
-const unit = () => camera.zoom * Math.max(10, Math.min(width, height) / 2 - 24);
+const fit = ([ex, ey]) => Math.max(10, Math.min((width / 2 - 28) / ex, (height / 2 - 28) / ey));
+const unit = () => camera.zoom * (fit(reach[0]) + part * (fit(reach[1]) - fit(reach[0])));
 const radius = () => Math.min(9, (n > 20000 ? 1.6 : n > 4000 ? 2.4 : n > 800 ? 3.6 : 5) *
                                  Math.sqrt(Math.max(1, camera.zoom)));
 function spot(k) {  // where a sample is drawn, in pixels of the page from the corner of the map
@@ -30,6 +31,7 @@ function spot(k) {  // where a sample is drawn, in pixels of the page from the c
 function draw() { if (!waiting) { waiting = true; requestAnimationFrame(paint); } }
 function paint(now) {
   waiting = false;
+  if (ratio !== devicePixelRatio) return measure();
   const share = still.matches ? 1 : Math.min(1, Math.max(0, (now - began) / MOVING));
   part = share * share * (3 - 2 * share);
   scatter.draw({...camera, unit: unit(), part, radius: radius(), width, height, ratio});
@@ -94,17 +96,17 @@ function move() {
   const now = new Float32Array(2 * n), goal = learned ? state.learned : fixed.places;
   scatter.each(part, (k, x, y) => { now[2 * k] = x; now[2 * k + 1] = y; });
   scatter.move(now, Float32Array.from(goal.flat()));
+  reach = [scatter.reach(0), scatter.reach(1)];
   began = performance.now(); part = 0;
   draw();
 }
-function measure(entries) {
-  const box = canvas.getBoundingClientRect(), exact = entries?.[0]?.devicePixelContentBoxSize?.[0];
-  width = box.width; height = box.height;
-  const wide = exact ? exact.inlineSize : Math.round(width * devicePixelRatio);
-  const high = exact ? exact.blockSize : Math.round(height * devicePixelRatio);
-  ratio = wide / Math.max(1, width);
-  for (const one of [canvas, $("points")]) { one.width = wide; one.height = high; }
-  if (state) paint(performance.now());
+function measure() {
+  const box = canvas.getBoundingClientRect();
+  width = box.width; height = box.height; ratio = devicePixelRatio;
+  for (const one of [canvas, $("points")]) {
+    one.width = Math.round(width * ratio); one.height = Math.round(height * ratio);
+  }
+  if (state) paint(performance.now());  // at once: a changed canvas is empty
 }
 function zoom(factor, x = width / 2, y = height / 2) {
   const before = unit();
@@ -350,7 +352,6 @@ $("name").addEventListener("keydown", event => {
   if (event.key === "Enter" && selection.size) mark([...selection]);
 });
 dark.addEventListener("change", recolour);
-const observer = new ResizeObserver(measure);
-try { observer.observe(canvas, {box: "device-pixel-content-box"}); } catch (error) { observer.observe(canvas); }
-addEventListener("resize", () => measure());
+new ResizeObserver(measure).observe(canvas);
+addEventListener("resize", measure);
 measure(); takeUp(tool); look(learned); begin();

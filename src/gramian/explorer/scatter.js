@@ -87,4 +87,11 @@ class Scatter {
     for (let k = 0, i = 0; k < count; k++, i += 2)
       visit(k, start[i] + part * (end[i] - start[i]), start[i + 1] + part * (end[i + 1] - start[i + 1]));
   }
+  reach(part) {
+    const far = [1e-3, 1e-3];
+    this.each(part, (k, x, y) => {
+      far[0] = Math.max(far[0], Math.abs(x)); far[1] = Math.max(far[1], Math.abs(y));
+    });
+    return far;
+  }
 }

@@ -78,10 +78,11 @@ class Page:
         self._thread.start()
         return self
 
-    def wait(self) -> None:
-        """Serve until Ctrl-C or SIGTERM; in the main thread only."""
+    def wait(self, ready: Callable[[], None]) -> None:
+        """Call `ready`, and serve until Ctrl-C or SIGTERM; in the main thread only."""
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
+            ready()
             self._server.serve_forever(0.2)
         except KeyboardInterrupt:
             pass

@@ -145,7 +145,7 @@ class Session(History):
             laplacian = self._blank._laplacian(X)
             self._waves = _waves(laplacian, self.n_clusters)
             self.graph_labels = self._means().fit(normalize(self._waves)).labels_
-        self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
+            self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
         self.places = unit_square(two_directions(X))
         self._begin(Clusters((), {}, None, self.graph_labels, self.places))
 
@@ -237,9 +237,7 @@ class Session(History):
             view = next_view(two_directions(normalize(fitted.kernel_factor_)), view)
         self._commit(text, Clusters(links, marks, fitted, labels, view), started)
 
-    def _refit(
-        self, links: tuple[Link, ...], new: list[Link], limit: float
-    ) -> tuple[Any, Labels]:
+    def _refit(self, links: tuple[Link, ...], new: list[Link], limit: float) -> tuple[Any, Labels]:
         """The kernel of all links; the clusters of the graph until two samples are apart."""
         if not new:
             return self.fitted, self.labels
@@ -252,6 +250,7 @@ class Session(History):
             if self.fitted is None:
                 model.links_ = gather(self.size, None, **pairs_of(links))
                 model.n_clusters_ = self.n_clusters
+                model._prepare()
                 model._learn_from(normalize(self._waves))
             else:
                 model.add_links(**pairs_of(new))
@@ -281,7 +280,9 @@ class Session(History):
 
     def _agreement(self, i: int, j: int, kind: str) -> tuple[bool, bool]:
         """Whether the current clusters, and those of the graph alone, agree with a link."""
-        now, graph = ((own[i] == own[j]) == (kind == MUST) for own in (self.labels, self.graph_labels))
+        now, graph = (
+            (own[i] == own[j]) == (kind == MUST) for own in (self.labels, self.graph_labels)
+        )
         return bool(now), bool(graph)
 
     # --- what a page shows --------------------------------------------------------------

@@ -33,7 +33,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
 START = 10.0
 """Default time limit of the start of a page, in seconds."""
 
-CARD_COLUMNS = 12
+CARD_COLUMNS = 8
 """Columns of a sample on its card."""
 
 
@@ -126,4 +126,4 @@ def proof(fitted: Any, otherwise: str) -> dict[str, str]:
         return {"proof": "", "certificate": otherwise}
     found = fitted.certificate_
     gap = "no bound" if found.gap is None else f"optimal within {percent(found.relative_gap or 0)}"
-    return {"proof": gap, "certificate": f"{in_words(found)} {found}"}
+    return {"proof": gap, "certificate": in_words(found)}

@@ -67,29 +67,29 @@ def in_words(certificate: Certificate) -> str:
     """The certificate as a sentence for people."""
     if certificate.gap is None:
         return (
-            f"The value is {certificate.value:.6g}. No bound on the distance to the best possible "
-            "value is known for this problem, so nothing is proved about how good that is."
+            f"The value is {certificate.value:.6g}. No lower bound is known for this problem, so "
+            "nothing is proved about its distance to the optimum."
         )
     share = certificate.relative_gap or 0.0
     return (
-        f"The value is {certificate.value:.6g}, and no matrix that the problem allows has a value "
-        f"below {certificate.lower_bound:.6g}: whatever one tries, at most "
-        f"{percent(share)} can be gained. {_how_sure(certificate)}"
+        f"The value is {certificate.value:.6g}. No feasible matrix has a value below "
+        f"{certificate.lower_bound:.6g}, so this is at most {percent(share)} above the optimum. "
+        f"{_how_sure(certificate)}"
     )
 
 
 def _how_sure(certificate: Certificate) -> str:
     if certificate.proof != "Lanczos":
-        return f"This is proved, not estimated, by {certificate.method}."
+        return f"The bound is proved, by {certificate.method}."
     return (
-        f"This is so by {certificate.method} if an estimate of the least eigenvalue missed none: "
-        f"it does with a probability of at most {certificate.miss:.1g}."
+        f"The bound holds by {certificate.method} unless the estimate of the smallest eigenvalue "
+        f"failed, which has a probability of at most {certificate.miss:.1g}."
     )
 
 
 def percent(share: float) -> str:
-    """A share in percent, with as many digits as it needs."""
-    return f"{100 * share:.2g} %" if share >= 1e-6 else "a millionth part"
+    """A share in percent, rounded up to 0.0001 % where it is smaller."""
+    return f"{100 * max(share, 1e-6):.2g} %"
 
 
 def convergence(runs: Sequence[Result]) -> Section:
