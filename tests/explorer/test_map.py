@@ -17,7 +17,7 @@ RNG = np.random.default_rng(0)
 LATTICE = np.array([(4.0 * i, 4.0 * j) for i in range(8) for j in range(5)])
 LATTICE += RNG.uniform(-0.8, 0.8, LATTICE.shape)
 WIDTHS = (390, 1280, 1920)
-GROUPS = np.vstack([RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2)) + [9, 0]])
+GROUPS = np.vstack([RNG.normal(size=(20, 2)), RNG.normal(size=(20, 2)) + np.array([9, 0])])
 FRAME = pd.DataFrame(GROUPS, columns=["length", "width"]).assign(place=["<i>here</i>"] * 40)
 
 

@@ -24,7 +24,7 @@ from gramian.explorer.tables import card, next_view, unit_square
 from gramian.metric import KTA
 
 RNG = np.random.default_rng(0)
-X = np.vstack([RNG.normal(size=(15, 2)), RNG.normal(size=(15, 2)) + [8, 0]])
+X = np.vstack([RNG.normal(size=(15, 2)), RNG.normal(size=(15, 2)) + np.array([8, 0])])
 IDS = [f"id-{k}" for k in range(30)]
 
 
@@ -48,7 +48,7 @@ def test_any_state_of_the_history_can_be_restored(changes):
         wanted = {"set": at + 1, "undo": at - 1, "go": to}[action]
         given = {"to": to, "version": session.version}
         if action != "set" and not 0 <= wanted < len(states):
-            with pytest.raises(ValueError, match="nothing to undo|the history has"):
+            with pytest.raises(ValueError, match=r"nothing to undo|the history has"):
                 session.change(action, given)
             continue
         if action == "set":

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,6 +21,7 @@ from gramian.report import figures, report_eigen, report_estimator, report_resul
 from gramian.report.formula import displayed, mathml
 from gramian.report.page import Section, figure, write_page
 from gramian.report.parts import in_words
+from gramian.result import History
 
 X, y = load_iris(return_X_y=True)
 NAMES = load_iris().target_names[y]
@@ -159,6 +161,38 @@ def test_an_answer_in_one_step_has_no_curves(tmp_path):
     assert "after one step" in text and "certified gap</th>" in text
 
 
+def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
+    text = KTA(n_components=1).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text()
+    assert "after: one direction, a row for each class" in text
+    after = text.partition("after: one direction")[2]
+    heights = [float(y) for y in re.findall(r"M[\d.]+ ([\d.]+)h0", after)]
+    assert len(heights) == 150 and np.ptp(heights) > 200
+
+
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 1e3])
+def test_equal_units_unless_all_points_would_be_on_a_line(ratio):
+    places = np.random.default_rng(0).uniform(size=(50, 2)) * [1.0, 1.0 / ratio]
+    across, up = figures._alike(places)
+    drawn = [np.ptp(axis.at(values)) for axis, values in zip((across, up), places.T, strict=True)]
+    if ratio <= 3:
+        assert drawn[0] / np.ptp(places[:, 0]) == pytest.approx(drawn[1] / np.ptp(places[:, 1]))
+    assert min(drawn) > 100
+
+
+def test_names_of_classes_are_wrapped_and_whole_in_the_title():
+    name = "malignant tumours of the breast"
+    text = figures.matrix(np.eye(2), [name, "benign"], "").body
+    assert f"<title>{name}</title>" in text
+    assert ">malignant</tspan>" in text and ">breast</tspan>" in text
+
+
+def test_two_points_are_no_curve(tmp_path):
+    result = gm.minimize(gm.problems.kta(X, y, 1.0), "lbfgs")
+    short = replace(result, history=History(list(result.history)[:2]))
+    text = report_results(short, tmp_path / "x.html").read_text("utf-8")
+    assert "there is no curve to draw" in text and 'class="curve' not in text
+
+
 def test_labels_must_fit_the_embedding(tmp_path):
     with pytest.raises(ValueError, match="5 labels for the 80 samples"):
         MVU().fit(ROLL).report(tmp_path / "x.html", y=ALONG[:5])
@@ -283,3 +317,23 @@ def test_points_tell_who_they_are(pages, browser):
     assert plot.get_dom_attribute("viewBox") != before
     ActionChains(browser).double_click(whole).perform()
     assert plot.get_dom_attribute("viewBox") == before
+
+
+def test_words_of_a_table_are_not_broken_on_a_narrow_page(tmp_path, browser):
+    """A wide table scrolls in its place: ids stay in one line, and the page is not wider."""
+    rows, cols, stars = ratings()
+    model = NuclearCompletion(lam=1.0).fit((rows, np.array([f"film-{k}" for k in cols]), stars))
+    page = model.report(tmp_path / "x.html")
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        show(browser, page)
+        lines, wide = browser.execute_script(
+            "const cells = [...document.querySelectorAll('td.short')];"
+            "return [cells.map(cell => { const range = document.createRange();"
+            "range.selectNodeContents(cell); return range.getClientRects().length }),"
+            "document.documentElement.scrollWidth]"
+        )
+        assert len(lines) > 5 and max(lines) == 1 and wide <= 390
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

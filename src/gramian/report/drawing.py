@@ -99,15 +99,15 @@ def written(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def frame(across: Axis, up: Axis, *, ticks: bool = True) -> str:
-    """Grid lines with their values, and what the axes are called."""
+def frame(across: Axis, up: Axis, *, upward: bool = True) -> str:
+    """Grid lines with their values (those of `up` only where wanted), and titles of the axes."""
     parts = ['<g class="grid">']
-    for x, text in across.ticks() if ticks else []:
+    for x, text in across.ticks():
         parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
         parts.append(
             f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{text}</text>'
         )
-    for y, text in up.ticks() if ticks else []:
+    for y, text in up.ticks() if upward else []:
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2

@@ -93,26 +93,27 @@ def percent(share: float) -> str:
 
 
 def convergence(runs: Sequence[Result]) -> Section:
-    """Value, gap and rank against time."""
-    if all(len(run.history) < 2 for run in runs):
-        return Section("How it got there", "<p>The answer was there after one step.</p>")
+    """Value, gap and rank against time, each where it has a curve."""
     drawn = []
     lowest = max(run.certificate.lower_bound for run in runs)
     wanted = (
-        ("value", "F above the best bound proved" if np.isfinite(lowest) else "F", True),
+        ("value", "F above the best bound" if np.isfinite(lowest) else "F", True),
         ("gap", "certified gap", True),
         ("rank", "rank", False),
     )
     for column, title, log in wanted:
         curves = [_curve(run, column, lowest) for run in runs]
         curves = [curve for curve in curves if curve[1].size]
-        if curves:
+        if any(_has_shape(values) for _, _, values in curves):
             axes = {
                 "xaxis": {"title": "seconds"},
                 "yaxis": {"title": title, "type": "log" if log and _positive(curves) else "linear"},
             }
             drawn.append(figure(figures.lines(curves, **axes)))
-    return Section("How it got there", beside(*drawn))
+    steps = max(len(run.history) for run in runs)
+    many = "one step" if steps <= 1 else f"{steps} steps"
+    none = f"<p>The answer was found after {many}: there is no curve to draw.</p>"
+    return Section("How it got there", beside(*drawn) if drawn else none)
 
 
 def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
@@ -123,6 +124,10 @@ def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
         values = values - lowest
     known = np.isfinite(values) & ((values > 0) | (column == "rank"))
     return run.solver, times[known], values[known]
+
+
+def _has_shape(values: Any) -> bool:
+    return bool(values.size >= figures.LEAST_ON_CURVES and np.ptp(values) > 0)
 
 
 def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
