@@ -172,7 +172,7 @@ def _work_on(
     kinds = [(kind, links[f"{kind}_link"]) for kind in ("must", "cannot")]
     ends = [(int(i), int(j), kind) for kind, some in kinds if some is not None for i, j in some]
     session.add_all(ends, limit)
-    rows = [] if codes is None else np.flatnonzero(codes >= 0)
+    rows = np.flatnonzero(codes >= 0) if codes is not None else np.zeros(0, dtype=int)
     session.mark_all([(int(row), str(labels[codes[row]])) for row in rows], limit)
     serve(session, title, steps)
     if out is not None:
