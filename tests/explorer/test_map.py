@@ -173,9 +173,14 @@ def test_a_frame_of_a_pan_uploads_nothing(window):
             const own = gl[name].bind(gl);
             gl[name] = (...given) => { calls[name]++; own(...given); };
           }
-          for (let k = 0; k < 5; k++) { camera.x += .01; paint(performance.now()); }
+          for (let k = 0; k < 5; k++) { pan(1, 0); paint(performance.now()); }
           return calls;""")
-    assert calls == {"bufferData": 0, "drawArrays": 5}
+        hovered = window.execute_script("""
+          let drawn = 0;
+          scatter.draw = () => drawn++;
+          for (let k = 0; k < 5; k++) { hover = k; draw(); paint(performance.now()); }
+          return drawn;""")
+    assert calls == {"bufferData": 0, "drawArrays": 5} and hovered <= 1
 
 
 def test_a_lasso_selects_many_and_names_them_at_once(window):

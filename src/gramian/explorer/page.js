@@ -13,8 +13,10 @@ const HINTS = {
   lasso: "Draw around points to select them, then link or name them at once.",
 };
 const MOVING = 700, REACH = 14, MOST_LOST = 50;  // milliseconds; pixels; links listed
+const MANY = 5000;  // points that software draws 60 times a second (measured without a GPU)
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
 let camera = {x: 0, y: 0, zoom: 1}, learned = metric, tool = metric ? "mark" : "must";
+let stale = true, painted = 0, late = 0, thin = 1, resting = false, rest = 0;
 let hover = -1, focus = -1, anchor = -1, asked = [], only = null, act = null;
 let selection = new Set(), reach = [[1, 1], [1, 1]];  // how far points are from the middle
 const fingers = new Map(), cards = new Map();
@@ -29,14 +31,27 @@ function spot(k) {  // where a sample is drawn, in pixels of the page from the c
   return [width / 2 + scale * (x - camera.x), height / 2 - scale * (y - camera.y)];
 }
 function draw() { if (!waiting) { waiting = true; requestAnimationFrame(paint); } }
+function redraw() { stale = true; draw(); }  // the points too, not only what lies over them
 function paint(now) {
   waiting = false;
   if (ratio !== devicePixelRatio) return measure();
   const share = still.matches ? 1 : Math.min(1, Math.max(0, (now - began) / MOVING));
   part = share * share * (3 - 2 * share);
-  scatter.draw({...camera, unit: unit(), part, radius: radius(), width, height, ratio});
+  if (stale) points(now);
+  stale = share < 1;
   overlay();
-  if (share < 1) draw();
+  if (stale) draw();
+}
+function points(now) {  // every `thin`-th point while they move, where all of them take too long
+  const gap = now - painted;
+  late = gap > 25 && gap < 500 ? late + 1 : 0;
+  if (late > 2 && n > MANY && thin < 16) { thin *= 2; late = 0; }
+  painted = now;
+  const view = {...camera, unit: unit(), part, radius: radius(), width, height, ratio};
+  scatter.draw({...view, step: resting ? 1 : thin});
+  clearTimeout(rest);
+  if (thin > 1 && !resting) rest = setTimeout(() => { resting = true; redraw(); }, 200);
+  resting = false;
 }
 function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue(name); }
 function overlay() {
@@ -86,7 +101,7 @@ function recolour() {
     const seen = only === null || only === label ? full : 25;
     return [...base, label < 0 ? seen * .6 : seen, label < 0 ? 0 : Math.floor(label / 10) % 3];
   });
-  draw();
+  redraw();
 }
 function rgb(name) {
   const digits = colour(name).trim().slice(1);
@@ -98,7 +113,7 @@ function move() {
   scatter.move(now, Float32Array.from(goal.flat()));
   reach = [scatter.reach(0), scatter.reach(1)];
   began = performance.now(); part = 0;
-  draw();
+  redraw();
 }
 function measure() {
   const box = canvas.getBoundingClientRect();
@@ -106,6 +121,7 @@ function measure() {
   for (const one of [canvas, $("points")]) {
     one.width = Math.round(width * ratio); one.height = Math.round(height * ratio);
   }
+  stale = true;
   if (state) paint(performance.now());  // at once: a changed canvas is empty
 }
 function zoom(factor, x = width / 2, y = height / 2) {
@@ -113,10 +129,10 @@ function zoom(factor, x = width / 2, y = height / 2) {
   camera.zoom = Math.min(400, Math.max(.5, camera.zoom * factor));
   const change = 1 / before - 1 / unit();
   camera.x += (x - width / 2) * change; camera.y -= (y - height / 2) * change;
-  draw();
+  redraw();
 }
-function whole() { camera = {x: 0, y: 0, zoom: 1}; draw(); }
-function pan(dx, dy) { camera.x -= dx / unit(); camera.y += dy / unit(); draw(); }
+function whole() { camera = {x: 0, y: 0, zoom: 1}; redraw(); }
+function pan(dx, dy) { camera.x -= dx / unit(); camera.y += dy / unit(); redraw(); }
 
 // --- what the session says --------------------------------------------------------------
 function show(first) {
@@ -204,6 +220,7 @@ function place(event) {
 function inner([x, y]) {  // the other way round than `spot`
   return [camera.x + (x - width / 2) / unit(), camera.y - (y - height / 2) / unit()];
 }
+const distance = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
 function nearest(at, reach = Math.max(REACH, radius() + 4)) {
   const [px, py] = inner(at);
   let best = -1, least = (reach / unit()) ** 2;
@@ -241,7 +258,7 @@ canvas.addEventListener("pointermove", event => {
   if (before) fingers.set(event.pointerId, at);
   if (!act) { hover = nearest(at); card(hover); }
   else if (act.kind === "pan") pan(at[0] - before[0], at[1] - before[1]);
-  else if (act.kind === "lasso") act.path.push(at);
+  else if (act.kind === "lasso") { if (distance(at, act.path.at(-1)) > 3) act.path.push(at); }
   else if (act.kind === "line") { act.to = at; hover = nearest(at); }
   else if (act.kind === "pinch" && before) pinch(event.pointerId, before, at);
   draw();
@@ -249,8 +266,7 @@ canvas.addEventListener("pointermove", event => {
 function pinch(id, before, at) {
   const other = [...fingers].find(([finger]) => finger !== id)?.[1];
   if (!other) return;
-  const far = spot => Math.hypot(spot[0] - other[0], spot[1] - other[1]);
-  zoom(far(at) / Math.max(1, far(before)), (at[0] + other[0]) / 2, (at[1] + other[1]) / 2);
+  zoom(distance(at, other) / Math.max(1, distance(before, other)), (at[0] + other[0]) / 2, (at[1] + other[1]) / 2);
   pan((at[0] - before[0]) / 2, (at[1] - before[1]) / 2);
 }
 canvas.addEventListener("pointerup", event => {
@@ -261,9 +277,9 @@ canvas.addEventListener("pointerup", event => {
   const hit = nearest(at);
   if (done.kind === "line" && hit >= 0 && hit !== done.from) link([done.from, hit], tool);
   else if (done.kind === "line" && hit === done.from) use(hit);
-  else if (done.kind === "lasso" && done.path.length > 3) choose(within(done.path), event.shiftKey);
+  else if (done.kind === "lasso" && done.path.length > 2) choose(within(done.path), event.shiftKey);
   else if (done.kind === "lasso") choose(hit < 0 ? [] : [hit], true);
-  else if (done.origin && Math.hypot(at[0] - done.origin[0], at[1] - done.origin[1]) < 5) use(done.hit);
+  else if (done.origin && distance(at, done.origin) < 5) use(done.hit);
   if (event.pointerType === "touch") { hover = hit; card(hit); }
   draw();
 });

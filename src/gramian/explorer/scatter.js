@@ -12,7 +12,7 @@ const FRAGMENT = `precision mediump float; uniform float size; varying vec4 colo
     float seen = clamp(0.5 * size - far + 0.5, 0.0, 1.0) * colour.a;
     gl_FragColor = vec4(colour.rgb * seen, seen);
   }`;
-const STRIDE = 8;  // bytes of a point: red, green, blue, opacity, shape, and three to align
+const STRIDE = 8;  // bytes of a point: two coordinates, or its colour, shape and three to align
 
 class Scatter {
   constructor(canvas, places) {
@@ -40,21 +40,26 @@ class Scatter {
   upload() {
     const gl = this.gl, values = [this.start, this.end, this.looks, this.looks];
     if (!gl) return;
-    this.buffers.forEach(({name, size, type, buffer}, place) => {
-      const at = gl.getAttribLocation(this.program, name), bytes = type === gl.UNSIGNED_BYTE;
+    this.buffers.forEach(({buffer}, place) => {
       gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
       gl.bufferData(gl.ARRAY_BUFFER, values[place], gl.DYNAMIC_DRAW);
-      gl.enableVertexAttribArray(at);
-      gl.vertexAttribPointer(at, size, type, name === "paint", bytes ? STRIDE : 0,
-                             name === "shape" ? 4 : 0);
     });
+  }
+  take(step) {  // every so many points
+    const gl = this.gl;
+    for (const {name, size, type, buffer} of this.buffers) {
+      const at = gl.getAttribLocation(this.program, name);
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.enableVertexAttribArray(at);
+      gl.vertexAttribPointer(at, size, type, name === "paint", STRIDE * step, name === "shape" ? 4 : 0);
+    }
   }
   move(start, end) { this.start = start; this.end = end; this.upload(); }
   paint(look) {  // look(k): [red, green, blue, opacity, shape]
     for (let k = 0; k < this.count; k++) this.looks.set(look(k), STRIDE * k);
     this.upload();
   }
-  draw(view) {  // {x, y, unit, part, radius, width, height, ratio}, in pixels of the page
+  draw(view) {  // {x, y, unit, part, radius, width, height, ratio, step}, in pixels of the page
     const {canvas, gl} = this;
     if (!gl) return this.drawPlain(view);
     gl.viewport(0, 0, canvas.width, canvas.height);
@@ -64,13 +69,14 @@ class Scatter {
     gl.uniform4f(at("view"), sx, sy, -view.x * sx, -view.y * sy);
     gl.uniform1f(at("part"), view.part);
     gl.uniform1f(at("size"), 2 * view.radius * view.ratio);
-    gl.drawArrays(gl.POINTS, 0, this.count);
+    this.take(view.step);
+    gl.drawArrays(gl.POINTS, 0, Math.ceil(this.count / view.step));
   }
   drawPlain(view) {
     const {plain, looks} = this, {radius, width, height, unit} = view;
     plain.setTransform(view.ratio, 0, 0, view.ratio, 0, 0);
     plain.clearRect(0, 0, width, height);
-    for (let k = 0; k < this.count; k++) {
+    for (let k = 0; k < this.count; k += view.step) {
       const [x, y] = this.at(k, view.part), [r, g, b, a] = looks.subarray(STRIDE * k);
       plain.fillStyle = `rgba(${r}, ${g}, ${b}, ${a / 255})`;
       plain.beginPath();
