@@ -164,7 +164,7 @@ def test_drawn_in_a_browser(page, browser):
     drag(browser, first[0], second[0])  # a contradiction
     until(browser, "document.getElementById('said').textContent !== ''")
     assert len(session.links) == 1
-    browser.find_element(By.ID, "after").click()  # the learned view
+    browser.find_element(By.CSS_SELECTOR, "[data-view=learned]").click()  # the learned view
     browser.find_element(By.ID, "ask").click()
     until(browser, "!document.getElementById('same').hidden")
     browser.find_element(By.ID, "different").click()

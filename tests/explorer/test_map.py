@@ -252,6 +252,19 @@ def test_a_fit_is_animated_from_the_last_one(window):
         until(window, "part === 1")
 
 
+def test_views_and_downloads_follow_the_buttons(window):
+    with Page(Session(GROUPS, 2)) as page:
+        show(window, page)
+        assert window.find_element("id", "model").get_attribute("aria-disabled") == "true"
+        window.find_element("css selector", "[data-view=neighbours]").click()
+        until(window, "places.neighbours && part === 1 && view === 'neighbours'")
+        shown = window.execute_script("return [...scatter.end]")
+        np.testing.assert_allclose(shown, np.ravel(page.session.layout()["places"]), atol=1e-6)
+        page.session.add(0, 30, "cannot")
+        until(window, "document.body.dataset.version === '1'")
+        assert window.find_element("id", "model").get_attribute("aria-disabled") == "false"
+
+
 def pages():
     yield Page(Session(GROUPS, 2, names=[f"a sample of a long name {k}" for k in range(40)]))
     yield Page(MetricSession(GROUPS))

@@ -16,7 +16,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
-from gramian.explorer import MetricSession, Page, Session
+from gramian.explorer import MetricSession, Page, Session, samples
 from gramian.explorer.history import History
 from gramian.explorer.rating import scale_of
 from gramian.explorer.session import renumbered
@@ -108,10 +108,18 @@ def test_a_link_that_is_not_kept_has_a_reason():
 
 
 def test_a_kernel_that_ignores_a_link_says_how_similar_the_two_are():
-    session = Session(X, 2, gm.kernel.RegPCP())
-    session.add_all([(0, 20, "cannot"), (1, 20, "must"), (2, 19, "must"), (3, 18, "must")])
-    told = list(session.state()["reasons"].values())
-    assert all("learned similarity is" in reason for reason in told)
+    session = Session(X, 2)
+    session.add(0, 20, "cannot")
+    session._now.labels[20] = session.labels[0]  # clusters that do not keep the link
+    (reason,) = session.state()["reasons"].values()
+    assert "their learned similarity is" in reason
+
+
+def test_every_linked_kernel_has_a_page():
+    for model in (gm.kernel.PCP(), gm.kernel.RegPCP()):
+        session = Session(X, 2, model)
+        session.add(0, 20, "cannot")
+        assert session.labels[0] != session.labels[20]
 
 
 def test_many_samples_are_linked_or_named_in_one_change():
@@ -170,6 +178,24 @@ def test_cards_of_frames_arrays_and_sparse_rows():
     assert card(np.arange(20.0).reshape(1, 20), 0)["more"] == 12
     row = sp.csr_array(np.array([[0.0, 2.0, 0.0, -3.0]]))
     assert card(row, 0) == {"columns": [["x3", "-3"], ["x1", "2"]], "more": 0}
+
+
+def test_images_are_shown_on_cards():
+    images = RNG.uniform(size=(30, 4, 5))
+    page = gm.explore(images, open_browser=False)
+    page.stop()
+    assert page.session.X.shape == (30, 20)
+    assert page.session.card(3)["image"].startswith("data:image/png;base64,")
+    with pytest.raises(ValueError, match="there is no sample 30"):
+        page.session.card(30)
+
+
+def test_the_layout_by_neighbours_is_computed_once(monkeypatch):
+    session = MetricSession(X)
+    first = session.layout()
+    assert np.shape(first["places"]) == (30, 2) and np.abs(first["places"]).max() == 1
+    monkeypatch.setattr(samples, "NeighborLayout", None)
+    assert session.layout() == first
 
 
 def test_the_scale_of_half_stars_is_half_stars():

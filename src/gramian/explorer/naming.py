@@ -14,10 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
 from gramian import clock
-from gramian.explorer.history import History
+from gramian.explorer.samples import SampleSession
 from gramian.explorer.tables import (
-    card,
-    checked_names,
     fitting_within,
     next_view,
     proof,
@@ -61,7 +59,7 @@ class Learned:
 
 
 @dataclass
-class MetricSession(History):
+class MetricSession(SampleSession):
     """Samples, the classes of some, and a metric that is learned again after every change.
 
     Parameters
@@ -96,9 +94,7 @@ class MetricSession(History):
 
     def __post_init__(self) -> None:
         self._blank = KTA() if self.model is None else self.model
-        self.size = self.X.shape[0]
-        self.names = checked_names(self.names, self.size)
-        self.places = unit_square(two_directions(self.X))
+        self._place(self.X)
         self._begin(Learned((), None, self.places))
 
     @property
@@ -190,10 +186,6 @@ class MetricSession(History):
         """The part of a page that does not change."""
         return {"kind": "metric", "places": self.places.round(4).tolist(), "names": self.names}
 
-    def card(self, i: Any) -> dict[str, Any]:
-        """The columns of a sample."""
-        return card(self.X if self.frame is None else self.frame, sample_number(i, self.size))
-
     def state(self) -> dict[str, Any]:
         """The rest of a page, in plain values."""
         with self.lock:
@@ -270,9 +262,6 @@ class MetricSession(History):
         mapped = self._mapped(self.fitted)
         ends = [("metric", self.fitted), ("neighbours", self.classifier(mapped))]
         save(Pipeline([*steps, *ends]), path)
-
-    def _called(self, i: int) -> str:
-        return self.names[i] if self.names else f"sample {i}"
 
     def _mapped(self, fitted: Any) -> Array:
         return np.asarray(fitted.transform(self.X))

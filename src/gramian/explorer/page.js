@@ -15,11 +15,11 @@ const HINTS = {
 const MOVING = 700, REACH = 14, MOST_LOST = 50;  // milliseconds; pixels; links listed
 const MANY = 5000;  // points that software draws 60 times a second (measured without a GPU)
 let width = 1, height = 1, ratio = 1, waiting = false, began = -1e9, part = 1;
-let camera = {x: 0, y: 0, zoom: 1}, learned = metric, tool = metric ? "mark" : "must";
+let camera = {x: 0, y: 0, zoom: 1}, view = metric ? "learned" : "samples", tool = metric ? "mark" : "must";
 let stale = true, painted = 0, late = 0, thin = 1, resting = false, rest = 0;
 let hover = -1, focus = -1, anchor = -1, asked = [], only = null, act = null;
 let selection = new Set(), reach = [[1, 1], [1, 1]];  // how far points are from the middle
-const fingers = new Map(), cards = new Map();
+const fingers = new Map(), cards = new Map(), places = {samples: fixed.places};
 
 // --- drawing ----------------------------------------------------------------------------
 const fit = ([ex, ey]) => Math.max(10, Math.min((width / 2 - 28) / ex, (height / 2 - 28) / ey));
@@ -108,7 +108,7 @@ function rgb(name) {
   return [0, 2, 4].map(at => parseInt(digits.slice(at, at + 2), 16));
 }
 function move() {
-  const now = new Float32Array(2 * n), goal = learned ? state.learned : fixed.places;
+  const now = new Float32Array(2 * n), goal = places[view] || state.learned;
   scatter.each(part, (k, x, y) => { now[2 * k] = x; now[2 * k + 1] = y; });
   scatter.move(now, Float32Array.from(goal.flat()));
   reach = [scatter.reach(0), scatter.reach(1)];
@@ -139,7 +139,7 @@ function show(first) {
   asked = []; $("same").hidden = $("different").hidden = true; $("question").textContent = "";
   $("model").setAttribute("aria-disabled", String(!state.proof));
   legend(); lost(); recolour(); chosen();
-  if (learned || first) move(); else draw();
+  if (view === "learned" || first) move(); else draw();
 }
 function legend() {
   const counts = new Map();
@@ -203,7 +203,8 @@ async function card(k) {
   const told = await request(`card/${k}`);
   if (told) { cards.set(k, told); if (k === hover || k === focus) card(k); } else cards.delete(k);
 }
-function columns({columns: shown, more}) {
+function columns({columns: shown, more, image}) {
+  if (image) return make("img", {src: image, alt: ""});
   const lines = shown.map(([name, value]) =>
     make("tr", {}, make("th", {textContent: name}), make("td", {textContent: value})));
   const rest = more ? [make("caption", {className: "soft", textContent: `and ${more} more`})] : [];
@@ -338,10 +339,16 @@ function takeUp(next) {
   $("hint").textContent = HINTS[tool];
   chosen(); draw();
 }
-function look(at) {
-  learned = at;
-  pressed($("before"), !learned); pressed($("after"), learned);
-  if (state) move();
+async function look(next) {
+  for (const button of $("views").children) pressed(button, button.dataset.view === next);
+  view = next;
+  if (next === "neighbours" && !places.neighbours) {
+    document.body.classList.add("busy"); announce("the layout is being computed");
+    const told = await request("layout");
+    document.body.classList.remove("busy");
+    if (told) places.neighbours = told.places; else return look("samples");
+  }
+  if (state && view === next) move();
 }
 async function ask() {
   const told = await request("question");
@@ -355,12 +362,12 @@ async function ask() {
 }
 const clicks = {
   closer: () => zoom(1.4), wider: () => zoom(1 / 1.4), whole, ask,
-  before: () => look(false), after: () => look(true),
   join: () => link([...selection], "must"), part: () => link([...selection], "cannot"),
   call: () => mark([...selection]), clear: () => choose([], false),
   same: () => link(asked, "must"), different: () => link(asked, "cannot"),
 };
 for (const [id, done] of Object.entries(clicks)) $(id).addEventListener("click", done);
+for (const button of $("views").children) button.addEventListener("click", () => look(button.dataset.view));
 for (const button of $("tools").children) button.addEventListener("click", () => takeUp(button.dataset.tool));
 for (const part of document.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== fixed.kind;
 $("name").placeholder = metric ? "name of a class" : "name of a cluster";
@@ -370,4 +377,4 @@ $("name").addEventListener("keydown", event => {
 dark.addEventListener("change", recolour);
 new ResizeObserver(measure).observe(canvas);
 addEventListener("resize", measure);
-measure(); takeUp(tool); look(learned); begin();
+measure(); takeUp(tool); look(view); begin();

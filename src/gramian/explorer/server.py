@@ -206,6 +206,8 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
                 self._json(HTTPStatus.OK, {"version": page.session.version})
             elif place == "question":
                 self._told(page.session.question)
+            elif place == "layout" and hasattr(page.session, "layout"):
+                self._told(page.session.layout)
             elif re.fullmatch(r"card/\d{1,9}", place) and hasattr(page.session, "card"):
                 self._told(lambda: page.session.card(int(place[5:])))
             elif place in page.session.files:

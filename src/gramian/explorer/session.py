@@ -19,18 +19,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import normalize
 
 from gramian import clock
-from gramian.explorer.history import History
+from gramian.explorer.samples import SampleSession
 from gramian.explorer.tables import (
     START,
-    card,
-    checked_names,
     fitting_within,
     next_view,
     proof,
     sample_number,
     sample_numbers,
     table,
-    unit_square,
 )
 from gramian.graph import in_time, smoothest
 from gramian.kernel import NPKL
@@ -94,7 +91,7 @@ def _waves(laplacian: Any, count: int) -> Array:
 
 
 @dataclass
-class Session(History):
+class Session(SampleSession):
     """Samples, links between them, and clusters; a change refits from the last solution.
 
     Parameters
@@ -137,8 +134,7 @@ class Session(History):
         self._blank = copy.copy(blank).set_params(n_clusters=self.n_clusters)
         X = self._blank._samples(self.X)
         self._blank._check_parameters()
-        self.size = X.shape[0]
-        self.names = checked_names(self.names, self.size)
+        self._place(X)
         with fitting_within(
             positive(self.time_limit, "time_limit"), f"the graph of {self.size:,} samples"
         ):
@@ -146,7 +142,6 @@ class Session(History):
             self._waves = _waves(laplacian, self.n_clusters)
             self.graph_labels = self._means().fit(normalize(self._waves)).labels_
             self._blank.laplacian_, self._blank.X_fit_ = laplacian, X
-        self.places = unit_square(two_directions(X))
         self._begin(Clusters((), {}, None, self.graph_labels, self.places))
 
     @property
@@ -291,10 +286,6 @@ class Session(History):
         """The part of a page that does not change."""
         return {"kind": "cluster", "places": self.places.round(4).tolist(), "names": self.names}
 
-    def card(self, i: Any) -> dict[str, Any]:
-        """The columns of a sample."""
-        return card(self.X if self.frame is None else self.frame, sample_number(i, self.size))
-
     def state(self) -> dict[str, Any]:
         """The rest of a page, in plain values."""
         with self.lock:
@@ -407,9 +398,6 @@ class Session(History):
         for k, name in self.marks.items():
             own.setdefault(int(self.labels[k]), []).append(name)
         return {c: max(sorted(set(names)), key=names.count) for c, names in own.items()}
-
-    def _called(self, i: int) -> str:
-        return self.names[i] if self.names else f"sample {i}"
 
     def _in_words(self, new: list[Link]) -> str:
         """Links as a line of the history."""

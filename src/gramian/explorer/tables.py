@@ -17,6 +17,7 @@ from gramian import clock
 from gramian.files._formulas import escaped
 from gramian.plotting import flat, turned_to
 from gramian.report.parts import in_words, percent
+from gramian.report.thumbnails import are_images, sheet_of
 
 Array = NDArray[np.floating]
 
@@ -86,8 +87,11 @@ def sample_numbers(rows: Any, size: int) -> list[int]:
 def card(samples: Any, i: int) -> dict[str, Any]:
     """The columns of a sample, for the card that a page shows under the pointer.
 
-    A sparse row shows its largest entries.
+    A sparse row shows its largest entries, and one of several images, of shape (n_samples, height,
+    width), shows itself.
     """
+    if are_images(samples):
+        return {"image": sheet_of(samples[[i]]).address}
     names = getattr(samples, "columns", None)
     if sp.issparse(samples):
         row = sp.csr_array(samples[[i]])
