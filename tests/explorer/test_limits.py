@@ -133,6 +133,17 @@ def test_a_user_called_you_is_a_user():
     assert RatingSession(completion(["you", "you 2", *users])).you == "you 3"
 
 
+def test_items_are_shown_by_their_titles():
+    model = completion([f"u{k}" for k in range(12)])
+    model.titles_ = np.array([["film 1", "Alien"], ["film 2", "Brazil"]])
+    session = RatingSession(model)
+    place = session.items.index("film 1")
+    session.rate(place, 3)
+    assert session.fixed()["items"][place] == "Alien" and "film 0" in session.fixed()["items"]
+    assert session.state()["history"] == ["Alien: 3"]
+    assert session.download("ratings.csv").decode().splitlines()[1] == "you,film 1,3.0"
+
+
 @pytest.mark.parametrize("y", [[-1, 1, -1, 1], ["-1", "1", "-1", "1"], [-1.0, 1.0, -1.0, 1.0]])
 def test_minus_one_is_a_class(y):
     labels = np.array(y)

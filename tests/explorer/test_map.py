@@ -162,6 +162,21 @@ def test_zoom_and_pan(window):
         np.testing.assert_allclose(spots(window, 11, 12), before, atol=0.01)
 
 
+def touch(browser, kind, *points):
+    given = {"type": f"touch{kind}", "touchPoints": [{"x": x, "y": y} for x, y in points]}
+    browser.execute_cdp_cmd("Input.dispatchTouchEvent", given)
+
+
+def test_two_fingers_zoom(window):
+    with Page(MetricSession(LATTICE)) as page:
+        show(window, page)
+        touch(window, "Start", (300, 300), (400, 300))
+        touch(window, "Move", (250, 300), (450, 300))
+        touch(window, "End")
+        assert window.execute_script("return camera.zoom") == pytest.approx(2, rel=0.05)
+        assert window.execute_script("return act === null && fingers.size === 0")
+
+
 def test_a_frame_of_a_pan_uploads_nothing(window):
     """Positions and colours stay on the graphics card, so 50,000 points move in one draw call."""
     session = MetricSession(RNG.normal(size=(50_000, 2)))
@@ -200,7 +215,7 @@ def test_a_lasso_selects_many_and_names_them_at_once(window):
             box.send_keys(name)
             window.find_element("id", "call").click()
             until(window, f"state.history.length === {1 if name == 'left' else 2}")
-            window.find_element("id", "clear").click()
+            until(window, "selection.size === 0")
         assert page.session.called() == ["left"] * 20 + ["right"] * 20
         texts = [line.text for line in window.find_elements("css selector", "#legend button")]
         assert sorted(texts) == ["left\n20", "right\n20"]

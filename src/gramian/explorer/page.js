@@ -182,6 +182,7 @@ function choose(samples, add) {
   chosen(); draw();
 }
 const link = (rows, kind) => send("link", {rows, kind});
+const once = async done => { if (await done) choose([], false); };
 const mark = rows => send("mark", {rows, name: $("name").value});
 
 // --- cards ------------------------------------------------------------------------------
@@ -362,8 +363,8 @@ async function ask() {
 }
 const clicks = {
   closer: () => zoom(1.4), wider: () => zoom(1 / 1.4), whole, ask,
-  join: () => link([...selection], "must"), part: () => link([...selection], "cannot"),
-  call: () => mark([...selection]), clear: () => choose([], false),
+  join: () => once(link([...selection], "must")), part: () => once(link([...selection], "cannot")),
+  call: () => once(mark([...selection])), clear: () => choose([], false),
   same: () => link(asked, "must"), different: () => link(asked, "cannot"),
 };
 for (const [id, done] of Object.entries(clicks)) $(id).addEventListener("click", done);
@@ -372,7 +373,7 @@ for (const button of $("tools").children) button.addEventListener("click", () =>
 for (const part of document.querySelectorAll("[data-for]")) part.hidden = part.dataset.for !== fixed.kind;
 $("name").placeholder = metric ? "name of a class" : "name of a cluster";
 $("name").addEventListener("keydown", event => {
-  if (event.key === "Enter" && selection.size) mark([...selection]);
+  if (event.key === "Enter" && selection.size) once(mark([...selection]));
 });
 dark.addEventListener("change", recolour);
 new ResizeObserver(measure).observe(canvas);

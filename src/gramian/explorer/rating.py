@@ -82,6 +82,9 @@ class RatingSession(History):
         self._begin(())
         self.you = free_name(YOU, {str(user) for user in self.model.row_ids_.tolist()})
         self.items = [str(item) for item in self.model.col_ids_.tolist()]
+        known_titles = getattr(self.model, "titles_", None)  # ids and titles, in two columns
+        titles = {} if known_titles is None else dict(known_titles.tolist())
+        self.titles = [str(titles.get(item, item)) for item in self.items]
         known = self.model._known.tocsc()
         counts = np.diff(known.indptr)
         self.counts = counts
@@ -113,7 +116,7 @@ class RatingSession(History):
             others = tuple(one for one in self.rated if one.item != item)
             predicted = float(self._predicted(others)[item])
             new = Rated(item, float(value), predicted, float(self._means[item]))
-            self._commit(f"{self.items[item]}: {value:g}", (*others, new), started)
+            self._commit(f"{self.titles[item]}: {value:g}", (*others, new), started)
 
     def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
         return {"rate": lambda given: self.rate(given.get("item"), given.get("value"))}
@@ -124,7 +127,7 @@ class RatingSession(History):
         """The part of a page that does not change."""
         return {
             "kind": "recommend",
-            "items": self.items,
+            "items": self.titles,
             "often": np.argsort(-self.counts, kind="stable")[:CLOSE].tolist(),
             "steps": self.scale,
         }

@@ -312,7 +312,10 @@ class Session(SampleSession):
             return f"{told} Link two points that belong apart: the kernel is learned from then on."
         right = sum(link.foreseen for link in self.links)
         plain = sum(link.by_graph for link in self.links)
-        return f"{told} {right} agreed with the clusters before; {plain} with the graph alone."
+        return (
+            f"{told} {right} agreed with the clusters before they were drawn; {plain} agree with "
+            "the clusters of the graph alone."
+        )
 
     def _reasons(self) -> dict[str, str]:
         """For each link that the clusters do not keep, by its number, why."""

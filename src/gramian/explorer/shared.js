@@ -23,12 +23,13 @@ async function request(place, given) {
   } catch (error) { say("The page has ended: start the command again."); }
   return null;
 }
-async function send(action, given) {
-  if (busy) return;
+async function send(action, given) {  // whether it was done
+  if (busy) return false;
   busy = true; say(""); document.body.classList.add("busy");
   const told = await request(action, given);
   busy = false; document.body.classList.remove("busy");
   if (told) take(told);
+  return told !== null;
 }
 async function refresh() {
   const told = await request("version");
