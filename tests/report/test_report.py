@@ -183,7 +183,20 @@ def test_names_of_classes_are_wrapped_and_whole_in_the_title():
     name = "malignant tumours of the breast"
     text = figures.matrix(np.eye(2), [name, "benign"], "").body
     assert f"<title>{name}</title>" in text
-    assert ">malignant</tspan>" in text and ">breast</tspan>" in text
+    lines = re.findall(r">([^<]*)</tspan>", text)
+    assert " ".join(lines[:-1]) == f"1 {name}" and len(lines) == 3 and lines[-1] == "2 benign"
+    assert max(map(len, lines)) * figures.LETTER < 200
+
+
+def test_the_picture_after_is_turned_like_the_one_before(tmp_path):
+    class Mirror(KTA):
+        def transform(self, X):
+            return -np.asarray(X)
+
+    text = Mirror(lam=1.0).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text("utf-8")
+    before, after = text.partition(">after<")[::2]
+    spots = [re.findall(r"M([\d.]+) ([\d.]+)h0", part) for part in (before, after)]
+    np.testing.assert_allclose(*(np.array(part, dtype=float) for part in spots), atol=0.02)
 
 
 def test_two_points_are_no_curve(tmp_path):

@@ -16,7 +16,7 @@ from gramian.kernel._base import LinkedKernel
 from gramian.manifold import NeighborLayout
 from gramian.manifold._base import Unfolding
 from gramian.metric._base import MetricLearner
-from gramian.plotting import flat
+from gramian.plotting import flat, turned_to
 from gramian.report import figures
 from gramian.report.page import Section, beside, facts, figure, table
 from gramian.report.thumbnails import are_images, sheet_of
@@ -90,7 +90,8 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
         counts.append(figure(figures.matrix(confusion, names, title)))
         plane = Z.shape[1] > 1
         words = title if plane else f"{title}: one direction, a row for each class"
-        places.append(figure(figures.points(_drawn(Z, y), color=y, title=words, upward=plane)))
+        drawn = turned_to(two_directions(Z), two_directions(X)) if plane else _in_rows(Z, y)
+        places.append(figure(figures.points(drawn, color=y, title=words, upward=plane)))
     which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
     note = f"{which} by the majority of its nearest others."
     return [
@@ -99,10 +100,8 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
     ]
 
 
-def _drawn(Z: Any, y: NDArray[Any]) -> Array:
-    """Samples in the plane; those of one direction by class, in rows one above the other."""
-    if Z.shape[1] > 1:
-        return two_directions(Z)
+def _in_rows(Z: Any, y: NDArray[Any]) -> Array:
+    """Samples of one direction in the plane, the classes one above the other."""
     along = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float).ravel()
     rows = np.unique(y, return_inverse=True)[1]
     within = np.random.default_rng(0).uniform(-0.3, 0.3, along.size)

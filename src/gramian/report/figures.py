@@ -34,8 +34,8 @@ SHADES = 24
 FLAT = 8.0
 """Ratio of the two directions of a cloud from which on each axis has its own unit."""
 
-LINE = 16
-"""Letters of a line of a class name beside a matrix."""
+LETTER, LINE = 10.0, 20.0
+"""Width of a letter and height of a line beside a matrix, at the largest size of the letters."""
 
 LINKS = {"must-link": "must", "cannot-link": "cannot"}
 
@@ -173,10 +173,10 @@ def points(
 
 
 def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
-    """A table of counts as colours, rows the truth."""
+    """A table of counts as colours, rows the truth; columns have numbers where names are long."""
     values = np.asarray(counts)
     size = len(names)
-    left, below = 190, 135
+    left, below = 200, 30
     side = min((WIDTH - left - RIGHT) / size, (HEIGHT - TOP - below) / size)
     most = max(float(values.max()), 1.0)
     parts = ['<g class="cells">']
@@ -193,26 +193,29 @@ def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
                 f'class="{"full" if values[i, j] > most / 2 else ""}">{values[i, j]}</text>'
             )
     parts.append('</g><g class="grid">')
+    short = max(map(len, names)) * LETTER < side
     for k, name in enumerate(names if size <= 40 else []):
-        middle = (k + 0.5) * side
-        lines = textwrap.wrap(name, LINE, max_lines=3, placeholder="…")
-        up = TOP + middle + 5 - 9 * (len(lines) - 1)
-        parts.append(_wrapped(name, lines, f"translate({left - 8} {up:.1f})"))
-        corner = f"translate({left + middle:.1f} {TOP + size * side + 18:.1f}) rotate(-40)"
-        parts.append(_wrapped(name, lines, corner))
+        middle = TOP + (k + 0.5) * side
+        parts.append(_wrapped(name if short else f"{k + 1} {name}", name, left - 8, middle, side))
+        parts.append(
+            f'<text x="{left + (k + 0.5) * side:.1f}" y="{TOP + size * side + 20:.1f}" '
+            f'text-anchor="middle">{escape(name) if short else k + 1}'
+            f"<title>{escape(name)}</title></text>"
+        )
     parts.append(f'<text x="16" y="{TOP - 12}">is ↓ called →</text></g>')
     return Figure(title, "".join(parts))
 
 
-def _wrapped(name: str, lines: list[str], where: str) -> str:
-    """A name in lines that end at a place."""
+def _wrapped(text: str, name: str, x: float, middle: float, room: float) -> str:
+    """A text in as many lines as have room, all ending at x."""
+    count = max(1, int(room / LINE))
+    lines = textwrap.wrap(text, int((x - 4) / LETTER), max_lines=count, placeholder="…")
+    first = middle + 5 - LINE / 2 * (len(lines) - 1)
     spans = "".join(
-        f'<tspan x="0" dy="{1.05 if k else 0}em">{escape(line)}</tspan>'
+        f'<tspan x="{x}" y="{first + LINE * k:.1f}">{escape(line)}</tspan>'
         for k, line in enumerate(lines)
     )
-    return (
-        f'<text transform="{where}" text-anchor="end"><title>{escape(name)}</title>{spans}</text>'
-    )
+    return f'<text text-anchor="end"><title>{escape(name)}</title>{spans}</text>'
 
 
 def _axis(values: Sequence[Array], start: float, end: float, told: dict[str, Any]) -> drawing.Axis:
