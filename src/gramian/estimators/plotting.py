@@ -245,8 +245,15 @@ def turned_alike(frames: list[Array]) -> list[Array]:
     turned = frames[-1:]
     for points in frames[-2::-1]:
         same = points.shape == turned[0].shape
-        left, _, right = np.linalg.svd(points.T @ turned[0]) if same else (np.eye(2),) * 3
-        turned.insert(0, points @ (left @ right))
+        turned.insert(0, turned_to(points, turned[0]) if same else points)
+    return turned
+
+
+def turned_to(points: Array, target: Array) -> Array:
+    """Centred points, rotated or mirrored to lie nearest to the target (orthogonal Procrustes)."""
+    points, target = (flat(p) - flat(p).mean(axis=0) for p in (points, target))
+    left, _, right = np.linalg.svd(points.T @ target)
+    turned: Array = points @ (left @ right)
     return turned
 
 

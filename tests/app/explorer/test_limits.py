@@ -30,8 +30,8 @@ def completion(users):
 
 
 SESSIONS = {
-    "links": (lambda: Session(X), ("link", {"i": 0, "j": 40, "kind": "cannot"})),
-    "classes": (lambda: MetricSession(X), ("mark", {"i": 0, "name": "a"})),
+    "links": (lambda: Session(X), ("link", {"rows": [0, 40], "kind": "cannot"})),
+    "classes": (lambda: MetricSession(X), ("mark", {"rows": [0], "name": "a"})),
     "ratings": (
         lambda: RatingSession(completion([f"u{k}" for k in range(12)])),
         ("rate", {"item": 0, "value": 3}),
@@ -43,7 +43,10 @@ SESSIONS = {
 def test_undo_names_what_it_undoes(kind):
     """One tab shows a change of its own, another has made one since."""
     make, (action, given) = SESSIONS[kind]
-    other = {**given, **{"links": {"j": 41}, "classes": {"i": 1}, "ratings": {"item": 1}}[kind]}
+    other = {
+        **given,
+        **{"links": {"rows": [0, 41]}, "classes": {"rows": [1]}, "ratings": {"item": 1}}[kind],
+    }
     with Page(make()) as page:
         mine = ask(page, "POST", action, given)[1]
         theirs = ask(page, "POST", action, other)[1]
@@ -130,6 +133,17 @@ def test_a_user_called_you_is_a_user():
     assert RatingSession(completion(["you", "you 2", *users])).you == "you 3"
 
 
+def test_items_are_shown_by_their_titles():
+    model = completion([f"u{k}" for k in range(12)])
+    model.titles_ = np.array([["film 1", "Alien"], ["film 2", "Brazil"]])
+    session = RatingSession(model)
+    place = session.items.index("film 1")
+    session.rate(place, 3)
+    assert session.fixed()["items"][place] == "Alien" and "film 0" in session.fixed()["items"]
+    assert session.state()["history"] == ["Alien: 3"]
+    assert session.download("ratings.csv").decode().splitlines()[1] == "you,film 1,3.0"
+
+
 @pytest.mark.parametrize("y", [[-1, 1, -1, 1], ["-1", "1", "-1", "1"], [-1.0, 1.0, -1.0, 1.0]])
 def test_minus_one_is_a_class(y):
     labels = np.array(y)
@@ -176,8 +190,8 @@ def test_the_start_has_a_time_limit():
 def test_a_change_that_takes_too_long_is_refused_and_nothing_has_changed():
     session = MetricSession(X, Endless(), patience=0.2)
     with Page(session) as page:
-        first = ask(page, "POST", "mark", {"i": 0, "name": "a"})[1]
-        status, told = ask(page, "POST", "mark", {"i": 40, "name": "b"})
+        first = ask(page, "POST", "mark", {"rows": [0], "name": "a"})[1]
+        status, told = ask(page, "POST", "mark", {"rows": [40], "name": "b"})
         assert status == 409 and "not ready within 0.2 s" in told["error"]
         assert ask(page, "GET", "state")[1] == first
 

@@ -45,7 +45,7 @@ def ratings(model):
 
 
 def mark(page, i, name):
-    return ask(page, "POST", "mark", {"i": int(i), "name": name})
+    return ask(page, "POST", "mark", {"rows": [int(i)], "name": name})
 
 
 # --- a metric --------------------------------------------------------------------------
@@ -53,7 +53,7 @@ def mark(page, i, name):
 
 def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
     first = ask(metric, "GET", "state")[1]
-    assert set(first["labels"]) == {-1} and "Write a class" in first["verdict"]
+    assert set(first["labels"]) == {-1} and "Write the name of a class" in first["verdict"]
     assert ask(metric, "GET", "question")[0] == 409
     for k in FIRST:
         status, told = mark(metric, k, NAMES[k])
@@ -62,22 +62,23 @@ def test_names_move_the_map_and_undo_takes_them_back(metric, tmp_path):
     rng = np.random.default_rng(0)
     for k in rng.permutation(np.setdiff1d(np.arange(178), FIRST))[:12]:
         told = mark(metric, k, NAMES[k])[1]
-    assert "right before it was told; Euclid's" in told["verdict"]
+    assert "classes before they were given; Euclidean" in told["verdict"]
     assert "above the optimum" in told["certificate"] and told["learned"] != first["learned"]
     assert np.mean(metric.session.said() == NAMES) > 0.85
-    asked = ask(metric, "GET", "question")[1]["i"]
+    asked = ask(metric, "GET", "question")[1]["rows"][0]
     assert str(asked) not in told["marks"]
     text = ask(metric, "GET", "labels.csv")[1].decode()
     found = pd.read_csv(io.StringIO(text))
     assert found["class"].tolist() == metric.session.said().tolist()
-    assert (found["by"] == "told").sum() == 15
+    assert (found["by"] == "given").sum() == 15
     (tmp_path / "m.gramian").write_bytes(ask(metric, "GET", "model.gramian")[1])
     again = gm.load(tmp_path / "m.gramian")
-    others = found["by"] == "said"
+    others = found["by"] == "predicted"
     assert again.predict(X)[others].tolist() == found["class"][others].tolist()
     for _ in range(15):
         told = ask(metric, "POST", "undo", {"version": told["version"]})[1]
-    assert {**told, "version": 0, "seconds": 0} == {**first, "version": 0, "seconds": 0}
+    past = {"version": 0, "seconds": 0, "history": []}
+    assert {**told, **past} == {**first, **past}
     assert ask(metric, "POST", "undo", {})[0] == 409
 
 
@@ -94,7 +95,7 @@ def test_a_change_is_the_fit_of_all_names():
             session.mark(wrong, "red")
     with pytest.raises(ValueError, match="must have a name"):
         session.mark(1, "  ")
-    with pytest.raises(ValueError, match="nothing called"):
+    with pytest.raises(ValueError, match="unknown action"):
         session.change("link", {})
 
 
@@ -129,8 +130,8 @@ def test_ratings_move_the_list(ratings, model):
     items, values = (found[0] for found in model.recommend_new(given, 10)[1:])
     assert [model.col_ids_[one["item"]] for one in told["best"]] == items.tolist()
     np.testing.assert_allclose([k["predicted"] for k in told["best"]], values, atol=1e-3)
-    assert "3 ratings were predicted with an error of" in told["verdict"]
-    assert ask(ratings, "GET", "question")[1]["i"] not in (3, 7, 11)
+    assert "3 ratings were predicted with a mean error of" in told["verdict"]
+    assert ask(ratings, "GET", "question")[1]["rows"][0] not in (3, 7, 11)
     kept = pd.read_csv(io.StringIO(ask(ratings, "GET", "ratings.csv")[1].decode()))
     assert kept["rating"].tolist() == [5, 1, 1]
     told = rate(ratings, 3, 2)[1]  # another mind
@@ -155,8 +156,9 @@ def test_models_that_fold_nothing_in_are_refused():
 def test_both_commands_open_a_page_and_write_what_was_made(tmp_path, model, monkeypatch, capsys):
     seen = []
 
-    def used(page):
+    def used(page, ready):
         """In the place of waiting for Ctrl-C."""
+        ready()
         with page:
             seen.append(urlopen(f"{page.url}state").read())
 
@@ -200,22 +202,22 @@ def test_a_class_is_written_and_points_clicked(metric, browser):
         box = browser.find_element(By.ID, "name")
         box.clear()
         box.send_keys(NAMES[k])
-        until(browser, "began === 0")
-        at = browser.execute_script(f"return [x({k}) - width / 2, y({k}) - height / 2]")
+        until(browser, "part === 1")
+        at = browser.execute_script(f"return [spot({k})[0] - width / 2, spot({k})[1] - height / 2]")
         ActionChains(browser, duration=20).move_to_element_with_offset(
             canvas, *at
         ).click().perform()
         until(browser, f"document.body.dataset.version === '{number}'")
     assert len(metric.session.named) == 3
     assert len(browser.find_elements(By.CSS_SELECTOR, "#legend button")) == 3
-    assert not browser.find_element(By.ID, "must").is_displayed()
+    assert not browser.find_element(By.CSS_SELECTOR, "[data-tool=must]").is_displayed()
     browser.find_element(By.ID, "ask").click()
     until(browser, "document.getElementById('question').textContent !== ''")
     browser.find_element(By.ID, "undo").click()
     until(browser, "document.body.dataset.version === '4'")
     browser.refresh()
     until(browser, "document.body.dataset.version === '4'")
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#rows tr")) == 2
+    assert browser.execute_script("return Object.keys(state.marks).length") == 2
     assert severe(browser) == []
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,6 +21,7 @@ from gramian.completion import NuclearCompletion
 from gramian.kernel import NPKL
 from gramian.manifold import MVU
 from gramian.metric import KTA
+from gramian.result import History
 
 X, y = load_iris(return_X_y=True)
 NAMES = load_iris().target_names[y]
@@ -131,7 +133,7 @@ def test_labels_cannot_leave_the_data_of_a_figure(tmp_path):
 
 def test_the_certificate_in_words():
     proved = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound")
-    assert "below 99.9: whatever one tries, at most 0.1 % can be gained" in in_words(proved)
+    assert "below 99.9, so this is at most 0.1 % above the optimum" in in_words(proved)
     assert "trace bound" in in_words(proved)
     guessed = Certificate(100.0, 0.0, 0.0, 0.1, 1e-3, "trace bound", proof="Lanczos", miss=1e-3)
     assert "proved" not in in_words(guessed) and "at most 0.001" in in_words(guessed)
@@ -157,6 +159,51 @@ def test_residuals_are_the_certificate_of_eigenvalues(tmp_path):
 def test_an_answer_in_one_step_has_no_curves(tmp_path):
     text = KTA(lam=1.0).fit(X, y).report(tmp_path / "x.html").read_text("utf-8")
     assert "after one step" in text and "certified gap</th>" in text
+
+
+def test_a_metric_of_one_direction_is_drawn_in_the_plane(tmp_path):
+    text = KTA(n_components=1).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text()
+    assert "after: one direction, a row for each class" in text
+    after = text.partition("after: one direction")[2]
+    heights = [float(y) for y in re.findall(r"M[\d.]+ ([\d.]+)h0", after)]
+    assert len(heights) == 150 and np.ptp(heights) > 200
+
+
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 1e3])
+def test_equal_units_unless_all_points_would_be_on_a_line(ratio):
+    places = np.random.default_rng(0).uniform(size=(50, 2)) * [1.0, 1.0 / ratio]
+    across, up = figures._alike(places)
+    drawn = [np.ptp(axis.at(values)) for axis, values in zip((across, up), places.T, strict=True)]
+    if ratio <= 3:
+        assert drawn[0] / np.ptp(places[:, 0]) == pytest.approx(drawn[1] / np.ptp(places[:, 1]))
+    assert min(drawn) > 100
+
+
+def test_names_of_classes_are_wrapped_and_whole_in_the_title():
+    name = "malignant tumours of the breast"
+    text = figures.matrix(np.eye(2), [name, "benign"], "").body
+    assert f"<title>{name}</title>" in text
+    lines = re.findall(r">([^<]*)</tspan>", text)
+    assert " ".join(lines[:-1]) == f"1 {name}" and len(lines) == 3 and lines[-1] == "2 benign"
+    assert max(map(len, lines)) * figures.LETTER < 200
+
+
+def test_the_picture_after_is_turned_like_the_one_before(tmp_path):
+    class Mirror(KTA):
+        def transform(self, X):
+            return -np.asarray(X)
+
+    text = Mirror(lam=1.0).fit(X, NAMES).report(tmp_path / "x.html", X, NAMES).read_text("utf-8")
+    before, after = text.partition(">after<")[::2]
+    spots = [re.findall(r"M([\d.]+) ([\d.]+)h0", part) for part in (before, after)]
+    np.testing.assert_allclose(*(np.array(part, dtype=float) for part in spots), atol=0.02)
+
+
+def test_two_points_are_no_curve(tmp_path):
+    result = gm.minimize(gm.problems.kta(X, y, 1.0), "lbfgs")
+    short = replace(result, history=History(list(result.history)[:2]))
+    text = report_results(short, tmp_path / "x.html").read_text("utf-8")
+    assert "there is no curve to draw" in text and 'class="curve' not in text
 
 
 def test_labels_must_fit_the_embedding(tmp_path):
@@ -283,3 +330,23 @@ def test_points_tell_who_they_are(pages, browser):
     assert plot.get_dom_attribute("viewBox") != before
     ActionChains(browser).double_click(whole).perform()
     assert plot.get_dom_attribute("viewBox") == before
+
+
+def test_words_of_a_table_are_not_broken_on_a_narrow_page(tmp_path, browser):
+    """A wide table scrolls in its place: ids stay in one line, and the page is not wider."""
+    rows, cols, stars = ratings()
+    model = NuclearCompletion(lam=1.0).fit((rows, np.array([f"film-{k}" for k in cols]), stars))
+    page = model.report(tmp_path / "x.html")
+    size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        show(browser, page)
+        lines, wide = browser.execute_script(
+            "const cells = [...document.querySelectorAll('td.short')];"
+            "return [cells.map(cell => { const range = document.createRange();"
+            "range.selectNodeContents(cell); return range.getClientRects().length }),"
+            "document.documentElement.scrollWidth]"
+        )
+        assert len(lines) > 5 and max(lines) == 1 and wide <= 390
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

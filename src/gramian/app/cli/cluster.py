@@ -107,7 +107,7 @@ def cluster(
         )
         fitted = last(model)
         if opened:
-            _work_on(model, given, links, codes, clusters, run, out, str(file))
+            _work_on(model, given, links, (names, codes), clusters, run, out, str(file))
             return
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
@@ -156,23 +156,24 @@ def _work_on(
     model: Any,
     given: Samples,
     links: dict[str, Any],
-    codes: Any,
+    known: tuple[Any, Any],
     clusters: int | None,
     run: Run,
     out: Path | None,
     title: str,
 ) -> None:
-    """Serve a page until Ctrl-C, then write what was made there."""
+    """Serve a page until Ctrl-C, then write the results."""
     steps, X = prepared_samples(model, given.X)
+    labels, codes = known
     count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
     names = [str(name) for name in next(iter(given.ids.values()), [])] or None
-    session = Session(X, count, last(model), names, time_limit=run.time_limit or START)
-    for kind in ("must", "cannot"):
-        for i, j in links[f"{kind}_link"] if links[f"{kind}_link"] is not None else []:
-            session.add(int(i), int(j), kind)
-    for row in [] if codes is None else np.flatnonzero(codes >= 0):
-        session.mark(int(row), str(codes[row]))
-
+    limit = run.time_limit or START
+    session = Session(X, count, last(model), names, time_limit=limit, frame=given.X)
+    kinds = [(kind, links[f"{kind}_link"]) for kind in ("must", "cannot")]
+    ends = [(int(i), int(j), kind) for kind, some in kinds if some is not None for i, j in some]
+    session.add_all(ends, limit)
+    rows = np.flatnonzero(codes >= 0) if codes is not None else np.zeros(0, dtype=int)
+    session.mark_all([(int(row), str(labels[codes[row]])) for row in rows], limit)
     serve(session, title, steps)
     if out is not None:
         names = [str(k) for k in range(session.size)] if session.names is None else session.names

@@ -162,7 +162,7 @@ def _work_on(
     )
     steps, X = prepared_samples(model, given.X)
     names = [str(name) for name in next(iter(given.ids.values()), [])] or None
-    session = MetricSession(X, estimator, names, neighbors)
+    session = MetricSession(X, estimator, names, neighbors, frame=given.X)
     session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
     serve(session, title, steps)
     if out is not None:

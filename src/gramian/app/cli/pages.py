@@ -1,4 +1,4 @@
-"""Pages to work on, from the command line: served until Ctrl-C."""
+"""Pages to work on, from the command line: served until Ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ open_option = click.option(
     "--open",
     "opened",
     is_flag=True,
-    help="Work on a page of this machine. Ctrl-C ends it, and writes.",
+    help="Work on a page served locally. Ctrl-C ends it and writes the files.",
 )
 
 
 def serve(session: Any, title: str, before: Any = None) -> None:
-    """Serve a page until Ctrl-C."""
+    """Serve a page until Ctrl-C or SIGTERM."""
     page = Page(session, title=title, before=before)
-    click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
-    webbrowser.open(page.url)
-    page.wait()
+
+    def ready() -> None:
+        click.echo(f"{page.url}\nWork on this page; Ctrl-C here ends it.")
+        webbrowser.open(page.url)
+
+    page.wait(ready)
 
 
 def prepared_samples(model: Any, X: Any) -> tuple[Any, Any]:

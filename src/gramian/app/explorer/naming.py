@@ -1,10 +1,10 @@
-"""A few samples named by hand, and the metric that follows from them."""
+"""Samples that are given classes on a page, and the metric learned from them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 
+from gramian.app.explorer.samples import SampleSession
 from gramian.app.explorer.tables import (
-    check_version,
-    checked_names,
     fitting_within,
+    next_view,
+    proof,
     sample_number,
+    sample_numbers,
     table,
     unit_square,
 )
@@ -40,33 +42,39 @@ class Named:
     i: int
     name: str
     foreseen: bool | None
-    """Whether the metric so far said so before it was told; None where it said nothing yet."""
+    """Whether the metric predicted it before it was given; None where there was no metric yet."""
     by_euclid: bool | None
-    """Whether k-NN in the samples as they are did."""
+    """Whether k-NN by Euclidean distance did."""
 
 
 @dataclass(frozen=True)
-class Moment:
-    """All that a change replaces, for undo."""
+class Learned:
+    """A state of the session."""
 
     named: tuple[Named, ...]
     fitted: Any
+    """The metric; None until two classes have samples."""
+    view: Array
+    """The samples in two dimensions as the metric sees them."""
 
 
 @dataclass
-class MetricSession:
-    """Samples, the classes of some, and a metric learned from these after every change.
+class MetricSession(SampleSession):
+    """Samples, the classes of some, and a metric that is learned again after every change.
 
     Parameters
     ----------
-    X : samples as the metric sees them: an array or a sparse matrix
+    X : array or sparse matrix of shape (n_samples, n_features)
     model : a metric learner, optional
-        Not fitted; KTA unless given.
-    names : what the samples are called, optional
+        Not fitted; default KTA.
+    names : list of str, optional
+        Names of the samples.
     n_neighbors : int
-        Of k-NN, which says what the others are.
+        Neighbours of the k-NN classifier that predicts the other samples.
     patience : float
-        Seconds that a change may take.
+        Time limit of a change, in seconds.
+    frame : frame or array, optional
+        The columns of a sample that a page shows under the pointer; default X.
 
     Raises
     ------
@@ -79,72 +87,71 @@ class MetricSession:
     names: list[str] | None = None
     n_neighbors: int = NEIGHBOURS
     patience: float = 1.0
-    named: tuple[Named, ...] = ()
-    version: int = 0
-    seconds: float = 0.0
-    fitted: Any = None
-    """The metric, None until there are two classes."""
-    _past: list[Moment] = field(default_factory=list)
+    frame: Any = None
 
     template = "page.html"
     files = ("labels.csv", "model.gramian")
 
     def __post_init__(self) -> None:
-        self.lock = RLock()
         self._blank = KTA() if self.model is None else self.model
-        self.size = self.X.shape[0]
-        self.names = checked_names(self.names, self.size)
-        self.places = unit_square(two_directions(self.X))
+        self._place(self.X)
+        self._begin(Learned((), None, self.places))
+
+    @property
+    def named(self) -> tuple[Named, ...]:
+        named: tuple[Named, ...] = self._now.named
+        return named
+
+    @property
+    def fitted(self) -> Any:
+        return self._now.fitted
 
     # --- changes -----------------------------------------------------------------------
 
     def mark(self, i: Any, name: str) -> None:
-        """Say what class a sample is of, and learn again."""
+        """Give a class to a sample, and learn again."""
         self.mark_all([(i, name)])
 
     def mark_all(self, given: list[tuple[Any, str]], time_limit: float | None = None) -> None:
-        """Say of several samples at once what they are: one change, of `patience` by default."""
+        """Give classes to several samples in one change, of `patience` seconds by default."""
+        if not given:
+            return
         with self.lock:
             started = clock.now()
-            known = {one.i for one in self.named}
-            new: list[Named] = []
-            if not given:
-                return
-            for i, name in given:
-                i, name = sample_number(i, self.size), str(name).strip()
-                if not name:
-                    raise ValueError("a class must have a name: write it first")
-                if i in known:
-                    raise ValueError(f"sample {i} has a class already: undo that first")
-                known.add(i)
-                new.append(Named(i, name, *(said and said == name for said in self._said(i))))
+            new = self._new(given)
             named = (*self.named, *new)
             limit = self.patience if time_limit is None else positive(time_limit, "time_limit")
             fitted = self._refit(named, limit)
-            self._past.append(Moment(self.named, self.fitted))
-            self.named, self.fitted = named, fitted
-            self.version += 1
-            self.seconds = clock.elapsed(started)
+            view = next_view(self._projected(fitted), self._now.view)
+            self._commit(in_words(new, self._called), Learned(named, fitted, view), started)
 
-    def undo(self) -> None:
-        """Take the last change back."""
-        with self.lock:
-            if not self._past:
-                raise ValueError("there is nothing to take back")
-            last = self._past.pop()
-            self.named, self.fitted = last.named, last.fitted
-            self.version += 1
+    def _new(self, given: list[tuple[Any, str]]) -> list[Named]:
+        """The samples with their classes, checked, and what was predicted of them before."""
+        known = {one.i for one in self.named}
+        rows, names = [], []
+        for i, name in given:
+            i, name = sample_number(i, self.size), str(name).strip()
+            if not name:
+                raise ValueError("a class must have a name: write it first")
+            if i in known:
+                raise ValueError(f"{self._called(i)} has a class already: undo that first")
+            known.add(i)
+            rows.append(i)
+            names.append(name)
+        learned, plain = self._predicted(rows)
+        return [
+            Named(i, name, *(None if said is None else bool(said == name) for said in guesses))
+            for i, name, *guesses in zip(rows, names, learned, plain, strict=True)
+        ]
 
-    def change(self, action: str, given: dict[str, Any]) -> None:
-        """What a page asks for."""
-        if action == "mark":
-            self.mark(given.get("i"), str(given.get("name", "")))
-        elif action == "undo":
-            with self.lock:
-                check_version(given.get("version"), self.version)
-                self.undo()
-        else:
-            raise ValueError(f"there is nothing called {action!r} to do")
+    def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
+        def named(given: dict[str, Any]) -> None:
+            name, known = str(given.get("name", "")), {one.i for one in self.named}
+            rows = sample_numbers(given.get("rows"), self.size)
+            free = [i for i in rows if i not in known]
+            self.mark_all([(i, name) for i in free or rows])
+
+        return {"mark": named}
 
     def _refit(self, named: tuple[Named, ...], limit: float) -> Any:
         if len({one.name for one in named}) < 2:
@@ -155,77 +162,69 @@ class MetricSession:
             model.fit(self.X[rows], np.array([one.name for one in named]))
         return model
 
-    # --- what is told ------------------------------------------------------------------
+    # --- what a page shows --------------------------------------------------------------
 
     def classifier(self, mapped: Any) -> KNeighborsClassifier:
-        """k-NN among the samples that have a class, in whatever they are mapped to."""
+        """k-NN among the samples that have a class, in the space of `mapped`."""
         rows = np.array([one.i for one in self.named])
         classes = np.array([one.name for one in self.named])
         return KNeighborsClassifier(min(self.n_neighbors, len(rows))).fit(mapped[rows], classes)
 
     def said(self) -> NDArray[Any]:
-        """The class of every sample: as it was told, or as the metric says; "" for nothing yet."""
+        """The class of every sample, given or predicted; "" while there is no metric."""
         with self.lock:
             classes = np.full(self.size, "", dtype=object)
             for one in self.named:
                 classes[one.i] = one.name
             others = np.flatnonzero(classes == "")
             if self.fitted is not None and others.size:
-                mapped = self._mapped()
+                mapped = self._mapped(self.fitted)
                 classes[others] = self.classifier(mapped).predict(mapped[others])
             return classes
 
     def fixed(self) -> dict[str, Any]:
-        """What a page shows that does not change."""
-        return {
-            "kind": "metric",
-            "places": self.places.round(4).tolist(),
-            "names": self.names or [f"sample {k}" for k in range(self.size)],
-        }
+        """The part of a page that does not change."""
+        return {"kind": "metric", "places": self.places.round(4).tolist(), "names": self.names}
 
     def state(self) -> dict[str, Any]:
-        """Everything else that a page shows, in plain values."""
+        """The rest of a page, in plain values."""
         with self.lock:
             classes = sorted({one.name for one in self.named})
             place = {name: code for code, name in enumerate(classes)}
-            said = self.said()
-            certificate = None if self.fitted is None else str(self.fitted.certificate_)
             return {
-                "version": self.version,
+                **self._told(),
                 "classes": classes,
-                "labels": [place.get(name, -1) for name in said.tolist()],
-                "learned": np.round(self._view(), 4).tolist(),
+                "labels": [place.get(name, -1) for name in self.said().tolist()],
+                "learned": self._now.view.round(4).tolist(),
                 "links": [],
                 "marks": {str(one.i): one.name for one in self.named},
-                "kept": 0,
+                "reasons": {},
                 "verdict": self.verdict(),
-                "certificate": certificate or "nothing is solved yet: name two classes",
-                "seconds": round(self.seconds, 3),
-                "can_undo": bool(self._past),
+                **proof(self.fitted, "Nothing is solved yet: name samples of two classes."),
             }
 
     def verdict(self) -> str:
-        """Whether the metric helps: each sample was a test before its class was told."""
+        """Whether the metric helps: each sample is a test before its class is given."""
         if len({one.name for one in self.named}) < 2:
-            return "Write a class and click on samples of it; then those of another class."
+            return "Write the name of a class and click on samples of it; then of another class."
         tested = [one for one in self.named if one.foreseen is not None]
         if not tested:
-            return "Go on: the next sample that you name is a test of what was learned so far."
+            return "Name more samples: each one tests what was learned before it."
         kept = str(getattr(self.fitted, "path_", "")).startswith("nothing is gained")
         right = sum(bool(one.foreseen) for one in tested)
         plain = sum(bool(one.by_euclid) for one in tested)
         return (
-            f"Of {len(tested)} samples the metric had {right} right before it was told; Euclid's "
-            f"distance had {plain}."
-            + (" It is kept: nothing better is earned yet." if kept else "")
+            f"The metric predicted {right} of {len(tested)} classes before they were given; "
+            f"Euclidean distance predicted {plain}."
+            + (" No learned metric is better yet, so Euclidean distance is used." if kept else "")
         )
 
-    def question(self) -> dict[str, int]:
-        """The least certain sample: whose nearest two classes are as near as can be."""
+    def question(self) -> dict[str, Any]:
+        """The least certain sample: the distances to its nearest two classes differ least."""
         with self.lock:
             if self.fitted is None:
                 raise ValueError("name samples of two classes first")
-            mapped = self._mapped()
+            mapped = self._mapped(self.fitted)
             classes = np.array([one.name for one in self.named])
             rows = np.array([one.i for one in self.named])
             nearest = np.sort(
@@ -241,43 +240,54 @@ class MetricSession:
             doubt[rows] = -1.0
             if doubt.max() < 0:
                 raise ValueError("every sample has a class already")
-            return {"i": int(doubt.argmax())}
+            return {"rows": [int(doubt.argmax())]}
 
     def download(self, name: str) -> bytes | None:
-        """A table to keep; None for the model, which is saved by `save`."""
+        """A table to download; None for the model, which `save` writes."""
         if name != "labels.csv":
             return None
         names = self.names or [str(k) for k in range(self.size)]
-        told = {one.i: one.name for one in self.named}
+        given = {one.i for one in self.named}
         rows = [
-            [name, said, "told" if k in told else "said"]
+            [name, said, "given" if k in given else "predicted"]
             for k, (name, said) in enumerate(zip(names, self.said(), strict=True))
         ]
         return table(["sample", "class", "by"], rows)
 
     def save(self, path: Path, before: Any = None) -> None:
-        """Save the metric with k-NN behind it, after the steps of a pipeline if there are any."""
+        """Save the metric with its k-NN classifier, after the steps of a pipeline if any."""
         if self.fitted is None:
             raise ValueError("there is no model yet: name samples of two classes")
         steps = [] if before is None else list(before.steps)
-        ends = [("metric", self.fitted), ("neighbours", self.classifier(self._mapped()))]
+        mapped = self._mapped(self.fitted)
+        ends = [("metric", self.fitted), ("neighbours", self.classifier(mapped))]
         save(Pipeline([*steps, *ends]), path)
 
-    def _mapped(self) -> Array:
-        return np.asarray(self.fitted.transform(self.X))
+    def _mapped(self, fitted: Any) -> Array:
+        return np.asarray(fitted.transform(self.X))
 
-    def _said(self, i: int) -> tuple[Any, Any]:
-        """What the metric, and Euclid's distance, say of a sample that has no class yet."""
+    def _predicted(self, rows: list[int]) -> tuple[list[Any], list[Any]]:
+        """What the metric, and Euclidean distance, predict for samples without a class."""
         if self.fitted is None:
-            return None, None
-        learned, plain = (self.classifier(Z).predict(Z[[i]])[0] for Z in (self._mapped(), self.X))
+            return [None] * len(rows), [None] * len(rows)
+        learned, plain = (
+            self.classifier(Z).predict(Z[rows]).tolist()
+            for Z in (self._mapped(self.fitted), self.X)
+        )
         return learned, plain
 
-    def _view(self) -> Array:
-        """The samples as the metric sees them; a line gets the rest of the samples beside it."""
-        if self.fitted is None:
+    def _projected(self, fitted: Any) -> Array:
+        """The samples in two dimensions; a metric of rank 1 is drawn against a plain direction."""
+        if fitted is None:
             return self.places
-        mapped = self._mapped()
+        mapped = self._mapped(fitted)
         if mapped.shape[1] > 1:
             return unit_square(two_directions(mapped))
         return np.column_stack([unit_square(mapped)[:, 0], 0.5 * self.places[:, 1]])
+
+
+def in_words(new: list[Named], called: Callable[[int], str]) -> str:
+    """A change as a line of the history."""
+    classes = sorted({one.name for one in new})
+    who = called(new[0].i) if len(new) == 1 else f"{len(new):,} samples"
+    return f"{who}: {', '.join(classes)}"

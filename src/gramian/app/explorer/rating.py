@@ -1,17 +1,19 @@
-"""A few items rated by hand, and what is recommended to whoever rates so."""
+"""Items that are rated on a page, and the recommendations that follow."""
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
-from threading import RLock
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.app.explorer.tables import check_version, table
+from gramian.app.explorer.history import History
+from gramian.app.explorer.tables import proof, table
+from gramian.app.report.drawing import round_values
 from gramian.common import clock
 from gramian.completion import NuclearCompletion
 
@@ -20,8 +22,20 @@ Array = NDArray[np.floating]
 YOU = "you"
 """The id of the row that is rated by hand, where no user of the model has it."""
 
-TOP, CLOSE, STEPS = 10, 200, 5
-"""Items recommended; the most rated ones, of which one is asked for; ratings on a page."""
+TOP, CLOSE = 10, 200
+"""Items recommended; the most rated ones, of which one is asked for."""
+
+MOST_STEPS = 12
+"""Distinct ratings up to which a page offers each of them: half stars have 10."""
+
+
+def scale_of(ratings: Array) -> list[float]:
+    """The ratings that a page offers: those found in the data, or round ones if there are many."""
+    found = np.unique(ratings)
+    if found.size > MOST_STEPS:
+        inner = round_values(found[0], found[-1])
+        found = np.unique([found[0], *inner, found[-1]])
+    return [float(value) for value in found]
 
 
 def free_name(name: str, taken: set[str]) -> str:
@@ -42,7 +56,7 @@ class Rated:
 
 
 @dataclass
-class RatingSession:
+class RatingSession(History):
     """A fitted completion, and one who is new to it: ratings fold in, and the list follows.
 
     Parameters
@@ -54,10 +68,6 @@ class RatingSession:
 
     model: Any
     top: int = TOP
-    rated: tuple[Rated, ...] = ()
-    version: int = 0
-    seconds: float = 0.0
-    _past: list[tuple[Rated, ...]] = field(default_factory=list)
 
     template = "ratings.html"
     files = ("ratings.csv", "recommended.csv")
@@ -69,15 +79,24 @@ class RatingSession:
                 f"and this is {type(self.model).__name__}"
             )
         check_is_fitted(self.model)
-        self.lock = RLock()
+        self._begin(())
         self.you = free_name(YOU, {str(user) for user in self.model.row_ids_.tolist()})
         self.items = [str(item) for item in self.model.col_ids_.tolist()]
+        known_titles = getattr(self.model, "titles_", None)  # ids and titles, in two columns
+        titles = {} if known_titles is None else dict(known_titles.tolist())
+        self.titles = [str(titles.get(item, item)) for item in self.items]
         known = self.model._known.tocsc()
         counts = np.diff(known.indptr)
         self.counts = counts
         mean = float(known.data.mean())
         self._means = (np.asarray(known.sum(axis=0)).ravel() + 5 * mean) / (counts + 5)
         self.low, self.high = float(known.data.min()), float(known.data.max())
+        self.scale = scale_of(known.data)
+
+    @property
+    def rated(self) -> tuple[Rated, ...]:
+        rated: tuple[Rated, ...] = self._now
+        return rated
 
     # --- changes -----------------------------------------------------------------------
 
@@ -97,50 +116,30 @@ class RatingSession:
             others = tuple(one for one in self.rated if one.item != item)
             predicted = float(self._predicted(others)[item])
             new = Rated(item, float(value), predicted, float(self._means[item]))
-            self._past.append(self.rated)
-            self.rated = (*others, new)
-            self.version += 1
-            self.seconds = clock.elapsed(started)
+            self._commit(f"{self.titles[item]}: {value:g}", (*others, new), started)
 
-    def undo(self) -> None:
-        """Take the last rating back."""
-        with self.lock:
-            if not self._past:
-                raise ValueError("there is nothing to take back")
-            self.rated = self._past.pop()
-            self.version += 1
+    def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
+        return {"rate": lambda given: self.rate(given.get("item"), given.get("value"))}
 
-    def change(self, action: str, given: dict[str, Any]) -> None:
-        """What a page asks for."""
-        if action == "rate":
-            self.rate(given.get("item"), given.get("value"))
-        elif action == "undo":
-            with self.lock:
-                check_version(given.get("version"), self.version)
-                self.undo()
-        else:
-            raise ValueError(f"there is nothing called {action!r} to do")
-
-    # --- what is told ------------------------------------------------------------------
+    # --- what a page shows --------------------------------------------------------------
 
     def fixed(self) -> dict[str, Any]:
-        """What a page shows that does not change."""
-        steps = np.linspace(self.low, self.high, STEPS) if self.high > self.low else [self.high]
+        """The part of a page that does not change."""
         return {
             "kind": "recommend",
-            "items": self.items,
+            "items": self.titles,
             "often": np.argsort(-self.counts, kind="stable")[:CLOSE].tolist(),
-            "steps": [float(f"{step:.3g}") for step in steps],
+            "steps": self.scale,
         }
 
     def state(self) -> dict[str, Any]:
-        """Everything else that a page shows, in plain values."""
+        """The rest of a page, in plain values."""
         with self.lock:
             values = self._predicted(self.rated)
             rated = {one.item for one in self.rated}
             best = [int(k) for k in np.argsort(-values, kind="stable") if int(k) not in rated]
             return {
-                "version": self.version,
+                **self._told(),
                 "rated": [
                     {"item": one.item, "value": one.value, "predicted": round(one.predicted, 3)}
                     for one in self.rated
@@ -149,25 +148,22 @@ class RatingSession:
                     {"item": k, "predicted": round(float(values[k]), 3)} for k in best[: self.top]
                 ],
                 "verdict": self.verdict(),
-                "certificate": str(self.model.certificate_),
-                "seconds": round(self.seconds, 3),
-                "can_undo": bool(self._past),
+                **proof(self.model, ""),
             }
 
     def verdict(self) -> str:
-        """Whether it helps: each rating was predicted before it was told."""
+        """Whether it helps: each rating was predicted before it was given."""
         if not self.rated:
-            return "Rate a few items that you know: the list follows."
+            return "Rate a few items that you know; the recommendations follow."
         learned = float(np.mean([abs(one.value - one.predicted) for one in self.rated]))
         plain = float(np.mean([abs(one.value - one.mean) for one in self.rated]))
         count = len(self.rated)
         return (
-            f"Your {'rating was' if count == 1 else f'{count} ratings were'} predicted with an "
-            f"error of {learned:.2f} on average before being told; the means of the items have "
-            f"{plain:.2f}."
+            f"Your {'rating was' if count == 1 else f'{count} ratings were'} predicted with a mean "
+            f"error of {learned:.2f}; the means of the items have {plain:.2f}."
         )
 
-    def question(self) -> dict[str, int]:
+    def question(self) -> dict[str, Any]:
         """The item whose rating would tell most: the least certain of those often rated.
 
         With Q the factors of the items rated so far and q that of an item, its prediction is as
@@ -183,7 +179,7 @@ class RatingSession:
             scale = float(np.mean(np.sum(Q * Q, axis=1))) or 1.0
             inner = Q[rated].T @ Q[rated] + 0.1 * scale * np.eye(Q.shape[1])
             doubt = np.einsum("ir,ri->i", Q[free], np.linalg.solve(inner, Q[free].T))
-            return {"i": int(free[doubt.argmax()])}
+            return {"rows": [int(free[doubt.argmax()])]}
 
     def download(self, name: str) -> bytes | None:
         """A table to keep."""

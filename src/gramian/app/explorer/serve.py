@@ -6,11 +6,14 @@ import webbrowser
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from gramian.app.explorer.naming import MetricSession
 from gramian.app.explorer.rating import RatingSession
 from gramian.app.explorer.server import Page
 from gramian.app.explorer.session import Session
 from gramian.app.explorer.tables import START
+from gramian.app.report.thumbnails import are_images
 from gramian.arrays.errstate import under_own_errstate
 from gramian.arrays.samples import checked_samples, naming_text
 from gramian.completion._base import Completion
@@ -31,30 +34,30 @@ def explore(
     port: int = 0,
     open_browser: bool = True,
 ) -> Page:
-    """Work with the mouse: serve a page of this machine, and open it.
+    """Serve an interactive page locally, and open it in a browser.
 
-    Samples are clustered by lines drawn between points that belong together, or apart; with
-    `model=KTA()`, or another metric, a few of them are given classes and the map follows; and of a
-    fitted completion in the place of X items are rated, and the list of recommendations follows.
-    Every change goes on from the last one. `page.session` has what was made, and `page.stop()` ends
-    it.
+    By default, samples are clustered by links that are drawn between points. With `model=KTA()`, or
+    another metric learner, samples are given classes and the map follows. With a fitted completion
+    as X, items are rated and the recommendations follow. Every change refits from the last
+    solution. `page.session` holds the results, and `page.stop()` ends the page.
 
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features), or a fitted completion
+        Images of shape (n_samples, height, width) are shown under the pointer.
     y : labels of shape (n_samples,), optional
-        Classes that are known before, for a metric: "", None or NaN where one is not known. A class
-        −1 is a class like any other, unless `unknown` says otherwise.
+        Known classes, for a metric: "", None or NaN where one is not known. −1 is a class like any
+        other, unless `unknown` says otherwise.
     n_clusters : int
     model : NPKL or the like, or a metric learner, optional
         Not fitted; its parameters are used.
     names : sequence, optional
-        What the samples are called, one name for each; the index of a frame unless given.
+        Names of the samples, one for each; default the index of a frame.
     unknown : optional
         Another label in y that stands for an unknown class, such as −1.
     time_limit : float
-        Seconds that the start may take: the graph and its clusters, or the metric of the classes in
-        y, whose certificate says how far it came. Later changes have a second each.
+        Time limit of the start in seconds: the graph and its clusters, or the metric of the classes
+        in y. Later changes have a second each.
     title : str, optional
     port : int
         0 takes one that is free.
@@ -91,15 +94,18 @@ def _session(
     if names is None and hasattr(X, "index") and hasattr(X, "columns"):
         names = list(X.index)
     called = None if names is None else list(names)
+    frame = X
+    if are_images(X):
+        X = np.asarray(X).reshape(len(X), -1)
     if isinstance(model, MetricLearner):
         with naming_text(X):
             samples = checked_samples(X, ensure_min_samples=2)
-        session = MetricSession(samples, model, called)
+        session = MetricSession(samples, model, called, frame=frame)
         session.mark_all(known_classes(y, samples.shape[0], unknown), time_limit)
         return session
     if y is not None:
         raise ValueError("y goes with model=, a metric learner such as gm.metric.KTA()")
-    return Session(X, n_clusters, model, called, time_limit=time_limit)
+    return Session(X, n_clusters, model, called, time_limit=time_limit, frame=frame)
 
 
 def known_classes(y: Any, size: int, unknown: Any = None) -> list[tuple[int, str]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import secrets
+import signal
 import tempfile
 from collections.abc import Callable
 from hmac import compare_digest
@@ -18,8 +20,8 @@ from typing import Any
 
 from gramian.common import clock
 
-MOST = 10_000
-"""Bytes of a request."""
+MOST = 1_000_000
+"""Bytes of a request at most: the numbers of 50,000 selected samples take 350,000."""
 
 REQUEST_SECONDS = 30.0
 """Time for a request to arrive whole, and for its answer to be taken."""
@@ -76,13 +78,16 @@ class Page:
         self._thread.start()
         return self
 
-    def wait(self) -> None:
-        """Serve until Ctrl-C."""
+    def wait(self, ready: Callable[[], None]) -> None:
+        """Call `ready`, and serve until Ctrl-C or SIGTERM; in the main thread only."""
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
+            ready()
             self._server.serve_forever(0.2)
         except KeyboardInterrupt:
             pass
         finally:
+            signal.signal(signal.SIGTERM, before)
             self._server.server_close()
 
     def stop(self) -> None:
@@ -105,9 +110,13 @@ class Page:
     # --- answers -----------------------------------------------------------------------
 
     def shown(self) -> bytes:
-        """The page itself, with what does not change."""
+        """The page with its styles, its scripts and the part of the session that is constant."""
+        folder = files("gramian.app.explorer")
+        text = folder.joinpath(self.session.template).read_text("utf-8")
+        text = re.sub(
+            r"/\*include ([\w.]+)\*/", lambda m: folder.joinpath(m[1]).read_text("utf-8"), text
+        )
         fixed = {"title": self.title, **self.session.fixed()}
-        text = files("gramian.app.explorer").joinpath(self.session.template).read_text("utf-8")
         data = json.dumps(fixed).replace("<", "\\u003c")
         return text.replace("/*FIXED*/null", data).encode()
 
@@ -197,6 +206,10 @@ def _handler(page: Page) -> type[BaseHTTPRequestHandler]:
                 self._json(HTTPStatus.OK, {"version": page.session.version})
             elif place == "question":
                 self._told(page.session.question)
+            elif place == "layout" and hasattr(page.session, "layout"):
+                self._told(page.session.layout)
+            elif re.fullmatch(r"card/\d{1,9}", place) and hasattr(page.session, "card"):
+                self._told(lambda: page.session.card(int(place[5:])))
             elif place in page.session.files:
                 try:
                     content = page.download(place)

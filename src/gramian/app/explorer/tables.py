@@ -1,4 +1,4 @@
-"""What the pages share: tables to keep, numbers of samples, places in a square."""
+"""What the pages share: downloaded tables, sample numbers, cards and positions of samples."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.app.files._formulas import escaped
+from gramian.app.report.parts import in_words, percent
+from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.common import clock
-from gramian.estimators.plotting import flat
+from gramian.estimators.plotting import flat, turned_to
 
 Array = NDArray[np.floating]
 
@@ -29,7 +32,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 START = 10.0
-"""Seconds that the start of a page may take, unless told otherwise."""
+"""Default time limit of the start of a page, in seconds."""
+
+CARD_COLUMNS = 8
+"""Columns of a sample on its card."""
 
 
 @contextmanager
@@ -54,16 +60,8 @@ def fitting_within(seconds: float, what: str) -> Iterator[None]:
             ) from None
 
 
-def check_version(seen: Any, version: int) -> None:
-    """Refuse to undo a change that the page has not shown."""
-    if isinstance(seen, bool) or seen != version:
-        raise ValueError(
-            "another page has made a change since: look at what it is, then undo it if you like"
-        )
-
-
 def checked_names(names: Sequence[Any] | None, size: int) -> list[str] | None:
-    """What samples are called, one name for each."""
+    """The names of samples, one for each."""
     if names is None:
         return None
     called = [str(name) for name in names]
@@ -79,6 +77,39 @@ def sample_number(k: Any, size: int) -> int:
     return k
 
 
+def sample_numbers(rows: Any, size: int) -> list[int]:
+    """The numbers of several samples, each once, as they come from a page."""
+    if not isinstance(rows, list):
+        raise ValueError("rows must be a list of sample numbers")
+    return list(dict.fromkeys(sample_number(k, size) for k in rows))
+
+
+def card(samples: Any, i: int) -> dict[str, Any]:
+    """The columns of a sample, for the card that a page shows under the pointer.
+
+    A sparse row shows its largest entries, and one of several images, of shape (n_samples, height,
+    width), shows itself.
+    """
+    if are_images(samples):
+        return {"image": sheet_of(samples[[i]]).address}
+    names = getattr(samples, "columns", None)
+    if sp.issparse(samples):
+        row = sp.csr_array(samples[[i]])
+        places = row.indices[np.argsort(-np.abs(row.data), kind="stable")]
+        values = row.toarray().ravel()
+    else:
+        values = samples.iloc[i].to_numpy() if names is not None else np.asarray(samples[i]).ravel()
+        places = np.arange(len(values))
+    shown = [[str(names[k]) if names is not None else f"x{k}", _cell(values[k])]
+             for k in places[:CARD_COLUMNS]]  # fmt: skip
+    return {"columns": shown, "more": max(0, len(places) - CARD_COLUMNS)}
+
+
+def _cell(value: Any) -> str:
+    number = isinstance(value, (float, np.floating))
+    return ("" if value != value else f"{value:.4g}") if number else str(value)
+
+
 def unit_square(places: Array) -> Array:
     """Places in a square of side 2 about 0, both directions alike."""
     places = flat(np.asarray(places, dtype=float))
@@ -86,3 +117,17 @@ def unit_square(places: Array) -> Array:
     half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
     unit: Array = (places - middle) / half
     return unit
+
+
+def next_view(places: Array, before: Array) -> Array:
+    """Places in the unit square, turned and mirrored to lie as near as possible to those before."""
+    return unit_square(turned_to(places, before))
+
+
+def proof(fitted: Any, otherwise: str) -> dict[str, str]:
+    """The certificate of a model: a few words, and in full; `otherwise` where there is no model."""
+    if fitted is None:
+        return {"proof": "", "certificate": otherwise}
+    found = fitted.certificate_
+    gap = "no bound" if found.gap is None else f"optimal within {percent(found.relative_gap or 0)}"
+    return {"proof": gap, "certificate": in_words(found)}

@@ -43,7 +43,7 @@ class Axis:
 
     def ticks(self) -> list[tuple[float, str]]:
         """Places of round values, and how they are written."""
-        values = _decades(self.low, self.high) if self.log else _round(self.low, self.high)
+        values = _decades(self.low, self.high) if self.log else round_values(self.low, self.high)
         return [(float(self.at(value)), written(value)) for value in values]
 
 
@@ -71,7 +71,7 @@ def axis(
     return Axis(low, high, start, end, log, title)
 
 
-def _round(low: float, high: float) -> list[float]:
+def round_values(low: float, high: float) -> list[float]:
     """Multiples of 1, 2 or 5 times a power of ten."""
     rough = (high - low) / TICKS
     power = 10.0 ** math.floor(math.log10(rough))
@@ -83,7 +83,7 @@ def _round(low: float, high: float) -> list[float]:
 def _decades(low: float, high: float) -> list[float]:
     first, last = math.ceil(math.log10(low)), math.floor(math.log10(high))
     if last <= first:  # less than two powers of ten
-        return [value for value in _round(low, high) if value > 0]
+        return [value for value in round_values(low, high) if value > 0]
     step = max(1, math.ceil((last - first) / DECADES))
     return [10.0**k for k in range(first, last + 1, step)]
 
@@ -99,15 +99,15 @@ def written(value: float) -> str:
     return f"{value:.4g}".replace("-", "−")
 
 
-def frame(across: Axis, up: Axis, *, ticks: bool = True) -> str:
-    """Grid lines with their values, and what the axes are called."""
+def frame(across: Axis, up: Axis, *, upward: bool = True) -> str:
+    """Grid lines with their values (those of `up` only where wanted), and titles of the axes."""
     parts = ['<g class="grid">']
-    for x, text in across.ticks() if ticks else []:
+    for x, text in across.ticks():
         parts.append(f'<path d="M{x:.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
         parts.append(
             f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 20}" text-anchor="middle">{text}</text>'
         )
-    for y, text in up.ticks() if ticks else []:
+    for y, text in up.ticks() if upward else []:
         parts.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
     middle = (LEFT + WIDTH - RIGHT) / 2

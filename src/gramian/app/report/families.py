@@ -16,7 +16,7 @@ from gramian.app.report.page import Section, beside, facts, figure, table
 from gramian.app.report.thumbnails import are_images, sheet_of
 from gramian.app.verdict import voted
 from gramian.completion._base import Completion
-from gramian.estimators.plotting import flat
+from gramian.estimators.plotting import flat, turned_to
 from gramian.kernel._base import LinkedKernel
 from gramian.manifold import NeighborLayout
 from gramian.manifold._base import Unfolding
@@ -88,13 +88,24 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
         told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y[asked]))))
         confusion = confusion_matrix(y[asked], called, labels=np.unique(y))
         counts.append(figure(figures.matrix(confusion, names, title)))
-        places.append(figure(figures.points(two_directions(Z), color=y, title=title)))
+        plane = Z.shape[1] > 1
+        words = title if plane else f"{title}: one direction, a row for each class"
+        drawn = turned_to(two_directions(Z), two_directions(X)) if plane else _in_rows(Z, y)
+        places.append(figure(figures.points(drawn, color=y, title=words, upward=plane)))
     which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
     note = f"{which} by the majority of its nearest others."
     return [
         Section("Two leading directions", beside(*places)),
         Section("Who is taken for whom", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
     ]
+
+
+def _in_rows(Z: Any, y: NDArray[Any]) -> Array:
+    """Samples of one direction in the plane, the classes one above the other."""
+    along = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float).ravel()
+    rows = np.unique(y, return_inverse=True)[1]
+    within = np.random.default_rng(0).uniform(-0.3, 0.3, along.size)
+    return np.column_stack([along, rows + within])
 
 
 def two_directions(X: Any) -> Array:
@@ -166,14 +177,20 @@ def _completion(fitted: Completion) -> list[Section]:
     }
     sections = [Section("Ratings", facts(told))]
     if hasattr(fitted, "path_"):
-        path = fitted.path_
-        drawn = figures.lines(
-            [("held out", path.values, path.errors)],
-            xaxis={"title": "λ", "type": "log"}, yaxis={"title": f"{path.measure}, held out"},
-        )  # fmt: skip
-        sections.append(Section("The path of λ", figure(drawn, f"λ = {path.value:.4g} was taken.")))
+        sections.append(Section("The path of λ", _path(fitted.path_)))
     sections.append(Section("Recommendations", table(*_recommendations(fitted))))
     return sections
+
+
+def _path(path: Any) -> str:
+    """The held-out error of each λ: a curve, or a table where there are too few."""
+    if len(path.values) < figures.LEAST_ON_CURVES:
+        return _told(path)
+    drawn = figures.lines(
+        [("held-out", path.values, path.errors)],
+        xaxis={"title": "λ", "type": "log"}, yaxis={"title": f"held-out {path.measure}"},
+    )  # fmt: skip
+    return figure(drawn, f"λ = {path.value:.4g} was chosen.")
 
 
 def _recommendations(fitted: Completion) -> tuple[list[str], list[list[Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -23,9 +24,18 @@ COLOURS = 10
 MOST_POINTS, MOST_EDGES, MOST_ON_CURVES = 20_000, 10_000, 300
 """What a page shows at most: it has to be sent and drawn."""
 
+LEAST_ON_CURVES = 3
+"""Points from which on a curve is drawn: two have no shape."""
+
 SCALE = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")
 SHADES = 24
 """Colours of a scale, from its least value to its largest."""
+
+FLAT = 8.0
+"""Ratio of the two directions of a cloud from which on each axis has its own unit."""
+
+LETTER, LINE = 10.0, 20.0
+"""Width of a letter and height of a line beside a matrix, at the largest size of the letters."""
 
 LINKS = {"must-link": "must", "cannot-link": "cannot"}
 
@@ -118,8 +128,12 @@ def points(
     links: dict[str, NDArray[np.integer]] | None = None,
     images: Sheet | None = None,
     title: str = "",
+    upward: bool = True,
 ) -> Figure:
-    """Points of the plane with what is known of each under the pointer, and lines between them."""
+    """Points of the plane with their names under the pointer, and lines between them.
+
+    Without `upward` the vertical axis has no values.
+    """
     across, up = _alike(places)
     x, y = across.at(places[:, 0]), up.at(places[:, 1])
     shown = spread(len(places), MOST_POINTS)
@@ -154,19 +168,20 @@ def points(
         f'height="{height}"/><g class="all">{"".join(parts)}</g></svg>'
     )
     listed = tuple(names) if len(names) > 1 else ()
-    body = drawing.frame(across, up) + inner
+    body = drawing.frame(across, up, upward=upward) + inner
     return Figure(title, body, listed, below, points=True, images=images)
 
 
 def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
-    """A table of counts as colours, rows the truth."""
+    """A table of counts as colours, rows the truth; columns have numbers where names are long."""
     values = np.asarray(counts)
     size = len(names)
-    side = min((WIDTH - 150 - RIGHT) / size, (HEIGHT - TOP - 70) / size)
+    left, below = 200, 30
+    side = min((WIDTH - left - RIGHT) / size, (HEIGHT - TOP - below) / size)
     most = max(float(values.max()), 1.0)
     parts = ['<g class="cells">']
     for i, j in np.ndindex(values.shape):
-        x, y = 150 + j * side, TOP + i * side
+        x, y = left + j * side, TOP + i * side
         told = f"is {escape(names[i])}, called {escape(names[j])}: {values[i, j]}"
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
@@ -178,16 +193,29 @@ def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
                 f'class="{"full" if values[i, j] > most / 2 else ""}">{values[i, j]}</text>'
             )
     parts.append('</g><g class="grid">')
+    short = max(map(len, names)) * LETTER < side
     for k, name in enumerate(names if size <= 40 else []):
-        text = escape(name if len(name) <= 14 else name[:13] + "…")
-        middle = (k + 0.5) * side
-        parts.append(f'<text x="142" y="{TOP + middle + 4:.1f}" text-anchor="end">{text}</text>')
+        middle = TOP + (k + 0.5) * side
+        parts.append(_wrapped(name if short else f"{k + 1} {name}", name, left - 8, middle, side))
         parts.append(
-            f'<text transform="translate({150 + middle:.1f} {TOP + size * side + 12:.1f}) '
-            f'rotate(30)">{text}</text>'
+            f'<text x="{left + (k + 0.5) * side:.1f}" y="{TOP + size * side + 20:.1f}" '
+            f'text-anchor="middle">{escape(name) if short else k + 1}'
+            f"<title>{escape(name)}</title></text>"
         )
-    parts.append(f'<text x="16" y="{TOP + 4}">is ↓ called →</text></g>')
+    parts.append(f'<text x="16" y="{TOP - 12}">is ↓ called →</text></g>')
     return Figure(title, "".join(parts))
+
+
+def _wrapped(text: str, name: str, x: float, middle: float, room: float) -> str:
+    """A text in as many lines as have room, all ending at x."""
+    count = max(1, int(room / LINE))
+    lines = textwrap.wrap(text, int((x - 4) / LETTER), max_lines=count, placeholder="…")
+    first = middle + 5 - LINE / 2 * (len(lines) - 1)
+    spans = "".join(
+        f'<tspan x="{x}" y="{first + LINE * k:.1f}">{escape(line)}</tspan>'
+        for k, line in enumerate(lines)
+    )
+    return f'<text text-anchor="end"><title>{escape(name)}</title>{spans}</text>'
 
 
 def _axis(values: Sequence[Array], start: float, end: float, told: dict[str, Any]) -> drawing.Axis:
@@ -195,12 +223,13 @@ def _axis(values: Sequence[Array], start: float, end: float, told: dict[str, Any
 
 
 def _alike(places: Array) -> tuple[drawing.Axis, drawing.Axis]:
-    """Axes on which a unit is as long in either direction."""
+    """Axes with equal units, unless one direction is so short that all points were on a line."""
     middle = (places.max(axis=0) + places.min(axis=0)) / 2
-    width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    size = np.ptp(places, axis=0)
-    unit = max(float(size[0]) / width, float(size[1]) / height) * 1.06 or 1.0 / width
-    half = np.array([width, height]) * unit / 2
+    room = np.array([WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM], dtype=float)
+    units = np.ptp(places, axis=0) / room * 1.06
+    if units.min() * FLAT > units.max():
+        units[:] = units.max()
+    half = room * np.where(units > 0, units, units.max() or 1.0 / WIDTH) / 2
     return (
         drawing.Axis(middle[0] - half[0], middle[0] + half[0], LEFT, WIDTH - RIGHT),
         drawing.Axis(middle[1] - half[1], middle[1] + half[1], HEIGHT - BOTTOM, TOP),

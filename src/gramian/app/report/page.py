@@ -18,6 +18,9 @@ from gramian.common.storage import replacing
 ENDINGS = (".html", ".htm")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
+SHORT, LONG = 24, 60
+"""Letters up to which a cell of a table stays in one line, and from which on it is wide."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -88,20 +91,23 @@ def facts(told: Mapping[str, Any]) -> str:
         for name, value in told.items()
         if value is not None
     )
-    return f"<table>{rows}</table>"
+    return f'<div class="scroll"><table>{rows}</table></div>'
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table with a head; a long one scrolls in its place."""
+    """A table with a head; a long or wide one scrolls in its place."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in columns)
-    body = "".join(
-        "<tr>" + "".join(f'<td class="number">{escape(words(cell))}</td>' for cell in row) + "</tr>"
-        for row in rows
-    )
+    body = "".join("<tr>" + "".join(_cell(words(cell)) for cell in row) + "</tr>" for row in rows)
     return (
         f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         "</div>"
     )
+
+
+def _cell(text: str) -> str:
+    """A cell; one of many words is broken into lines, a short one is not."""
+    kind = "long" if len(text) > LONG else "short" if len(text) <= SHORT else ""
+    return f'<td class="number {kind}">{escape(text)}</td>'
 
 
 def figure(drawn: Figure, caption: str = "") -> str:

@@ -67,52 +67,53 @@ def in_words(certificate: Certificate) -> str:
     """The certificate as a sentence for people."""
     if certificate.gap is None:
         return (
-            f"The value is {certificate.value:.6g}. No bound on the distance to the best possible "
-            "value is known for this problem, so nothing is proved about how good that is."
+            f"The value is {certificate.value:.6g}. No lower bound is known for this problem, so "
+            "nothing is proved about its distance to the optimum."
         )
     share = certificate.relative_gap or 0.0
     return (
-        f"The value is {certificate.value:.6g}, and no matrix that the problem allows has a value "
-        f"below {certificate.lower_bound:.6g}: whatever one tries, at most "
-        f"{percent(share)} can be gained. {_how_sure(certificate)}"
+        f"The value is {certificate.value:.6g}. No feasible matrix has a value below "
+        f"{certificate.lower_bound:.6g}, so this is at most {percent(share)} above the optimum. "
+        f"{_how_sure(certificate)}"
     )
 
 
 def _how_sure(certificate: Certificate) -> str:
     if certificate.proof != "Lanczos":
-        return f"This is proved, not estimated, by {certificate.method}."
+        return f"The bound is proved, by {certificate.method}."
     return (
-        f"This is so by {certificate.method} if an estimate of the least eigenvalue missed none: "
-        f"it does with a probability of at most {certificate.miss:.1g}."
+        f"The bound holds by {certificate.method} unless the estimate of the smallest eigenvalue "
+        f"failed, which has a probability of at most {certificate.miss:.1g}."
     )
 
 
 def percent(share: float) -> str:
-    """A share in percent, with as many digits as it needs."""
-    return f"{100 * share:.2g} %" if share >= 1e-6 else "a millionth part"
+    """A share in percent, rounded up to 0.0001 % where it is smaller."""
+    return f"{100 * max(share, 1e-6):.2g} %"
 
 
 def convergence(runs: Sequence[Result]) -> Section:
-    """Value, gap and rank against time."""
-    if all(len(run.history) < 2 for run in runs):
-        return Section("How it got there", "<p>The answer was there after one step.</p>")
+    """Value, gap and rank against time, each where it has a curve."""
     drawn = []
     lowest = max(run.certificate.lower_bound for run in runs)
     wanted = (
-        ("value", "F above the best bound proved" if np.isfinite(lowest) else "F", True),
+        ("value", "F above the best bound" if np.isfinite(lowest) else "F", True),
         ("gap", "certified gap", True),
         ("rank", "rank", False),
     )
     for column, title, log in wanted:
         curves = [_curve(run, column, lowest) for run in runs]
         curves = [curve for curve in curves if curve[1].size]
-        if curves:
+        if any(_has_shape(values) for _, _, values in curves):
             axes = {
                 "xaxis": {"title": "seconds"},
                 "yaxis": {"title": title, "type": "log" if log and _positive(curves) else "linear"},
             }
             drawn.append(figure(figures.lines(curves, **axes)))
-    return Section("How it got there", beside(*drawn))
+    steps = max(len(run.history) for run in runs)
+    many = "one step" if steps <= 1 else f"{steps} steps"
+    none = f"<p>The answer was found after {many}: there is no curve to draw.</p>"
+    return Section("How it got there", beside(*drawn) if drawn else none)
 
 
 def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
@@ -123,6 +124,10 @@ def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
         values = values - lowest
     known = np.isfinite(values) & ((values > 0) | (column == "rank"))
     return run.solver, times[known], values[known]
+
+
+def _has_shape(values: Any) -> bool:
+    return bool(values.size >= figures.LEAST_ON_CURVES and np.ptp(values) > 0)
 
 
 def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
