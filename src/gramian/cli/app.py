@@ -97,11 +97,8 @@ def run() -> None:
     try:
         with _whole_imports():
             sys.exit(gramian.main(standalone_mode=False))
-    except click.UsageError as wrong:
-        wrong.show()
-        sys.exit(BAD_INPUT)
     except click.ClickException as wrong:
-        complain(wrong.format_message())
+        complain(_with_help(wrong))
         sys.exit(BAD_INPUT)
     except (click.Abort, KeyboardInterrupt) as end:
         kept = ", ".join(str(path) for path in getattr(end.__cause__, "kept", []))
@@ -167,6 +164,17 @@ def _importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _with_help(wrong: click.ClickException) -> str:
+    """The message, and for wrong usage where the options are described."""
+    said = wrong.format_message()
+    if not isinstance(wrong, click.UsageError):
+        return said
+    if isinstance(wrong, click.exceptions.NoArgsIsHelpError):
+        return said
+    command = "gramian" if wrong.ctx is None else wrong.ctx.command_path
+    return f"{said.rstrip('.')} ('{command} --help' describes the options)"
 
 
 def _sentence(wrong: Exception) -> str:

@@ -17,26 +17,28 @@ from gramian.cli.options import (
     draw,
     input_options,
     missing_option,
-    numbers_option,
+    out_option,
     plot_option,
     run_options,
     standardize_option,
 )
-from gramian.cli.output import bad_input, judgement, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import MOVING, Writing
 from gramian.cli.samples import (
     deliver,
     last,
     note_scales,
     prepared,
+    refuse_more_components,
     refuse_one_array,
     samples,
 )
+from gramian.files import ReadOptions
 from gramian.graph import CONNECT
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.plotting import Picture
 from gramian.storage import replacing
-from gramian.verdict import verdict_of_embedding
+from gramian.verdict import edge_errors, verdict_of_embedding
 
 METHODS: dict[str, Any] = {
     "mvu": MVU,
@@ -44,6 +46,9 @@ METHODS: dict[str, Any] = {
     "reg-mvu": RegMVU,
     "layout": NeighborLayout,
 }
+
+FAR = 0.25
+"""The relative change of a distance between neighbours beyond which a hint is given."""
 
 
 @click.command(cls=Writing)
@@ -74,7 +79,7 @@ METHODS: dict[str, Any] = {
 )
 @standardize_option
 @missing_option
-@numbers_option
+@out_option
 @plot_option
 @click.option(
     "--watch",
@@ -101,9 +106,12 @@ def embed(
     drop: tuple[str, ...],
     encode: tuple[str, ...],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
 ) -> None:
-    """Unfold the samples of FILE into few dimensions, distances between neighbours kept.
+    """Unfold the samples of FILE into few dimensions, changing distances of neighbours little.
+
+    The first line of the answer says by how much they change: the median and the largest relative
+    error. Columns of different scales make that error large; --standardize brings them to one.
 
     \b
     Example:
@@ -142,12 +150,15 @@ def embed(
             missing=missing,
             encoded=given.encoded,
         )
+        if components != "auto" and not distances:
+            refuse_more_components(model, X, int(components))
         with _watched(watch, y, method) as picture:
             run.fit(model, X, y)
     fitted = last(model)
     if picture is not None and watch is not None:
         _shown_to_the_end(picture, fitted.embedding_, watch)
     verdict = run.judged(fitted.result_.status, lambda: verdict_of_embedding(fitted, fitted.X_fit_))
+    _note_changed(fitted, standardize or distances)
     if out is not None:
         extra = None if y is None else {given.label: y}
         names = list(fitted.get_feature_names_out())
@@ -175,6 +186,14 @@ def embed(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _note_changed(fitted: Any, standardized: bool) -> None:
+    """Say what may help where some distances between neighbours are far from kept."""
+    if not hasattr(fitted, "edge_error_") or edge_errors(fitted).max() < FAR:
+        return
+    hint = "other --neighbors may" if standardized else "--standardize may"
+    note(f"some distances between neighbours changed by more than {FAR:.0%}: {hint} keep them")
 
 
 def _as_images(X: Any, size: str) -> Any:

@@ -9,25 +9,27 @@ import click
 
 import gramian as gm
 from gramian import storage
-from gramian.cli.options import FILE, FORMATS, json_option
+from gramian.cli.options import FILE, format_options, json_option
 from gramian.cli.output import noted, outcome, show
 from gramian.cli.samples import last
-from gramian.files import describe
+from gramian.files import ReadOptions, describe
 from gramian.io import read_sdpa
 
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
+@format_options
 @json_option
-def info(file: Path, format: str | None, as_json: bool) -> None:
-    """Say what FILE holds: samples, ratings, a matrix, a program, a saved model or a checkpoint.
+def info(file: Path, format: ReadOptions, as_json: bool) -> None:
+    """Say what FILE holds and how it is read: samples, ratings, a matrix, a program, a saved model or a checkpoint.
 
     \b
     Example:
       gramian info flowers.csv
     """
     kind = storage.is_stored(file)
+    if kind is None and file.suffix == ".gramian":
+        storage.read(file, "model")  # says what is wrong with it
     if kind == "model":
         show("model", _model(file), as_json=as_json)
     elif kind == "checkpoint":

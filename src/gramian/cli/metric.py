@@ -17,12 +17,30 @@ from gramian.cli.options import FILE, Run, input_options, missing_option, out_op
 from gramian.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.pages import open_option, prepared_samples, serve
-from gramian.cli.samples import Samples, deliver, last, left_out, prepared, samples
+from gramian.cli.samples import (
+    Samples,
+    deliver,
+    last,
+    left_out,
+    prepared,
+    refuse_more_components,
+    refuse_one_array,
+    samples,
+)
 from gramian.explorer import MetricSession
 from gramian.explorer.serve import known_classes
 from gramian.explorer.tables import START
+from gramian.files import ReadOptions
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
-from gramian.verdict import of_errors, verdict_of_metric, voted, wrong_rows
+from gramian.verdict import (
+    keeps_euclid,
+    of_errors,
+    shuffled,
+    verdict_of_metric,
+    voted,
+    with_choice,
+    wrong_rows,
+)
 
 METHODS: dict[str, Any] = {
     "kta": KTA,
@@ -32,15 +50,18 @@ METHODS: dict[str, Any] = {
     "linear-separation": LinearSeparation,
     "triplets": TripletMetric,
 }
+DEFAULT_METHOD = "kta"
+"""The method of `gramian metric` without --method, by its name in `METHODS`."""
 
 
 @click.command(cls=Writing)
 @input_options
 @click.option("--label", metavar="COLUMN", help="The column of classes.")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default="kta", show_default=True, help="Model."
-)
-@click.option("--components", type=int, help="Directions to keep; all unless told.")
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True,
+    help="Model.",
+)  # fmt: skip
+@click.option("--components", type=click.IntRange(min=1), help="Directions to keep; default: all.")
 @click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
 @click.option("--test", type=FILE, help="Labelled samples to test on.")
 @click.option(
@@ -66,7 +87,7 @@ def metric(
     drop: tuple[str, ...],
     encode: tuple[str, ...],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
 ) -> None:
     """Learn a metric from the labelled samples of FILE.
 
@@ -90,11 +111,13 @@ def metric(
     _refuse_names(file, given.label, y)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
+    refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
         estimator = METHODS[method](n_components=components, **run.parameters())
         model = prepared(
             X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
         )
+        refuse_more_components(model, X, components)
         run.fit(model, X, y)
         whole = _with_classifier(model, X, y, neighbors)
         fitted, errors, tested = last(model), {}, {}
@@ -105,11 +128,11 @@ def metric(
             )
         else:
             there = samples(
-                test, label, drop, ids, None, missing=missing, encode=list(given.encoded)
+                test, label, drop, ids, ReadOptions(), missing=missing, encode=list(given.encoded)
             )
             given_classes = classes_of(there, test)
             wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
-            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}")
+            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", keeps_euclid(model))
             tested = {
                 "test_error_before": float(np.mean(wrong[:, 0])),
                 "test_error_after": float(np.mean(wrong[:, 1])),
@@ -120,6 +143,7 @@ def metric(
                 "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
                 "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
             }
+    verdict = with_choice(verdict, keeps_euclid(model))
     if out is not None:
         mapped = model.transform(X)
         names = list(fitted.get_feature_names_out())
@@ -154,7 +178,7 @@ def _work_on(
         given.X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
     )
     steps, X = prepared_samples(model, given.X)
-    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    names = None if given.names is None else [str(name) for name in given.names]
     session = MetricSession(X, estimator, names, neighbors)
     session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
     serve(session, title, steps)
@@ -206,7 +230,8 @@ def _alike(other: Any, X: Any, file: Path) -> Any:
 def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
     """The model with k-NN behind it."""
     steps = model.steps if isinstance(model, Pipeline) else [("metric", model)]
-    classifier = KNeighborsClassifier(k).fit(model.transform(X), y)
+    order = shuffled(len(y))
+    classifier = KNeighborsClassifier(k).fit(model.transform(X)[order], y[order])
     return Pipeline([*steps, ("neighbours", classifier)])
 
 

@@ -19,9 +19,10 @@ from sklearn.pipeline import Pipeline
 
 import gramian as gm
 from gramian import clock
-from gramian.cli.exits import as_called, call
+from gramian.cli.exits import HEARD, as_called, call
 from gramian.cli.output import note
-from gramian.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
+from gramian.cli.outputs import MODEL, PAGE, PICTURE, TABLE, Folder
+from gramian.files import ReadOptions
 from gramian.persistence import Kept
 from gramian.report import report_estimator
 from gramian.report.thumbnails import are_images
@@ -56,6 +57,7 @@ FORMATS = (
 SLOW = 30.0
 """Seconds of a fit beyond which no second one is made unasked."""
 
+STOPPED = "it was interrupted from the keyboard"
 PART = 0.25
 """The part of a fit's seconds that has to be left for another to begin."""
 
@@ -89,8 +91,6 @@ class Run:
     """What the fit took, all its solves together."""
     began: float = 0.0
     """When it began, by `clock.now`."""
-    interrupted: bool = False
-    """Whether the keyboard ended what came after it."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of an estimator."""
@@ -117,15 +117,15 @@ class Run:
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Around what is told of a fit and not needed to keep it: in what is left of the time.
+        """Run what is reported of a fit and not needed to save it, in what is left of the time.
 
-        The end of the time and Ctrl-C go on to keeping.
+        The end of the time and Ctrl-C end the block, and the command continues with saving.
         """
         try:
             with clock.budget(self._left()), suppress(clock.TimeUpError, TimeoutError):
                 yield
         except KeyboardInterrupt:
-            self.interrupted = True
+            HEARD.set()
 
     def _left(self) -> float | None:
         """The seconds that are left of the limit; None without one."""
@@ -134,10 +134,12 @@ class Run:
         return max(self.time_limit - clock.elapsed(self.began), 1e-3)
 
     def judged(self, status: gm.Status, judge: Callable[[], Verdict]) -> Verdict:
-        """The verdict, in what is left of the time; Ctrl-C does without it."""
+        """The verdict, in what is left of the time; there is none after Ctrl-C."""
         if self.verdict is False:
             return untested("--no-verdict")
-        if status in (gm.Status.INTERRUPTED, gm.Status.TIME_LIMIT) or self.interrupted:
+        if status is gm.Status.INTERRUPTED or HEARD.is_set():
+            return untested(STOPPED)
+        if status is gm.Status.TIME_LIMIT:
             return untested("the time was up")
         left = self._left()
         if left is not None and left < PART * self.seconds:
@@ -146,8 +148,10 @@ class Run:
             return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
         with self.after(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are of fits to parts
-            return judge()
-        return untested("the time was up")
+            verdict = judge()
+            if not HEARD.is_set():  # a fit to a part that was interrupted is no test of the model
+                return verdict
+        return untested(STOPPED if HEARD.is_set() else "the time was up")
 
     def keep(
         self,
@@ -237,7 +241,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         report_option,
         click.option(
             "--verdict/--no-verdict", default=None,
-            help=f"Test on what is held out, by more fits; where one takes {SLOW:.0f} s, if asked.",
+            help="Measure the error on held-out data, which takes more fits; default: where a fit "
+            f"takes less than {SLOW:.0f} s.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
@@ -253,11 +258,34 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return gathered
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the samples are and how they are written down."""
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How to read the input file, gathered into one argument `format`."""
     options = [
+        click.option(
+            "--format", type=click.Choice(FORMATS), help="Of the input file; default: detected."
+        ),
+        click.option(
+            "--header/--no-header", default=None,
+            help="Whether the first row has the names of the columns; default: detected.",
+        ),
+        click.option("--sheet", metavar="NAME", help="Sheet of an Excel file; default: largest."),
+    ]  # fmt: skip
+
+    @wraps(command)
+    def gathered(**given: Any) -> Any:
+        chosen = ReadOptions(*(given.pop(name) for name in ("format", "header", "sheet")))
+        return command(format=chosen, **given)
+
+    for option in reversed(options):
+        gathered = option(gathered)
+    return gathered
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The file of the samples and how to read it."""
+    options: list[Callable[..., Any]] = [
         click.argument("file", type=FILE),
-        click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
+        format_options,
         click.option(
             "--drop", multiple=True, metavar="COLUMN,…", help="Leave columns out; may come again."
         ),
@@ -275,10 +303,7 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 out_option = click.option(
-    "--out", type=TABLE, help="Write to this file: .csv, .tsv, .npz or .parquet."
-)
-numbers_option = click.option(
-    "--out", type=NUMBERS, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
+    "--out", type=TABLE, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
 )
 plot_option = click.option("--plot", type=PICTURE, help="Draw to this file: .png, .pdf or .svg.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -7,22 +7,22 @@ from pathlib import Path
 import click
 
 import gramian as gm
-from gramian.cli.options import FILE, FORMATS, write_report
+from gramian.cli.options import FILE, format_options, write_report
 from gramian.cli.output import bad_input
 from gramian.cli.outputs import PAGE, Writing, check
 from gramian.cli.samples import for_model
 from gramian.completion._base import Completion
-from gramian.files import read_table
+from gramian.files import ReadOptions, read_column
 
 
 @click.command(cls=Writing)
 @click.argument("model", type=FILE)
 @click.option("--data", type=FILE, help="Samples, for what a metric makes of them.")
 @click.option("--label", metavar="COLUMN", help="Their classes.")
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the data.")
+@format_options
 @click.option("--out", type=PAGE, help="The .html file; MODEL.html unless told.")
 def report(
-    model: Path, data: Path | None, label: str | None, format: str | None, out: Path | None
+    model: Path, data: Path | None, label: str | None, format: ReadOptions, out: Path | None
 ) -> None:
     """Write a page about the saved MODEL: the problem, the certificate, curves and pictures.
 
@@ -41,7 +41,8 @@ def report(
     with bad_input():
         X = y = None
         if data is not None:
-            X = for_model(estimator, data, format, beside=[label])
-            y = read_table(data, label=label, format=format).y
+            assert label is not None
+            X, whole = for_model(estimator, data, format, beside=[label])
+            y = read_column(data, label, format)[whole]
         write_report(estimator, path, X, y, source=str(data or model))
     click.echo(str(path))

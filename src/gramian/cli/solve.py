@@ -12,12 +12,12 @@ from gramian.cli.options import (
     FILE,
     device_option,
     json_option,
-    numbers_option,
+    out_option,
     progress_option,
     report_option,
 )
 from gramian.cli.output import bad_input, leave, note, outcome, show
-from gramian.cli.outputs import CHECKPOINT, NUMBERS, Writing
+from gramian.cli.outputs import CHECKPOINT, TABLE, Writing
 from gramian.cli.samples import deliver
 from gramian.files import read_header, read_matrix
 from gramian.io import read_sdpa
@@ -44,9 +44,9 @@ from gramian.report import report_results
     "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
 )
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
-@numbers_option
-@click.option("--dual", type=NUMBERS, help="Write the multipliers y of FILE's rows to this file.")
-@click.option("--matrix", type=NUMBERS, help="Write M = LLᵀ itself to this file.")
+@out_option
+@click.option("--dual", type=TABLE, help="Write the multipliers y of FILE's rows to this file.")
+@click.option("--matrix", type=TABLE, help="Write M = LLᵀ itself to this file.")
 @report_option
 @json_option
 def solve(

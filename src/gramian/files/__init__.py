@@ -9,6 +9,7 @@ from gramian.files._errors import FileError, TextColumnsError
 from gramian.files._header import Header, read_header
 from gramian.files._pairs import read_pairs
 from gramian.files._ratings import read_ratings
+from gramian.files._source import ReadOptions
 from gramian.files._tables import (
     Table,
     looks_like,
@@ -22,6 +23,7 @@ from gramian.files._write import write_table
 __all__ = [
     "FileError",
     "Header",
+    "ReadOptions",
     "Table",
     "TextColumnsError",
     "describe",
