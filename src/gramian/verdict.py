@@ -371,7 +371,7 @@ def _of_agreement(right: Array, what: str) -> Verdict:
     if gained == lost:
         told = f"No better than the graph alone: {told}."
     elif chance(gained, lost) > CHANCE:
-        told = f"{told[0].upper()}{told[1:]}: a difference that chance alone may make."
+        told = f"{told[0].upper()}{told[1:]}: a difference within chance."
     else:
         told = f"{'It helped' if gained > lost else 'Worse than the graph alone'}: {told}."
     return Verdict(told, f"agreement with {what}", plain, learned, len(right))
@@ -453,7 +453,7 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
     )
     gain = gains[:, 1] - gains[:, 0]
     if not beyond_chance(gain):
-        told = f"{told}: a difference that chance alone may make."
+        told = f"{told}: a difference within chance."
     else:
         told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
     return Verdict(told, "nDCG", common, learned, once.size)
@@ -466,7 +466,7 @@ def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Ve
         f"items have {plain:.4g}"
     )
     if not beyond_chance(gain):
-        told = f"{told}: a difference that chance alone may make."
+        told = f"{told}: a difference within chance."
     elif np.mean(gain) > 0:
         told = f"It helped: {told}."
     else:

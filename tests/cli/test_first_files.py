@@ -98,6 +98,22 @@ def test_a_first_line_of_counts_is_left_out(run, folder):
     assert facts["fields"][0]["kind"] == "number"
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("country,1990,1991,1992\nFrance,1.5,2,3\nSpain,2,3,4.5\n", 2),
+        ("0,1,2\n5.1,3.5,0\n4.9,3,1\n", 2),
+        (",0,1,2\n0,5.1,3.5,0\n1,4.9,3,1\n", 2),
+        ("0,1,2\n1,2,3\n0,1,2\n", 3),
+        ("a,1,2,3\nb,2,3,4\nc,7,1,9\n", 3),
+        ("1,2,3\n5,1,9\n", 2),
+    ],
+)
+def test_numbers_can_name_columns(run, folder, text, rows):
+    (folder / "numbers.csv").write_text(text)
+    assert told(run, "info", "numbers.csv")["rows"] == rows
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
 def test_wide_encodings_are_read_by_their_mark(run, folder, encoding):
     text = "größe;farbe\n1,5;grün\n2,5;weiß\n"
@@ -282,6 +298,11 @@ def test_the_verdict_of_a_kept_metric_fits_no_other(monkeypatch):
     monkeypatch.setattr(KTA, "fit", lambda *given: pytest.fail("another model was fitted"))
     found = verdict_of_metric(model, X, y)
     assert found.before == found.after and found.held_out == 150
+
+
+def test_the_file_of_the_fit_is_no_test(run, folder):
+    line = ("metric", "flowers.csv", "--label", "species", "--test")
+    assert "learned from" in refused(run, *line, "./flowers.csv")
 
 
 def test_equally_near_samples_are_drawn_fairly(run, folder):

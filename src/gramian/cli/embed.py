@@ -150,7 +150,7 @@ def embed(
             missing=missing,
             encoded=given.encoded,
         )
-        if components != "auto" and not distances:
+        if components not in ("auto", "2") and not distances:
             refuse_more_components(model, X, int(components))
         with _watched(watch, y, method) as picture:
             run.fit(model, X, y)

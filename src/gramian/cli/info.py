@@ -21,7 +21,9 @@ from gramian.io import read_sdpa
 @format_options
 @json_option
 def info(file: Path, format: ReadOptions, as_json: bool) -> None:
-    """Say what FILE holds and how it is read: samples, ratings, a matrix, a program, a saved model or a checkpoint.
+    """Say what FILE holds: samples, ratings, a matrix, a program, a saved model or a checkpoint.
+
+    Of a table it says how it is read: where the header is, how cells are separated, which encoding.
 
     \b
     Example:

@@ -101,6 +101,11 @@ def metric(
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
+    if test is not None and test.exists() and file.exists() and test.samefile(file):
+        raise click.UsageError(
+            f"--test {test} is the file that the metric is learned from: name other samples, or "
+            "leave it out for a test by cross-validation"
+        )
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
     if opened:
         with bad_input():

@@ -411,7 +411,10 @@ def refuse_more_components(model: Any, X: Any, asked: int | None) -> None:
     encodes = isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)
     width = clone(model[0]).fit_transform(X).shape[1] if encodes else X.shape[1]
     if asked > width:
-        raise click.UsageError(f"--components {asked}, but there are {counted(width, 'column')}")
+        there = "is" if width == 1 else "are"
+        raise click.UsageError(
+            f"--components {asked}, but there {there} {counted(width, 'column')} to learn from"
+        )
 
 
 def last(model: Any) -> Any:

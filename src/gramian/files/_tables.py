@@ -184,7 +184,7 @@ def _from_frame(
     kept = [place for place in range(len(columns.names)) if place not in left_out]
     names = [columns.names[place] for place in kept]
     if not kept and not spelled:
-        raise FileError(f"{columns.path} has no column left to learn from: drop fewer")
+        raise _nothing_left(columns.path, label, drop)
     texts = [*spelled, *labelled]
     claim_columns(columns, len(kept), len(texts))
     X = np.empty((columns.rows, len(kept)))
@@ -211,6 +211,12 @@ def _from_frame(
     name = columns.names[labelled[0]]
     y = _labels(columns, name, joined([compact(part) for part in cells[-1]]), unknown)
     return replace(found, y=y, label=name)
+
+
+def _nothing_left(path: NameOfFile, label: str | None, drop: Sequence[str]) -> FileError:
+    beside = "" if label is None else f" beside the label {shown(label)}"
+    remedy = "drop fewer" if drop else "is it the right file, and its separator a usual one?"
+    return FileError(f"{path} has no column to learn from{beside}: {remedy}")
 
 
 def as_spelled(values: Values) -> NDArray[np.object_]:
@@ -306,7 +312,7 @@ def _from_matrix(
         kept = [place for place in range(len(names)) if place not in left_out]
         X, names = X[:, kept], [names[place] for place in kept]
     if not names:
-        raise FileError(f"{source.path} has no column left to learn from: drop fewer")
+        raise _nothing_left(source.path, label, drop)
     labels = None if y is None else _plain_labels(source.path, y, unknown)
     return Table(X, names, labels, name, str(source.path), source.format)
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -235,14 +235,30 @@ def has_header(
         return False
     if _has_names(first, expected) or _is_header(first, later, decimal):
         return True
-    if chance_of_new_values(first, later) > HEADER_CHANCE:
+    if counts_columns(first) and not any(map(counts_columns, later)):
+        why = "its numbers count the columns"
+    elif chance_of_new_values(first, later) <= HEADER_CHANCE:
+        why = "its texts do not occur below it"
+    else:
         return False
     warnings.warn(
-        f"{source.path}: the first row is taken for a header, because its texts do not occur below "
-        "it; --no-header reads it as data",
+        f"{source.path}: the first row is taken for a header, because {why}; --no-header reads it "
+        "as data",
         stacklevel=2,
     )
     return True
+
+
+def counts_columns(row: list[str]) -> bool:
+    """Whether a row counts from 0, as pandas names columns, or after a text in steps, as years."""
+    cells = [cell.strip() for cell in row]
+    named = not cells[0] or _is_name(cells[0])
+    numbers = cells[1:] if named else cells
+    if len(numbers) < 3 or not all(map(str.isdecimal, numbers)):
+        return False
+    found = [int(number) for number in numbers]
+    steps = {after - before for before, after in pairwise(found)}
+    return len(steps) == 1 and (min(steps) > 0 if named else found == [*range(len(found))])
 
 
 def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
