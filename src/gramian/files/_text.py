@@ -84,6 +84,9 @@ class TextFrame:
     @cached_property
     def rows(self) -> int:
         """The number of rows, each of as many cells as the first; told where some end early."""
+        even = self._even_rows()
+        if even:
+            return even
         width, rows = len(self.names), 0
         short: list[int] = []
         for line, cells in self.records():
@@ -105,6 +108,32 @@ class TextFrame:
                 "is not there is missing",
                 stacklevel=2,
             )
+        return rows
+
+    def _even_rows(self) -> int | None:
+        """The number of rows where every line has as many cells and none is quoted; None otherwise.
+
+        It counts separators in whole blocks of the file, many times faster than line by line.
+        """
+        mark, width = self.delimiter.encode(), len(self.names) - 1
+        if len(mark) > 1 or mark == b" " or width == 0:
+            return None
+        rows, rest = -self._heads, b""
+        for piece in chain(self.source.pieces(), [b"\n"]):
+            lines, end, rest = (rest + piece).rpartition(b"\n")
+            if not end:
+                continue
+            block = lines + end
+            if b'"' in block or b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+                return None
+            codes = np.frombuffer(block, dtype=np.uint8)
+            ends, marks = np.flatnonzero(codes == ord(end)), np.flatnonzero(codes == ord(mark))
+            cells = np.diff(np.searchsorted(marks, ends), prepend=0)
+            if piece == b"\n" and len(lines) == 0:
+                break  # the end of the last line
+            if (cells != width).any():
+                return None
+            rows += ends.size
         return rows
 
     def _may_end_early(self, cells: int) -> bool:
@@ -500,11 +529,11 @@ def _values(column: Any, decimal: str) -> Values:
     if column.dtype.kind in "iuf":
         return np.asarray(column)
     cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
-    if not all(cell is None or type(cell) is str for cell in cells):
+    if column.dtype != "str" and not all(cell is None or type(cell) is str for cell in cells):
         cells[:] = [None if cell is None else str(cell) for cell in cells]
-    for place, cell in enumerate(cells):
-        if cell is not None and cell.startswith("'"):
-            cells[place] = unescaped(cell)
+    for place in np.flatnonzero(column.astype(str).str.startswith("'").to_numpy(dtype=bool)):
+        if cells[place] is not None:
+            cells[place] = unescaped(cells[place])
     if decimal == ",":
         for place, cell in enumerate(cells):
             if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
