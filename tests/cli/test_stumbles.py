@@ -172,7 +172,7 @@ def test_a_terminal_is_told_before_the_imports(run, folder, monkeypatch):
 
 def test_progress_is_silent_in_files_unless_asked(run, folder):
     line = ("embed", "points.csv", "--time-limit", 1, "--no-verdict")
-    assert "neighbours" not in run(*line)[2]
+    assert "the neighbours of" not in run(*line)[2]
     asked = run(*line, "--progress")[2]
     for phase in ("reading points.csv", "the neighbours of 120 samples", "mvu by auto",
                   "the certificate"):  # fmt: skip

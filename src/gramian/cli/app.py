@@ -1,4 +1,4 @@
-"""The commands together, and how each way to fail is told."""
+"""The group of commands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Exit status:
 COMMANDS = {
     "metric": ("metric", "Learn a metric from labelled samples."),
     "embed": ("embed", "Unfold samples into few dimensions."),
-    "cluster": ("cluster", "Cluster samples by what is known of some pairs."),
+    "cluster": ("cluster", "Cluster samples, with links between some pairs."),
     "complete": ("complete", "Fill the gaps of a matrix of ratings."),
     "recommend": ("recommend", "Recommend items to users."),
-    "evaluate": ("recommend", "Say how good a model of ratings is."),
+    "evaluate": ("recommend", "Measure the errors of a model of ratings."),
     "transform": ("use", "Map samples by a saved model."),
     "predict": ("use", "Predict by a saved model."),
     "eigen": ("eigen", "Find the largest eigenvalues of a symmetric matrix."),
     "solve": ("solve", "Solve a problem given as matrices."),
     "report": ("report", "Write a page about a saved model."),
-    "info": ("info", "Say what a file holds."),
+    "info": ("info", "Describe a file."),
     "demo": ("demo", "Learn a metric for scikit-learn's digits."),
     "bench": ("bench", "Run the benchmarks of a checkout."),
 }

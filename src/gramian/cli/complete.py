@@ -64,11 +64,11 @@ CONNECT = "10 s"
 )
 @click.option(
     "--duplicates", type=click.Choice(["error", "mean", "sum", "last"]), default="error",
-    show_default=True, help="What to do with a pair rated twice.",
+    show_default=True, help="How to handle pairs that are rated twice.",
 )  # fmt: skip
 @click.option(
     "--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
-    help="What to do with lines that lack a user, an item or a rating.",
+    help="How to handle lines without a user, an item or a rating.",
 )  # fmt: skip
 @click.option(
     "--titles", metavar="COLUMN|FILE",
@@ -104,11 +104,11 @@ def complete(
     counts how often each pair is there. The model keeps their names, or places, by which `gramian
     predict` finds them in other files.
 
-    Without --tol the fit ends when the error of a tenth of the ratings, held out, has stopped
-    moving, and the certificate is what it is then; --tol 1e-4 goes on to the proved optimum.
+    Without --tol the fit ends when the error on a held-out tenth of the ratings has stopped
+    falling; --tol 1e-4 continues to the proved optimum.
 
-    Save the model (--model) for `gramian predict` and `gramian recommend`; --out writes the
-    ratings with what the model says of them.
+    --model saves the model for `gramian predict` and `gramian recommend`; --out writes the ratings
+    with the fitted values.
 
     \b
     Examples:

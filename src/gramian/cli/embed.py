@@ -56,7 +56,7 @@ FAR = 0.25
 @click.option("--label", metavar="COLUMN", help="Colours the picture; guides colored-mvu.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="mvu", show_default=True,
-    help="Model; layout pulls clusters apart, for looking at them.",
+    help="Model; layout separates clusters, for display.",
 )  # fmt: skip
 @click.option(
     "--components", default="2", show_default=True, metavar="N",
@@ -67,10 +67,10 @@ FAR = 0.25
     "--distances", is_flag=True,
     help="FILE holds distances between all samples; a sparse one, the edges of a graph.",
 )  # fmt: skip
-@click.option("--nu", type=float, help="Weight of the variance; found unless told.")
+@click.option("--nu", type=float, help="Weight of the variance; default: chosen from the data.")
 @click.option(
     "--connect", type=click.Choice(CONNECT), default="mst", show_default=True,
-    help="What to do with a graph in parts.",
+    help="How to handle a graph in several parts.",
 )  # fmt: skip
 @click.option(
     "--images",
@@ -189,8 +189,10 @@ def embed(
 
 
 def _note_changed(fitted: Any, standardized: bool) -> None:
-    """Say what may help where some distances between neighbours are far from kept."""
-    if not hasattr(fitted, "edge_error_") or edge_errors(fitted).max() < FAR:
+    """Say what may help where the solution changes some distances between neighbours by far."""
+    if not (hasattr(fitted, "edge_error_") and fitted.result_.status.converged):
+        return
+    if edge_errors(fitted).max() < FAR:
         return
     hint = "other --neighbors may" if standardized else "--standardize may"
     note(f"some distances between neighbours changed by more than {FAR:.0%}: {hint} keep them")
@@ -224,7 +226,7 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _watched(path: Path | None, y: Any, title: str) -> Iterator[Picture | None]:
-    """What draws the fit inside the block while it goes on, None where that is not asked for."""
+    """A picture that follows the fit inside the block; None if none is asked for."""
     if path is None:
         yield None
         return

@@ -62,8 +62,10 @@ DEFAULT_METHOD = "kta"
     help="Model.",
 )  # fmt: skip
 @click.option("--components", type=click.IntRange(min=1), help="Directions to keep; default: all.")
-@click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
-@click.option("--test", type=FILE, help="Labelled samples to test on.")
+@click.option(
+    "--neighbors", type=int, default=3, show_default=True, help="Number of neighbours of k-NN."
+)
+@click.option("--test", type=FILE, help="A file of labelled samples to test on.")
 @click.option(
     "--standardize/--as-is", default=True, show_default=True,
     help="Bring every column to mean 0 and variance 1 first.",
@@ -91,11 +93,11 @@ def metric(
 ) -> None:
     """Learn a metric from the labelled samples of FILE.
 
-    Writes the samples as the metric sees them (--out) and saves the model with a k-NN classifier
-    behind it (--model), for `gramian transform` and `gramian predict`. The leave-one-out error
-    after learning is of samples that the metric was learned from: --test tells what it is worth.
-    With --open, classes are given to a few samples on a page; --label may be empty in most rows
-    then, or left out.
+    --out writes the samples mapped by the metric, and --model saves the metric with a k-NN
+    classifier, for `gramian transform` and `gramian predict`. The first line of the answer is the
+    error on held-out rows, by cross-validation or on the file of --test; the leave-one-out error
+    after learning is that of the training samples. With --open you name the classes of a few
+    samples on a page; --label may then be empty in most rows, or left out.
 
     \b
     Example:

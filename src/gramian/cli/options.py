@@ -107,7 +107,7 @@ class Run:
     def fit(self, estimator: Any, *data: Any, **more: Any) -> Any:
         """Fit with the checkpoints asked for; warnings become notes."""
         if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
-            note(f"going on from the checkpoints in {self.checkpoint}")
+            note(f"continuing from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
         self.began = clock.now()
         with keeping, warnings_as_notes():
@@ -198,7 +198,7 @@ def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Tell warnings in one line each; how a solve ended is told by the command itself."""
+    """Show warnings as notes; the command itself reports how a solve ended."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
@@ -211,7 +211,7 @@ def warnings_as_notes() -> Iterator[None]:
 progress_option = click.option(
     "--progress/--no-progress",
     default=None,
-    help="Say what is done; on a terminal unless not.",
+    help="Show progress; default: on a terminal only.",
 )
 report_option = click.option(
     "--report", type=PAGE, help="Write a page about it to this .html file."
@@ -230,12 +230,12 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--rank", type=int, help="The largest rank of the matrix."),
         click.option("--tol", type=Tolerance(), help="Certified relative gap to stop at."),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Random seed."),
         device_option,
         progress_option,
         click.option(
             "--checkpoint", type=Folder(), metavar="FOLDER",
-            help="Keep the best so far there; the same command goes on after a kill.",
+            help="Keep the best point so far there; the same command continues from it.",
         ),
         click.option("--model", type=MODEL, help="Save the model to this .gramian file."),
         report_option,
@@ -287,14 +287,14 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.argument("file", type=FILE),
         format_options,
         click.option(
-            "--drop", multiple=True, metavar="COLUMN,…", help="Leave columns out; may come again."
+            "--drop", multiple=True, metavar="COLUMN,…", help="Columns to leave out; repeatable."
         ),
         click.option(
             "--encode", multiple=True, metavar="COLUMN,…",
-            help="Columns of categories or dates to turn into numbers; all: every one of text.",
+            help="Columns of categories or dates to encode as numbers; all: every column of text.",
         ),
         click.option(
-            "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in --out."
+            "--id", "ids", metavar="COLUMN", help="A column with names of the rows, kept in --out."
         ),
     ]  # fmt: skip
     for option in reversed(options):
@@ -312,7 +312,7 @@ missing_option = click.option(
     type=click.Choice(["error", "drop", "mean", "median"]),
     default="error",
     show_default=True,
-    help="What to do with missing cells: refuse, leave out their rows, or fill in.",
+    help="How to handle missing cells: refuse the file, leave out their rows, or fill them in.",
 )
 standardize_option = click.option(
     "--standardize/--as-is",

@@ -1,4 +1,4 @@
-"""`gramian recommend` and `evaluate`: what a model of ratings is good for, and how good it is."""
+"""`gramian recommend` and `evaluate`: recommendations of a model of ratings, and its errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ model_option = click.option(
 columns_option = click.option(
     "--columns",
     metavar="USER,ITEM,RATING",
-    help="Which columns of the ratings; as in the fit unless told.",
+    help="Which columns of the ratings; default: as in the fit.",
 )
 
 
@@ -52,7 +52,7 @@ columns_option = click.option(
 @click.option(
     "--titles", type=FILE, help="A file of items and titles; default: those kept in the model."
 )
-@click.option("--seen", is_flag=True, help="Items the user has rated too.")
+@click.option("--seen", is_flag=True, help="Recommend items that the user has rated, too.")
 @open_option
 @out_option
 @report_option
@@ -136,9 +136,7 @@ def _titled(rows: list[list[Any]], titles: Any) -> tuple[list[str], list[list[An
 @click.argument("file", type=FILE)
 @model_option
 @click.option("-k", "--top", type=int, default=10, show_default=True, help="Items of each list.")
-@click.option(
-    "--relevant", type=float, help="The rating from which on an item is worth recommending."
-)
+@click.option("--relevant", type=float, help="The lowest rating of a relevant item.")
 @columns_option
 @format_options
 @json_option

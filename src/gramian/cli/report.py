@@ -17,10 +17,10 @@ from gramian.files import ReadOptions, read_column
 
 @click.command(cls=Writing)
 @click.argument("model", type=FILE)
-@click.option("--data", type=FILE, help="Samples, for what a metric makes of them.")
-@click.option("--label", metavar="COLUMN", help="Their classes.")
+@click.option("--data", type=FILE, help="Samples to show before and after the metric.")
+@click.option("--label", metavar="COLUMN", help="The column of their classes.")
 @format_options
-@click.option("--out", type=PAGE, help="The .html file; MODEL.html unless told.")
+@click.option("--out", type=PAGE, help="The .html file; default: MODEL.html.")
 def report(
     model: Path, data: Path | None, label: str | None, format: ReadOptions, out: Path | None
 ) -> None:

@@ -37,11 +37,11 @@ from gramian.report import report_results
 @click.option("--rank", type=int, help="The largest rank of M.")
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @device_option
 @progress_option
 @click.option(
-    "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
+    "--checkpoint", type=CHECKPOINT, help="Keep the best point so far there, and continue from it."
 )
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
 @out_option
@@ -93,7 +93,7 @@ def solve(
             raise click.UsageError("--dual goes with a FILE that has constraints")
         problem = _problem(entries, weights, A, B, C, trace) if file is None else read_sdpa(file)
         if checkpoint is not None and checkpoint.exists():
-            note(f"going on from {checkpoint}")
+            note(f"continuing from {checkpoint}")
         result = gm.minimize(
             problem,
             solver,

@@ -1,4 +1,4 @@
-"""`gramian transform` and `predict`: what a saved model says of new samples."""
+"""`gramian transform` and `predict`: apply a saved model to new samples."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def transform(
 
     Columns are found by the names of the fit, in any order; others are left out with a note. A
     file without a header is read in its order, where the model was fitted to one without as well,
-    and refused otherwise. Without --out: CSV on standard output.
+    and refused otherwise. Rows with missing cells that the model does not fill are left out, and
+    the column row has the numbers of the others. Without --out: CSV on standard output.
 
     \b
     Example:
@@ -79,7 +80,7 @@ def transform(
 @click.argument("file", type=FILE)
 @model_option
 @click.option(
-    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; as in the fit unless told."
+    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; default: as in the fit."
 )
 @click.option("--proba", is_flag=True, help="The probability of each class too.")
 @format_options
@@ -103,7 +104,8 @@ def predict(
     features in their order, users and items in the columns that they had in the fit. If one of
     the two has a header and the other has not, the file is refused, but for ratings whose header
     says user and item; --columns says which columns to take then, by name or by number from 0.
-    Without --out: CSV on standard output.
+    Rows with missing cells that the model does not fill are left out, and the column row has the
+    numbers of the others. Without --out: CSV on standard output.
 
     \b
     Example:
