@@ -2,16 +2,19 @@
 
 import json
 import zipfile
+from datetime import date
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.datasets import load_breast_cancer, make_moons
 
 import gramian as gm
 from gramian.cli.exits import HEARD
 from gramian.cli.output import show
-from gramian.encoders import days
+from gramian.encoders import date_in, days
 from gramian.metric import KTA
 from gramian.verdict import EUCLID_KEPT, edge_errors, keeps_euclid, verdict_of_metric
 from tests.cli.data import FLOWERS, ratings
@@ -139,6 +142,30 @@ def test_the_sheet_of_a_workbook_can_be_chosen(run, folder):
     assert "--sheet NAME" in run("info", "book.xlsx")[2]
 
 
+def test_a_first_column_without_a_name_names_the_rows(run, folder):
+    frame = pd.read_csv("flowers.csv")
+    frame.index = [f"flower {k}" for k in range(150)]
+    frame.to_csv("named.csv", quoting=2)
+    line = ("metric", "named.csv", "--label", "species", "--no-verdict", "--out", "o.csv")
+    status, _, err = run(*line)
+    assert status == 0 and "taken for the names of the rows" in err
+    assert pd.read_csv("o.csv")["x0"].tolist() == frame.index.tolist()
+
+
+def test_separators_at_the_ends_of_lines_make_no_column(run, folder):
+    lines = (folder / "flowers.csv").read_text().splitlines()
+    (folder / "ends.csv").write_text(",\n".join(lines) + ",\n")
+    line = ("metric", "ends.csv", "--label", "species", "--no-verdict", "--json")
+    _, out, err = run(*line)
+    assert json.loads(out)["features"] == 4 and "neither a name nor a cell" in err
+
+
+def test_a_label_that_looks_like_a_quantity_is_named(run, folder):
+    frame = pd.read_csv("flowers.csv").drop(columns="species")
+    frame.assign(price=np.arange(150) % 75 * 1.5).to_csv("prices.csv", index=False)
+    assert "looks like a quantity" in run("metric", "prices.csv", "--label", "price")[2]
+
+
 # --- categories, dates, useless columns ------------------------------------------------
 
 
@@ -187,21 +214,16 @@ def test_categories_that_the_fit_did_not_have_are_named(run, folder):
 
 
 FORMS = [
-    "%Y/%m/%d",
-    "%b %d %Y",
-    "%B %d, %Y",
-    "%d %B %Y",
-    "%a, %d %b %Y",
-    "%Y.%m.%d",
-    "%Y-%m-%d %H:%M",
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %B %Y", "%d-%b-%Y", "%b %d %Y"),
+    *("%B %d, %Y", "%a, %d %b %Y", "%A %d %B %Y", "%Y-%m-%dT00:00:00Z", "%Y/%m/%d 00:00"),
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_common_forms_of_dates_are_read(form):
-    when = pd.date_range("2012-01-01", periods=60, freq="7D")
-    expected = (when - pd.Timestamp("1970-01-01")).days
-    assert [days(text) for text in when.strftime(form)] == list(expected)
+@given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(FORMS))
+def test_common_forms_of_dates_are_read(when, form):
+    text = when.strftime(form)
+    assert days(text) == (when - date(1970, 1, 1)).days and date_in(text) is not None
+    assert date_in(f"about {text}") is None and date_in(text[:-5].strip(" ,-/")) != date_in(text)
 
 
 def test_dates_of_a_file_are_encoded(run, folder):

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from gramian import clock
 from gramian.cli.options import FILE, Run, input_options, missing_option, out_option, run_options
-from gramian.cli.output import bad_input, judgement, leave, outcome, show
+from gramian.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.cli.outputs import Writing
 from gramian.cli.pages import open_option, prepared_samples, serve
 from gramian.cli.samples import (
@@ -52,6 +52,10 @@ METHODS: dict[str, Any] = {
 }
 DEFAULT_METHOD = "kta"
 """The method of `gramian metric` without --method, by its name in `METHODS`."""
+
+FEW_CLASSES, MANY_ROWS = 20, 5
+"""Labels look like a quantity where there are more different numbers than this, with fewer rows
+each on average than that."""
 
 
 @click.command(cls=Writing)
@@ -218,8 +222,12 @@ def classes_of(given: Samples, file: Path) -> NDArray[Any]:
 
 
 def _refuse_names(file: Path, label: str, y: NDArray[Any]) -> None:
-    """Classes of one row each tell nothing of which rows belong together."""
-    if len(y) > 1 and len(np.unique(y)) == len(y):
+    """Refuse classes of one row each, and name a label that looks like a quantity."""
+    classes = len(np.unique(y))
+    if y.dtype.kind in "iuf" and FEW_CLASSES < classes < len(y) < MANY_ROWS * classes:
+        note(f"{label!r} has {classes} different numbers in {len(y)} rows, each taken for a class: "
+             "it looks like a quantity, from which no metric is learned here")  # fmt: skip
+    if len(y) > 1 and classes == len(y):
         raise click.ClickException(
             f"{file}: every row has a class of its own in {label!r}, so there is nothing to learn "
             "from it: name a column of classes with --label"

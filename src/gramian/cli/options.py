@@ -23,6 +23,7 @@ from gramian.cli.exits import HEARD, as_called, call
 from gramian.cli.output import note
 from gramian.cli.outputs import MODEL, PAGE, PICTURE, TABLE, Folder
 from gramian.files import ReadOptions
+from gramian.files._source import FORMATS
 from gramian.persistence import Kept
 from gramian.report import report_estimator
 from gramian.report.thumbnails import are_images
@@ -48,10 +49,6 @@ class Input(click.Path):
 
 
 FILE = Input(path_type=Path)
-FORMATS = (
-    *("csv", "tsv", "excel", "json lines", "parquet", "feather"),
-    *("npz", "npy", "svmlight", "matrix market"),
-)
 
 
 SLOW = 30.0

@@ -90,8 +90,9 @@ def samples(
         format = replace(format, header=header.named)
     there = [] if header is None else header.names
     asked = _by_name(file, header, columns_in(encode, there))
-    left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
-    left_out += _unnamed_counter(file, header, format, {*left_out, *asked, label})
+    left_out, ids = _not_features(
+        file, header, format, columns_in(drop, there), ids, {*asked, label}
+    )
     table = _read(file, label, left_out, asked, format, unknown or missing == "drop")
     names = {} if ids is None else {ids: read_column(file, ids, format)}
     kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
@@ -282,18 +283,58 @@ def _note_empty(X: Any) -> None:
         note(f"nothing is in {listed(empty)}: leave it out with {option}")
 
 
-def _unnamed_counter(
+def _not_features(
+    file: Path,
+    header: Any,
+    format: ReadOptions,
+    drop: list[str],
+    ids: str | None,
+    used: Collection[str | None],
+) -> tuple[list[str], str | None]:
+    """The columns that are no features and no labels, and which of them has the ids."""
+    used = {*used, *drop, ids}
+    left_out = [*drop, *_empty_column(file, header, format, used)]
+    index = _row_names(file, header, format, used)
+    if index is not None:
+        left_out.append(index)
+        if ids is None and read_column(file, index, format).dtype.kind == "U":
+            return left_out, index
+    return left_out if ids is None else [*left_out, ids], ids
+
+
+def _row_names(
     file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
-) -> list[str]:
-    """The first column, where it has no name and counts the rows: the index of a frame."""
+) -> str | None:
+    """The first column, where it has no name and numbers or names the rows, as an index does."""
     name = _without_name(header)
     if name is None or name in used:
-        return []
+        return None
     cells = read_column(file, name, format)
-    counts = cells.dtype.kind in "iu" and len(cells) > 2
-    if not counts or (np.diff(cells) != 1).any() or cells[0] not in (0, 1):
+    if cells.dtype.kind in "iu" and len(cells) > 2 and cells[0] in (0, 1):
+        if (np.diff(cells) != 1).any():
+            return None
+        note(f"{file}: the first column has no name and counts the rows, and is left out")
+        return name
+    if cells.dtype.kind != "U" or looks_like(cells) != "names":
+        return None
+    note(f"{file}: the first column has no name and is taken for the names of the rows")
+    return name
+
+
+def _empty_column(
+    file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
+) -> list[str]:
+    """The last column, where it has neither a name nor a cell: lines that end with a separator."""
+    if header is None or not header.named or len(header.names) < 2:
         return []
-    note(f"{file}: the first column has no name and counts the rows, and is left out")
+    name = header.names[-1]
+    if name != f"x{len(header.names) - 1}" or header.names[-2] == f"x{len(header.names) - 2}":
+        return []
+    if name in used or any(
+        str(cell) not in ("", "nan") for cell in read_column(file, name, format)
+    ):
+        return []
+    note(f"{file}: the last column has neither a name nor a cell, and is left out")
     return [name]
 
 

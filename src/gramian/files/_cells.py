@@ -123,7 +123,10 @@ def json_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
         raise FileError(f"{source.path} has no rows: is it the right file?")
     nested = next((n for n in names for row in rows if isinstance(row.get(n), (dict, list))), None)
     if nested is not None:
-        raise FileError(f"{source.path}: {nested!r} holds lists or objects: flatten it")
+        raise FileError(
+            f"{source.path}: {nested!r} holds lists or objects, where each row is an object of "
+            "numbers and texts: write it so (pandas: orient='records')"
+        )
     cells = [[row.get(name) for name in names] for row in rows]
     return CellFrame(source.path, unique_names(source.path, names), True, cells, places)
 
