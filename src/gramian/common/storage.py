@@ -291,7 +291,7 @@ def read(path: Path, kind: str) -> Any:
             raise
         except Exception as reason:  # a hostile file can fail in any way, and has to fail as one
             raise StoredFileError(
-                f"{path} is not a whole gramian {kind}: {type(reason).__name__}: {reason}"
+                f"{path} is not a whole gramian {kind} ({reason}): save or copy it again"
             ) from reason
 
 
