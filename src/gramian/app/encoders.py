@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -13,32 +13,56 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramian.common.storage import storable
 
-DOTS = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T]+(.+))?")
-SLASHES = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})(?:[ T]+(.+))?")
-NAMED = re.compile(r"(\d{1,2})([- ])([A-Za-z]{3})[a-z]*\.?\2(\d{4}|\d\d)")
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 THIS_CENTURY = 69
-"""Years of two digits below this are of 2000 and after, as POSIX has it."""
+"""Years of two digits below this are of 2000 and after, as in POSIX."""
 
-ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
-CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:\.\d+)?)?(?:\s*([AaPp])\.?[Mm]\.?)?")
+WEEKDAY = r"(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\.?,?\s+)?"
+NAME = (
+    r"(?P<name>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+ORDINAL = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+FORMS = [
+    re.compile(rf"{WEEKDAY}{form}(?:(?:[T,]|\s)+(?P<clock>\d.*))?", re.IGNORECASE)
+    for form in (
+        r"(?P<year>\d{4})([-/.])(?P<month>\d{1,2})(?:\2(?P<day>\d{1,2}))?",
+        r"(?P<one>\d{1,2})(?P<mark>[-/.])(?P<two>\d{1,2})(?P=mark)(?P<year>\d{4}|\d\d)",
+        rf"{ORDINAL}[-/.\s]*{NAME},?[-/\s]*(?P<year>\d{{4}}|\d\d)",
+        rf"{NAME}[-\s]*{ORDINAL}(?:,\s*|[-\s]+)(?P<year>\d{{4}})",
+        rf"{NAME}[-,\s]*(?P<year>\d{{4}})",
+    )
+]
+"""2024-05-31 and 2024-05, 31.5.2024 and 5/31/24, 31 May 2024, May 31 2024, May 2024; a day of the
+week may stand before, and a time after."""
+
+CLOCK = re.compile(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d(?:\.\d+)?))?"
+    r"(?:\s*(?P<half>[ap])\.?m\.?)?(?:\s*(?:Z|UTC|GMT|[-+]\d\d:?\d\d))?",
+    re.IGNORECASE,
+)
 DAY, MONTH, OPEN = "day", "month", "open"
-"""Which number of a date with slashes is the first; open where no date told."""
+"""Which number of a date such as 5/31/2024 is the first; open where no date tells."""
+
+EITHER_FIRST = ("/", "-")
+"""Marks between numbers of which either may be the month; with points the day is first."""
 
 
 @storable
 class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Dates written out, as days since 1970: 2024-05-31, 31.5.2024, 5/31/2024; a time may follow.
+    """Encode dates as days since 1970.
 
-    A month may be an English word, 31-May-2024 or 31 May 24, without a time. Of dates with slashes
-    the month may be the first number or the second: one beyond 12 in the column tells, and a column
-    where none does is refused. What is empty or missing becomes NaN.
+    A date may be written as 2024-05-31, 2024/5/31, 31.5.2024, 5/31/2024, 5/31/24, 31 May 2024,
+    31-May-24, May 31, 2024, May 2024 or 2024-05, with a day of the week before it and a time after
+    it. A month without a day is its first day; a time zone is ignored. In dates such as 5/31/2024
+    either number may be the month: a number above 12 in the column decides, and a column without
+    one is rejected. Empty and missing cells become NaN.
 
     Attributes
     ----------
     first_ : list of str
-        For every column, what the first number of a date with slashes is: "day", "month", or "open"
-        where there is none.
+        For every column, what the first number of a date such as 5/31/2024 is: "day", "month", or
+        "open" where there is no such date.
     n_features_in_, feature_names_in_ :
         As in scikit-learn.
 
@@ -86,9 +110,10 @@ class DateEncoder(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def first_number(cells: Any) -> str:
-    """What the first number of the dates with slashes in a column is."""
-    found = [SLASHES.fullmatch(str(cell).strip()) for cell in cells]
-    pairs = [(int(date[1]), int(date[2])) for date in found if date is not None]
+    """What the first number of dates such as 5/31/2024 in a column is."""
+    found = [date_in(str(cell)) for cell in cells]
+    numbered = [parts for parts in found if parts is not None and parts.get("mark") in EITHER_FIRST]
+    pairs = [(int(parts["one"] or 0), int(parts["two"] or 0)) for parts in numbered]
     days_first = any(one > 12 for one, _ in pairs)
     if pairs and days_first == any(other > 12 for _, other in pairs):
         told = "both ways" if days_first else "either way"
@@ -99,47 +124,52 @@ def first_number(cells: Any) -> str:
     return OPEN if not pairs else DAY if days_first else MONTH
 
 
+def date_in(text: str) -> dict[str, str | None] | None:
+    """The parts of a date by name; None where the text has none of the `FORMS`."""
+    found = (form.fullmatch(text.strip()) for form in FORMS)
+    match = next((one for one in found if one is not None), None)
+    return None if match is None else match.groupdict()
+
+
 def days(cell: Any, first: str = OPEN) -> float:
     """The days since 1970 of a date; NaN where there is none."""
     if cell is None or cell == "" or cell != cell:
         return np.nan
-    text = str(cell).strip()
-    dots, slashes, named = (form.fullmatch(text) for form in (DOTS, SLASHES, NAMED))
+    parts = date_in(str(cell))
     try:
-        if named is not None:
-            month = MONTHS.index(named[3].lower()) + 1
-            return _moment(_whole_year(named[4]), str(month), named[1])
-        if dots is not None:
-            return _moment(dots[3], dots[2], dots[1], dots[4])
-        if slashes is not None and first != OPEN:
-            day, middle = (1, 2) if first == DAY else (2, 1)
-            return _moment(slashes[3], slashes[middle], slashes[day], slashes[4])
-        if ISO.fullmatch(text):
-            return _moment(*text.split("-"))
-        moment = datetime.fromisoformat(text).replace(tzinfo=None)
+        if parts is None or (parts.get("mark") in EITHER_FIRST and first == OPEN):
+            raise ValueError(cell)
+        return _day(parts, first) + _time(parts["clock"])
     except ValueError:
-        raise ValueError(f"{text!r} is no date: write it as 2024-05-31") from None
-    return (moment - datetime(1970, 1, 1)).total_seconds() / 86400.0
+        raise ValueError(f"{str(cell).strip()!r} is no date: write it as 2024-05-31") from None
 
 
-def _whole_year(digits: str) -> str:
-    """A year of four digits."""
-    if len(digits) == 4:
-        return digits
-    return str((2000 if int(digits) < THIS_CENTURY else 1900) + int(digits))
+def _day(parts: dict[str, Any], first: str) -> float:
+    """The whole days since 1970."""
+    year = int(parts["year"])
+    if len(parts["year"]) == 2:
+        year += 2000 if year < THIS_CENTURY else 1900
+    if "mark" in parts:
+        day, month = int(parts["one"]), int(parts["two"])
+        if parts["mark"] in EITHER_FIRST and first == MONTH:
+            day, month = month, day
+    else:
+        name = parts.get("name")
+        month = MONTHS.index(name[:3].lower()) + 1 if name else int(parts["month"])
+        day = int(parts.get("day") or 1)
+    return float((date(year, month, day) - date(1970, 1, 1)).days)
 
 
-def _moment(year: str, month: str, day: str, clock: str | None = None) -> float:
-    whole = float((date(int(year), int(month), int(day)) - date(1970, 1, 1)).days)
+def _time(clock: str | None) -> float:
+    """The part of a day."""
     if clock is None:
-        return whole
+        return 0.0
     parts = CLOCK.fullmatch(clock.strip())
     if parts is None:
         raise ValueError(clock)
-    hour = int(parts[1])
-    if parts[4] is not None:
-        hour = hour % 12 + (12 if parts[4] in "Pp" else 0)
-    minute, second = int(parts[2]), int(parts[3] or 0)
-    if hour > 23 or minute > 59 or second > 59:
+    hour, minute, second = int(parts["hour"]), int(parts["minute"]), float(parts["second"] or 0)
+    if parts["half"]:
+        hour = hour % 12 + (12 if parts["half"] in "Pp" else 0)
+    if hour > 23 or minute > 59 or second >= 60:
         raise ValueError(clock)
-    return whole + (hour * 3600 + minute * 60 + second) / 86400.0
+    return (hour * 3600 + minute * 60 + second) / 86400.0

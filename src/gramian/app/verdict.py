@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,57 +89,105 @@ class Verdict:
 
 
 def untested(why: str) -> Verdict:
-    """Nothing was held out, and why."""
-    return Verdict(f"Not tested on anything held out: {why}.")
+    """No verdict, and why."""
+    return Verdict(f"Not tested on held-out data: {why}.")
 
 
 # --- metrics ---------------------------------------------------------------------------
 
 
-def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
-    """k-NN errors on folds that neither the metric nor its neighbours have seen.
+EUCLID_KEPT = (
+    "Euclid's metric was kept: nothing that was learned was clearly better on held-out samples"
+)
+LARGEST_COMPARED = 2000
+"""Features up to which a metric is compared with Euclid's."""
 
-    Where there are very many rows, on `MOST_ASKED` of them. The only sample of a class is never
-    held out.
+
+def verdict_of_metric(model: Any, X: Any, y: Any, *, k: int = 3, seconds: float = 0.0) -> Verdict:
+    """The k-NN errors of a fitted metric by cross-validation, with all its choices in each fold.
+
+    A fold is held out from everything: the steps before the metric, the choice of its weight, the
+    metric and the neighbours. Where the model kept Euclid's metric, the error is that of Euclid's
+    metric in all folds, since this is what the model does with new samples. At most `MOST_ASKED`
+    rows are predicted; the only sample of a class is never held out.
 
     Parameters
     ----------
-    model : a metric learner, or a pipeline that ends with one
-    X, y : labelled samples
+    model : a fitted metric learner, or a pipeline that ends with one
+    X, y : the samples it was fitted to
     k : int
     seconds : float
-        What a fit takes, about: it decides whether all folds are held out or one.
+        The time of a fit: up to `QUICK` all folds are held out, otherwise one.
     """
     y = np.asarray(y)
     _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
     several = np.flatnonzero(counts[codes] > 1)
+    kept = keeps_euclid(model)
     if several.size == 0:
-        return untested("no class has two samples")
+        return with_choice(untested("no class has two samples"), kept)
     folds = min(FOLDS, int(counts[counts > 1].min()))
     wrong: list[Array] = []
+    plain = 0
     parts = StratifiedKFold(folds, shuffle=True, random_state=0).split(several, codes[several])
-    chosen = [several[part] for _, part in parts][: folds if seconds <= QUICK else 1]
+    chosen = [several[part] for _, part in parts][: folds if kept or seconds <= QUICK else 1]
     for held_out in chosen:
         train = np.setdiff1d(np.arange(len(y)), held_out)
         test = some(held_out, MOST_ASKED // len(chosen))
-        clock.phase("the verdict on rows held out")
+        clock.phase("the verdict on held-out rows")
         try:
-            fitted = clone(model).fit(_rows(X, train), y[train])
+            again = _refitted(model, _rows(X, train), y[train], kept)
         except ValueError as reason:
-            return untested(f"of a part of the rows nothing is learned ({reason})")
-        wrong.append(wrong_rows(fitted, _rows(X, train), y[train], _rows(X, test), y[test], k))
-    return of_errors(np.concatenate(wrong), f"{k}-NN", f"in {len(wrong)} of {folds} parts")
+            return untested(f"the model cannot be fitted to a part of the rows ({reason})")
+        plain += again is not None and keeps_euclid(again)
+        wrong.append(wrong_rows(again, _rows(X, train), y[train], _rows(X, test), y[test], k, kept))
+    where = f"{len(wrong)} of {folds} folds"
+    if plain and not kept:
+        where += f", of which {plain} kept Euclid's metric"
+    return of_errors(np.concatenate(wrong), f"{k}-NN", where, kept)
 
 
-def wrong_rows(model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int) -> Array:
-    """Whether k-NN errs on each test row, without the metric and with it."""
+def _refitted(model: Any, X: Any, y: Any, kept: bool) -> Any:
+    """The model fitted to some rows; where it kept Euclid's metric, only the steps before it."""
+    steps = before(model) if kept else model
+    return None if steps is None else clone(steps).fit(X, y)
+
+
+def keeps_euclid(model: Any) -> bool:
+    """Whether a fitted metric is a multiple of Euclid's, in all directions."""
+    learner = model[-1] if isinstance(model, Pipeline) else model
+    rows = getattr(learner, "components_", None)
+    if rows is None or len(rows) < rows.shape[1] or len(rows) > LARGEST_COMPARED:
+        unchanged = learner.get_params() if hasattr(learner, "get_params") else {}
+        whole = unchanged.get("n_components") is None and unchanged.get("rank") is None
+        identity = unchanged.get("regularizer") == "identity"
+        return bool(whole and identity and getattr(learner, "lam_", None) == 0)
+    M = rows.T @ rows
+    scale = float(np.trace(M)) / len(M)
+    return bool(np.abs(M - scale * np.eye(len(M))).max() <= 1e-9 * scale)
+
+
+def with_choice(verdict: Verdict, kept: bool) -> Verdict:
+    """The verdict, after a sentence that says so where Euclid's metric was kept."""
+    if not kept or verdict.sentence.startswith(EUCLID_KEPT):
+        return verdict
+    return replace(verdict, sentence=f"{EUCLID_KEPT}. {verdict.sentence}")
+
+
+def wrong_rows(
+    model: Any, X: Any, y: Any, X_test: Any, y_test: Any, k: int, kept: bool = False
+) -> Array:
+    """Whether k-NN errs on each test row, without the metric and with it.
+
+    Where Euclid's metric was `kept`, `model` has only the steps before it, or is None.
+    """
     columns = []
-    for view in (before(model), model):
+    for view in [model] if kept else [before(model), model]:
         mapped, test = (X, X_test) if view is None else (view.transform(X), view.transform(X_test))
-        mapped, test = checked_samples(mapped), checked_samples(test)
+        order = shuffled(len(y))
+        mapped, test = checked_samples(mapped)[order], checked_samples(test)
         near = nearest(mapped, min(k, len(y)), queries=test).indices
-        columns.append(commonest(near, y) != y_test)
-    return np.column_stack(columns).astype(float)
+        columns.append(commonest(near, y[order]) != y_test)
+    return np.column_stack([columns[0], columns[-1]]).astype(float)
 
 
 def voted(X: Any, y: Any, k: int) -> tuple[NDArray[np.integer], NDArray[Any]]:
@@ -147,13 +195,22 @@ def voted(X: Any, y: Any, k: int) -> tuple[NDArray[np.integer], NDArray[Any]]:
 
     All of them, or where there are very many `MOST_ASKED` of them.
     """
-    X, size = checked_samples(X), len(y)
+    order = shuffled(len(y))
+    X, y, size = checked_samples(X)[order], np.asarray(y)[order], len(y)
     asked, k = some(np.arange(size), MOST_ASKED), min(k, size - 1)
     if asked.size == size:
         near = nearest(X, k)
     else:
         near = nearest(X, k, queries=X[asked], apart=(np.arange(size), asked))
-    return asked, commonest(near.indices, y)
+    return order[asked], commonest(near.indices, y)
+
+
+def shuffled(size: int) -> NDArray[np.integer]:
+    """An order of samples in which equally near ones, as in tables of categories, are drawn fairly.
+
+    Files are often sorted by class, and of equally near samples the first are taken.
+    """
+    return generator(0).permutation(size)
 
 
 def commonest(near: NDArray[np.integer], y: Any) -> NDArray[Any]:
@@ -176,21 +233,28 @@ def before(model: Any) -> Any:
     return model[:-1] if isinstance(model, Pipeline) and len(model.steps) > 1 else None
 
 
-def of_errors(wrong: Array, name: str, where: str) -> Verdict:
-    """The sentence on errors before and after, row by row."""
-    mended = int(np.sum(wrong[:, 0] > wrong[:, 1]))
-    broken = int(np.sum(wrong[:, 1] > wrong[:, 0]))
+def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdict:
+    """The sentence on the errors without and with the metric, in the columns of `wrong`."""
+    better = int(np.sum(wrong[:, 0] > wrong[:, 1]))
+    worse = int(np.sum(wrong[:, 1] > wrong[:, 0]))
     plain, learned = (float(np.mean(column)) for column in wrong.T)
-    figures = f"{name} error {percent(plain)} → {percent(learned)}"
-    told = f"{figures} on {len(wrong)} held-out rows ({where})"
-    if mended == broken:
-        told = f"No better than Euclid: {told}; keep your features."
-    elif chance(mended, broken) > CHANCE:
-        told = f"{told}: it mended {mended} and broke {broken}, which chance alone may do."
-    elif mended > broken:
+    told = f"{name} error {percent(plain)} → {percent(learned)} on {len(wrong)} held-out rows"
+    told = f"{told} ({where})"
+    if kept:
+        told = (
+            f"{EUCLID_KEPT}; {name} error {percent(plain)} on {len(wrong)} held-out rows ({where})."
+        )
+    elif better == worse:
+        told = f"No better than Euclid's metric: {told}; keep your features."
+    elif chance(better, worse) > CHANCE:
+        told = (
+            f"No clear difference: {told}; {better} rows became right and {worse} wrong, which is "
+            "within chance."
+        )
+    elif better > worse:
         told = f"It helped: {told}."
     else:
-        told = f"Worse than Euclid: {told}; keep your features."
+        told = f"Worse than Euclid's metric: {told}; keep your features."
     return Verdict(told, f"{name} error", plain, learned, len(wrong))
 
 
@@ -307,7 +371,7 @@ def _of_agreement(right: Array, what: str) -> Verdict:
     if gained == lost:
         told = f"No better than the graph alone: {told}."
     elif chance(gained, lost) > CHANCE:
-        told = f"{told[0].upper()}{told[1:]}: a difference that chance alone may make."
+        told = f"{told[0].upper()}{told[1:]}: a difference within chance."
     else:
         told = f"{'It helped' if gained > lost else 'Worse than the graph alone'}: {told}."
     return Verdict(told, f"agreement with {what}", plain, learned, len(right))
@@ -389,7 +453,7 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
     )
     gain = gains[:, 1] - gains[:, 0]
     if not beyond_chance(gain):
-        told = f"{told}: a difference that chance alone may make."
+        told = f"{told}: a difference within chance."
     else:
         told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
     return Verdict(told, "nDCG", common, learned, once.size)
@@ -402,7 +466,7 @@ def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Ve
         f"items have {plain:.4g}"
     )
     if not beyond_chance(gain):
-        told = f"{told}: a difference that chance alone may make."
+        told = f"{told}: a difference within chance."
     elif np.mean(gain) > 0:
         told = f"It helped: {told}."
     else:
@@ -445,6 +509,7 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
     learned = float(fitted.explained_variance_ratio_[:k].sum())
     words = {1: "One dimension holds", 2: "Two dimensions hold", 3: "Three dimensions hold"}
     told = f"{words.get(k, f'{k} dimensions hold')} {percent(learned)} of the variance"
+    told = f"{_change(fitted)} {told}"
     if _given_distances(fitted):
         return Verdict(f"{told}.{_trusted(fitted, X)}")
     plain = float(_linear_shares(X, k).sum())
@@ -460,6 +525,27 @@ def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
             f"{percent(loss)} shorter than with {first - 1}): try {first - 1}."
         )
     return Verdict(told, "share of the variance", plain, learned)
+
+
+def edge_errors(fitted: Any) -> Array:
+    """|d_e − D_e|/D_e of the distances between neighbours, D before and d after unfolding.
+
+    An edge of length 0 is measured by the mean length.
+    """
+    i, j = fitted.graph_.edges.T
+    found = np.linalg.norm(fitted.kernel_factor_[i] - fitted.kernel_factor_[j], axis=1)
+    given = np.sqrt(fitted.graph_.sq_distances)
+    errors: Array = np.abs(found - given) / np.where(given > 0, given, given.mean() or 1.0)
+    return errors
+
+
+def _change(fitted: Any) -> str:
+    """How far distances between neighbours are kept, in words."""
+    errors = edge_errors(fitted)
+    return (
+        f"Distances between neighbours change by {percent(float(np.median(errors)))} (median) and "
+        f"{percent(float(errors.max()))} (largest)."
+    )
 
 
 def _verdict_of_picture(fitted: Any, X: Any) -> Verdict:

@@ -301,7 +301,7 @@ def read(path: Path, kind: str) -> Any:
             raise
         except Exception as reason:  # a hostile file can raise anything
             raise StoredFileError(
-                f"{path} is not a complete gramian {kind}: {type(reason).__name__}: {reason}"
+                f"{path} is not a complete gramian {kind} ({reason}): save or copy it again"
             ) from reason
 
 

@@ -42,4 +42,4 @@ def test_the_error_of_an_edge_has_its_unit(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(EXAMPLES / "points.csv", tmp_path)
     out = run("embed", "points.csv", "--no-verdict", "--tol", 0.1)[1]
-    assert "largest relative error of a squared edge" in out
+    assert "largest relative error of a squared distance between neighbours" in out

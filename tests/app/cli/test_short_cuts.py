@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_s_curve, make_swiss_roll
 
 from gramian.app.verdict import short_cut, verdict_of_embedding
+from gramian.graph import neighbor_graph
 
 ROLL = make_swiss_roll(400, random_state=0)[0]
 
@@ -26,7 +27,8 @@ def test_what_has_none_has_none(seed):
 def test_the_verdict_tells_both():
     folded = SimpleNamespace(  # what a fit looks like that kept to the plane
         n_components=2, n_neighbors=8, embedding_=ROLL[:, :2],
-        explained_variance_ratio_=np.array([0.5, 0.3, 0.2]),
+        explained_variance_ratio_=np.array([0.5, 0.3, 0.2]), kernel_factor_=ROLL[:, :2],
+        graph_=neighbor_graph(ROLL, 8),
     )  # fmt: skip
     told = verdict_of_embedding(folded, ROLL).sentence
     assert "Trustworthiness 0." in told

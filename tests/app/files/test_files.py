@@ -296,7 +296,7 @@ def test_the_format_can_be_told(text):
         ("a,label\n1,2\n", ["no column 'q'", "'a', 'label'"], {"drop": ["q"]}),
         ("1,2\n3,4\n", ["no header", "0 to 1"], {"label": "2"}),
         ("a,b\n1,2\n3,\n4,NA\n", ["'b'", "2 missing", "line 3"], {"label": "b"}),
-        ("a,b\n1,2\n", ["no column left"], {"label": "a", "drop": ["b"]}),
+        ("a,b\n1,2\n", ["no column to learn from"], {"label": "a", "drop": ["b"]}),
         ("a,b\n1,2\0\n", ["line 2", "zero bytes"], {}),
         (b"a,b\n1,\xff\x01\n", ["line 2", "UTF-8"], {}),
         ('a,b\n"1,500","2,250"\n3,4\n', ["'1,500'", "thousands or decimals"], {}),

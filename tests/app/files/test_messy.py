@@ -3,8 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gramian.app.files import FileError, read_header, read_pairs, read_ratings, read_table
+from gramian.app.files._source import locate
+from gramian.app.files._text import text_frame
 
 
 def written(folder, name, text, encoding="utf-8"):
@@ -224,3 +228,25 @@ def test_a_first_line_of_ids_is_no_header(tmp_path):
         path = written(tmp_path, "t.csv", text)
         first, second, _ = read_ratings(path, rated=False, ids=["anna", "ben", "12"])
         assert len(first) == count and (first[0], second[0]) == ("anna", "ben")
+
+
+@given(
+    rows=st.lists(
+        st.lists(st.sampled_from(["1", "", "x y", '"q,r"', " "]), min_size=2, max_size=3)
+    ),
+    end=st.sampled_from(["\n", "\r\n"]),
+    whole=st.booleans(),
+    piece=st.integers(1, 40),
+)
+def test_rows_are_counted_alike_in_blocks_and_line_by_line(
+    rows, end, whole, piece, tmp_path_factory
+):
+    text = end.join(["a,b", "1,2", "3,4", *(",".join(row) for row in rows)]) + end * whole
+    path = tmp_path_factory.mktemp("rows") / "t.csv"
+    path.write_bytes(text.encode())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gramian.app.files._source.PIECE", piece)
+        frame = text_frame(locate(path, None))
+        counted = frame._even_rows()
+    even = all(len(row) == 2 and '"q,r"' not in row for row in rows)
+    assert counted in ((len(list(frame.records())),) if even else (None,))

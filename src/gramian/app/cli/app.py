@@ -1,4 +1,4 @@
-"""The commands together, and how each way to fail is told."""
+"""The group of commands, and how errors are reported."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ Exit status:
 COMMANDS = {
     "metric": ("metric", "Learn a metric from labelled samples."),
     "embed": ("embed", "Unfold samples into few dimensions."),
-    "cluster": ("cluster", "Cluster samples by what is known of some pairs."),
+    "cluster": ("cluster", "Cluster samples, with links between some pairs."),
     "complete": ("complete", "Fill the gaps of a matrix of ratings."),
     "recommend": ("recommend", "Recommend items to users."),
-    "evaluate": ("recommend", "Say how good a model of ratings is."),
+    "evaluate": ("recommend", "Measure the errors of a model of ratings."),
     "transform": ("use", "Map samples by a saved model."),
     "predict": ("use", "Predict by a saved model."),
     "eigen": ("eigen", "Find the largest eigenvalues of a symmetric matrix."),
     "solve": ("solve", "Solve a problem given as matrices."),
     "report": ("report", "Write a page about a saved model."),
-    "info": ("info", "Say what a file holds."),
+    "info": ("info", "Describe a file."),
     "demo": ("demo", "Learn a metric for scikit-learn's digits."),
     "bench": ("bench", "Run the benchmarks of a checkout."),
 }
@@ -97,11 +97,8 @@ def run() -> None:
     try:
         with _whole_imports():
             sys.exit(gramian.main(standalone_mode=False))
-    except click.UsageError as wrong:
-        wrong.show()
-        sys.exit(BAD_INPUT)
     except click.ClickException as wrong:
-        complain(wrong.format_message())
+        complain(_with_help(wrong))
         sys.exit(BAD_INPUT)
     except (click.Abort, KeyboardInterrupt) as end:
         kept = ", ".join(str(path) for path in getattr(end.__cause__, "kept", []))
@@ -167,6 +164,17 @@ def _importing(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _with_help(wrong: click.ClickException) -> str:
+    """The message, and for wrong usage where the options are described."""
+    said = wrong.format_message()
+    if not isinstance(wrong, click.UsageError):
+        return said
+    if isinstance(wrong, click.exceptions.NoArgsIsHelpError):
+        return said
+    command = "gramian" if wrong.ctx is None else wrong.ctx.command_path
+    return f"{said.rstrip('.')} ('{command} --help' describes the options)"
 
 
 def _sentence(wrong: Exception) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from gramian.app.cli.links import links_of
 from gramian.app.cli.options import (
     FILE,
     Run,
@@ -22,14 +22,23 @@ from gramian.app.cli.options import (
     run_options,
     standardize_option,
 )
-from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
+from gramian.app.cli.output import bad_input, judgement, leave, outcome, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import open_option, prepared_samples, serve
-from gramian.app.cli.samples import Samples, deliver, free, last, note_scales, prepared, samples
+from gramian.app.cli.samples import (
+    Samples,
+    deliver,
+    free,
+    last,
+    note_scales,
+    prepared,
+    refuse_one_array,
+    samples,
+)
 from gramian.app.explorer import Session
 from gramian.app.explorer.tables import START
-from gramian.app.files import read_pairs, read_ratings
-from gramian.app.verdict import verdict_of_kernel
+from gramian.app.files import ReadOptions
+from gramian.app.verdict import of_graph, verdict_of_kernel
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.result import Status
 
@@ -38,7 +47,9 @@ METHODS: dict[str, Any] = {"npkl": NPKL, "pcp": PCP, "reg-pcp": RegPCP}
 
 @click.command(cls=Writing)
 @input_options
-@click.option("--clusters", type=int, help="How many; the number of labels unless told.")
+@click.option(
+    "--clusters", type=click.IntRange(min=2), help="How many; default: the number of labels."
+)
 @click.option("--must-link", type=FILE, help="Pairs that belong together: row numbers, or ids.")
 @click.option("--cannot-link", type=FILE, help="Pairs that belong apart.")
 @click.option("--label", metavar="COLUMN", help="Labels, empty where they are not known.")
@@ -69,34 +80,29 @@ def cluster(
     drop: tuple[str, ...],
     encode: tuple[str, ...],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
 ) -> None:
     """Cluster the samples of FILE by a kernel that keeps what is known of some pairs.
 
     A file of pairs has two row numbers a line, counted from 0 without the header; with --id it has
-    two ids.
+    two ids. A file with a third column called kind, must-link or cannot-link in each line, can be
+    given to both options. Without links and labels the clusters are those of the neighbourhood
+    graph.
 
     \b
     Example:
       gramian cluster moons.csv --clusters 2 --must-link same.csv --cannot-link apart.csv
     """
-    if missing == "drop" and (must_link or cannot_link) and ids is None:
-        raise click.UsageError(
-            "without some rows the numbers in the files of links would shift: name the rows by --id"
-        )
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=True)
     y = given.y if label is not None else None
-    known = next(iter(given.ids.values()), None)
-    links = {
-        "must_link": _pairs(must_link, known, given.X.shape[0]),
-        "cannot_link": _pairs(cannot_link, known, given.X.shape[0]),
-    }
-    if y is None and not opened and not any(pairs is not None for pairs in links.values()):
-        raise click.UsageError(
-            "say what is known: --must-link or --cannot-link with a file of pairs, or --label with "
-            "a column of some labels"
-        )
+    links = links_of(must_link, cannot_link, given.names, given.X.shape[0])
     X = given.X
+    if clusters is not None and clusters > X.shape[0]:
+        raise click.UsageError(f"--clusters {clusters}, but there are {X.shape[0]} samples")
+    refuse_one_array(out, ["cluster"])
+    untaught = y is None and not opened and all(pairs is None for pairs in links.values())
+    if untaught:
+        _refuse_untaught(clusters, run, plot)
     if not standardize:
         note_scales(X)
     with bad_input():
@@ -109,6 +115,9 @@ def cluster(
         if opened:
             _work_on(model, given, links, (names, codes), clusters, run, out, str(file))
             return
+        if untaught:
+            _show_graph(model, given, clusters or 2, run, out, str(file))
+            return
         to = "" if fitted is model else f"{model.steps[-1][0]}__"
         run.fit(model, X, codes, **{to + name: pairs for name, pairs in links.items()})
         if fitted.n_clusters_ is None:
@@ -120,13 +129,9 @@ def cluster(
         )
     if out is not None:
         called = _majority(names, codes, fitted.labels_)
-        cluster = fitted.labels_ if called is None else np.array(called)[fitted.labels_]
-        plain = X.drop(columns=list(given.encoded)) if given.encoded else X
-        columns = [str(c) for c in getattr(plain, "columns", [f"x{k}" for k in range(X.shape[1])])]
-        extra = {name: X[name].to_numpy(dtype=str) for name in given.encoded}
-        extra |= {} if y is None else {given.label: y}
-        extra[free("cluster", {*columns, *given.ids, *extra})] = cluster
-        deliver(out, _dense(plain), columns, first=given.ids, extra=extra)
+        _write_clusters(
+            out, given, fitted.labels_ if called is None else np.array(called)[fitted.labels_]
+        )
     if plot is not None:
         draw(fitted.plot(), plot)
     show(
@@ -152,6 +157,58 @@ def cluster(
     leave(fitted.result_.status)
 
 
+def _refuse_untaught(clusters: int | None, run: Run, plot: Path | None) -> None:
+    """Refuse what needs a learned kernel where there are neither links nor labels."""
+    if clusters is None:
+        raise click.UsageError(
+            "say how many clusters there are with --clusters, or what is known of the samples with "
+            "--must-link, --cannot-link or --label"
+        )
+    files = {"--model": run.model, "--report": run.report, "--plot": plot}
+    asked = next((option for option, path in files.items() if path is not None), None)
+    if asked is not None:
+        raise click.UsageError(
+            f"{asked} needs a learned kernel, and without --must-link, --cannot-link or --label "
+            "nothing is learned"
+        )
+
+
+def _show_graph(
+    model: Any, given: Samples, clusters: int, run: Run, out: Path | None, file: str
+) -> None:
+    """Cluster by the neighbourhood graph alone, which is spectral clustering."""
+    kernel = last(model)
+    kernel.laplacian_ = kernel._laplacian(kernel._samples(prepared_samples(model, given.X)[1]))
+    kernel.n_clusters_ = clusters
+    labels = of_graph(kernel)
+    if out is not None:
+        _write_clusters(out, given, labels)
+    show(
+        "cluster",
+        {
+            "verdict": "Nothing was taught: these are the clusters of the neighbourhood graph "
+            "alone. Teach some pairs with --must-link and --cannot-link, or on a page with --open.",
+            "file": file,
+            "samples": given.X.shape[0],
+            "features": given.X.shape[1],
+            "sizes": np.bincount(labels, minlength=clusters),
+            "out": out,
+        },
+        as_json=run.as_json,
+    )
+
+
+def _write_clusters(out: Path, given: Samples, clusters: NDArray[Any]) -> None:
+    """The samples with a column of their clusters."""
+    X = given.X
+    plain = X.drop(columns=list(given.encoded)) if given.encoded else X
+    columns = [str(c) for c in getattr(plain, "columns", [f"x{k}" for k in range(X.shape[1])])]
+    extra = {name: X[name].to_numpy(dtype=str) for name in given.encoded}
+    extra |= {} if given.y is None else {given.label: given.y}
+    extra[free("cluster", {*columns, *given.ids, *extra})] = clusters
+    deliver(out, _dense(plain), columns, first=given.ids, extra=extra)
+
+
 def _work_on(
     model: Any,
     given: Samples,
@@ -166,7 +223,7 @@ def _work_on(
     steps, X = prepared_samples(model, given.X)
     labels, codes = known
     count = clusters or (2 if codes is None else max(2, int(codes.max()) + 1))
-    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    names = None if given.names is None else [str(name) for name in given.names]
     limit = run.time_limit or START
     session = Session(X, count, last(model), names, time_limit=limit, frame=given.X)
     kinds = [(kind, links[f"{kind}_link"]) for kind in ("must", "cannot")]
@@ -226,52 +283,6 @@ def _refuse_one_cluster(fitted: Any) -> None:
             "pairs that belong together are kept best by one cluster of all: say what belongs "
             "apart with --cannot-link, a file of such pairs (or --label with two classes)"
         )
-
-
-def _pairs(file: Path | None, ids: NDArray[Any] | None, rows: int) -> NDArray[np.int64] | None:
-    if file is None:
-        return None
-    if ids is not None:
-        found = _by_id(file, ids)
-        if found is not None:
-            return found
-    pairs, weights = read_pairs(file)
-    if weights is not None:
-        raise click.ClickException(f"{file} has three columns, where two row numbers belong")
-    if not len(pairs):
-        raise click.ClickException(f"{file} has no pairs")
-    outside = pairs[pairs >= rows]
-    if outside.size:
-        raise click.ClickException(
-            f"{file} links row {outside[0]}, and the last of {rows:,} rows is row {rows - 1}: they "
-            "are counted from 0 without the header"
-        )
-    return pairs
-
-
-def _by_id(file: Path, ids: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Pairs of ids as row numbers; None where they are not of ids but row numbers themselves."""
-    place = {str(name): row for row, name in enumerate(ids.tolist())}
-    first, second, _ = read_ratings(file, rated=False, ids=place)
-    pairs = np.column_stack([first.astype(str), second.astype(str)])
-    known = np.array([[cell in place for cell in pair] for pair in pairs])
-    if len(pairs) > 1 and not known[0].any():  # a header
-        pairs, known = pairs[1:], known[1:]
-    if not known.any() and first.dtype.kind == "i":
-        note(f"{file} has no ids of --id: its numbers are taken for those of rows, from 0")
-        return None
-    if not known.all():
-        unknown = str(pairs[~known][0])
-        near = difflib.get_close_matches(unknown, place, n=2)
-        hint = f": did you mean {' or '.join(near)}?" if near else ""
-        raise click.ClickException(f"{file} links {unknown!r}, which no row is called{hint}")
-    names, times = np.unique(ids.astype(str), return_counts=True)
-    twice = np.intersect1d(pairs, names[times > 1])
-    if twice.size:
-        raise click.ClickException(
-            f"{file} links {str(twice[0])!r}, and several rows are called so: name them apart"
-        )
-    return np.array([[place[cell] for cell in pair] for pair in pairs], dtype=np.int64)
 
 
 def _kept(fitted: Any) -> str:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
 
-from gramian.app.cli.options import FILE, FORMATS, Run, out_option, run_options
+from gramian.app.cli.options import FILE, Run, format_options, out_option, run_options
 from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.app.cli.outputs import Writing
-from gramian.app.cli.ratings import clicks_of, columns_to_fit, split_names, wide_ratings
-from gramian.app.cli.samples import deliver
-from gramian.app.files import read_ratings
+from gramian.app.cli.ratings import (
+    clicks_of,
+    columns_to_fit,
+    named,
+    split_names,
+    titles_of,
+    users_and_items,
+    wide_ratings,
+)
+from gramian.app.cli.samples import deliver, refuse_one_array
+from gramian.app.files import ReadOptions, read_ratings
 from gramian.app.verdict import verdict_of_completion
 from gramian.common import clock
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
@@ -37,15 +46,17 @@ CONNECT = "10 s"
 @click.option(
     "--columns",
     metavar="USER,ITEM,RATING",
-    help="Which columns, by name, or by number from 0 without a header; found unless told.",
+    help="Which columns, by name, or by number from 0 without a header; default: found by name.",
 )
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
+@format_options
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="nuclear", show_default=True,
     help="nuclear: ratings are numbers; mmmf: they are ±1 or ordered grades; implicit: they are "
     "counts of what users did.",
 )  # fmt: skip
-@click.option("--lam", type=float, help="Weight of the nuclear norm; found unless told.")
+@click.option(
+    "--lam", type=float, help="Weight of the nuclear norm; default: chosen on held-out ratings."
+)
 @click.option(
     "--wide",
     is_flag=True,
@@ -53,7 +64,16 @@ CONNECT = "10 s"
 )
 @click.option(
     "--duplicates", type=click.Choice(["error", "mean", "sum", "last"]), default="error",
-    show_default=True, help="What to do with a pair rated twice.",
+    show_default=True, help="How to handle pairs that are rated twice.",
+)  # fmt: skip
+@click.option(
+    "--missing", type=click.Choice(["error", "drop"]), default="error", show_default=True,
+    help="How to handle lines without a user, an item or a rating.",
+)  # fmt: skip
+@click.option(
+    "--titles", metavar="COLUMN|FILE",
+    help="What items are called: a column of FILE, or another file of items and titles; kept in "
+    "the model.",
 )  # fmt: skip
 @click.option(
     "--scheduler", metavar="ADDRESS",
@@ -66,11 +86,13 @@ def complete(
     run: Run,
     file: Path,
     columns: str | None,
-    format: str | None,
+    format: ReadOptions,
     method: str,
     lam: float | None,
     wide: bool,
     duplicates: str,
+    missing: Literal["error", "drop"],
+    titles: str | None,
     scheduler: str | None,
     out: Path | None,
 ) -> None:
@@ -82,11 +104,11 @@ def complete(
     counts how often each pair is there. The model keeps their names, or places, by which `gramian
     predict` finds them in other files.
 
-    Without --tol the fit ends when the error of a tenth of the ratings, held out, has stopped
-    moving, and the certificate is what it is then; --tol 1e-4 goes on to the proved optimum.
+    Without --tol the fit ends when the error on a held-out tenth of the ratings has stopped
+    falling; --tol 1e-4 continues to the proved optimum.
 
-    Save the model (--model) for `gramian predict` and `gramian recommend`; --out writes the
-    ratings with what the model says of them.
+    --model saves the model for `gramian predict` and `gramian recommend`; --out writes the ratings
+    with the fitted values.
 
     \b
     Examples:
@@ -94,19 +116,31 @@ def complete(
       gramian complete 'ratings/*.parquet' --scheduler tcp://head:8786 --model ratings.gramian
     """
     if scheduler is not None:
-        _complete_there(run, str(file), scheduler, (columns, format, out), method, lam, duplicates)
+        here = {
+            "--columns": columns,
+            "--format": format.format,
+            "--header": format.header,
+            "--sheet": format.sheet,
+            "--titles": titles,
+            "--out": out,
+        }
+        _complete_there(run, str(file), scheduler, here, method, lam, duplicates)
         return
+    refuse_one_array(out, ["user", "item"])
     if wide and columns is not None:
         raise click.UsageError("--columns goes with a rating a line, and --wide is a user a line")
     clock.phase(f"reading {file}")
     if wide:
         names, (rows, cols, values) = None, wide_ratings(file, format)
-    elif method == "implicit" and (clicks := clicks_of(file, format, columns)) is not None:
+    elif method == "implicit" and (clicks := clicks_of(file, format, columns, missing)) is not None:
         names, (rows, cols, values) = clicks
     else:
         names = columns_to_fit(file, format, split_names(columns, "user,item,rating"))
         asked = None if names is None else [str(name) for name in names]
-        rows, cols, values = read_ratings(file, columns=asked, format=format)
+        rows, cols, values = read_ratings(
+            file, columns=asked, format=named(format, names), missing=missing
+        )
+    called = None if titles is None else titles_of(titles, file, format, names, cols)
     if np.ptp(values) == 0 and method != "implicit":
         note(f"every rating is {values[0]:g}, which any constant predicts: what users did (clicks, "
              "purchases) is learned by --method implicit")  # fmt: skip
@@ -116,8 +150,9 @@ def complete(
         model = METHODS[method](
             lam="auto" if lam is None else lam, duplicates=duplicates, **run.parameters()
         )
-        run.fit(model, (rows, cols, values))
-        model.columns_ = names
+        with users_and_items():
+            run.fit(model, (rows, cols, values))
+        model.columns_, model.titles_ = names, called
         verdict = run.judged(
             model.result_.status, lambda: verdict_of_completion(model, rows, cols, values)
         )
@@ -136,6 +171,7 @@ def complete(
             "items": len(model.col_ids_),
             "method": method,
             "columns": names,
+            "titles": None if called is None else len(called),
             "lambda": model.lam_,
             **outcome(model.result_, model.certificate_, run.seconds),
             **_errors(method, path, fitted - values),
@@ -151,14 +187,14 @@ def _complete_there(
     run: Run,
     files: str,
     scheduler: str,
-    refused: tuple[Any, ...],
+    refused: Mapping[str, Any],
     method: str,
     lam: float | None,
     duplicates: str,
 ) -> None:
     """The same on a cluster: the ratings never come here."""
     with bad_input():
-        for given, name in zip(refused, ("--columns", "--format", "--out"), strict=True):
+        for name, given in refused.items():
             if given is not None:
                 raise ValueError(f"{name} is for a file that is read here, without --scheduler")
         if method not in THERE:

@@ -9,14 +9,16 @@ import numpy as np
 
 from gramian.app.cli.options import (
     FILE,
-    FORMATS,
+    format_options,
     json_option,
+    out_option,
     report_option,
     warnings_as_notes,
 )
 from gramian.app.cli.output import bad_input, show
-from gramian.app.cli.outputs import ARRAYS, Writing
-from gramian.app.files import read_matrix
+from gramian.app.cli.outputs import Writing
+from gramian.app.cli.samples import deliver
+from gramian.app.files import ReadOptions, read_matrix
 from gramian.app.report import report_eigen
 from gramian.common.storage import replacing
 from gramian.spectral import top_eigen
@@ -30,8 +32,8 @@ from gramian.spectral import top_eigen
     "--method", type=click.Choice(["auto", "lanczos", "lapack", "lro"]), default="auto",
     show_default=True, help="How to find them.",
 )  # fmt: skip
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
-@click.option("--out", type=ARRAYS, help="Write values, vectors and residuals to this .npz file.")
+@format_options
+@out_option
 @report_option
 @json_option
 def eigen(
@@ -39,14 +41,15 @@ def eigen(
     count: int,
     tol: float,
     method: str,
-    format: str | None,
+    format: ReadOptions,
     out: Path | None,
     report: Path | None,
     as_json: bool,
 ) -> None:
     """Find the largest eigenvalues of the symmetric matrix in FILE, with their residuals.
 
-    A residual is a certificate: the matrix has an eigenvalue that close.
+    A residual is a certificate: the matrix has an eigenvalue that close. --out writes a row for
+    each eigenvalue, its residual and its vector; to .npz, the arrays values, vectors, residuals.
 
     \b
     Example:
@@ -55,9 +58,12 @@ def eigen(
     matrix = read_matrix(file, format=format)
     with bad_input(), warnings_as_notes():
         found = top_eigen(matrix, count, method=method, tol=tol)  # type: ignore[arg-type]
-    if out is not None:
+    if out is not None and out.suffix.lower() == ".npz":
         with replacing(out) as target:
             np.savez(target, values=found.values, vectors=found.vectors, residuals=found.residuals)
+    elif out is not None:
+        pair = {"eigenvalue": found.values, "residual": found.residuals}
+        deliver(out, found.vectors.T, [f"v{k}" for k in range(matrix.shape[0])], first=pair)
     if report is not None:
         report_eigen(found, report, file.name)
     pairs = zip(found.values, found.residuals, strict=True)

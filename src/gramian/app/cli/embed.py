@@ -16,22 +16,24 @@ from gramian.app.cli.options import (
     draw,
     input_options,
     missing_option,
-    numbers_option,
+    out_option,
     plot_option,
     run_options,
     standardize_option,
 )
-from gramian.app.cli.output import bad_input, judgement, leave, outcome, show
+from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.app.cli.outputs import MOVING, Writing
 from gramian.app.cli.samples import (
     deliver,
     last,
     note_scales,
     prepared,
+    refuse_more_components,
     refuse_one_array,
     samples,
 )
-from gramian.app.verdict import verdict_of_embedding
+from gramian.app.files import ReadOptions
+from gramian.app.verdict import edge_errors, verdict_of_embedding
 from gramian.common import clock
 from gramian.common.storage import replacing
 from gramian.estimators.plotting import Picture
@@ -45,13 +47,16 @@ METHODS: dict[str, Any] = {
     "layout": NeighborLayout,
 }
 
+FAR = 0.25
+"""The relative change of a distance between neighbours beyond which a hint is given."""
+
 
 @click.command(cls=Writing)
 @input_options
 @click.option("--label", metavar="COLUMN", help="Colours the picture; guides colored-mvu.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default="mvu", show_default=True,
-    help="Model; layout pulls clusters apart, for looking at them.",
+    help="Model; layout separates clusters, for display.",
 )  # fmt: skip
 @click.option(
     "--components", default="2", show_default=True, metavar="N",
@@ -62,10 +67,10 @@ METHODS: dict[str, Any] = {
     "--distances", is_flag=True,
     help="FILE holds distances between all samples; a sparse one, the edges of a graph.",
 )  # fmt: skip
-@click.option("--nu", type=float, help="Weight of the variance; found unless told.")
+@click.option("--nu", type=float, help="Weight of the variance; default: chosen from the data.")
 @click.option(
     "--connect", type=click.Choice(CONNECT), default="mst", show_default=True,
-    help="What to do with a graph in parts.",
+    help="How to handle a graph in several parts.",
 )  # fmt: skip
 @click.option(
     "--images",
@@ -74,7 +79,7 @@ METHODS: dict[str, Any] = {
 )
 @standardize_option
 @missing_option
-@numbers_option
+@out_option
 @plot_option
 @click.option(
     "--watch",
@@ -101,9 +106,12 @@ def embed(
     drop: tuple[str, ...],
     encode: tuple[str, ...],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
 ) -> None:
-    """Unfold the samples of FILE into few dimensions, distances between neighbours kept.
+    """Unfold the samples of FILE into few dimensions, changing distances of neighbours little.
+
+    The first line of the answer says by how much they change: the median and the largest relative
+    error. Columns of different scales make that error large; --standardize brings them to one.
 
     \b
     Example:
@@ -142,12 +150,15 @@ def embed(
             missing=missing,
             encoded=given.encoded,
         )
+        if components not in ("auto", "2") and not distances:
+            refuse_more_components(model, X, int(components))
         with _watched(watch, y, method) as picture:
             run.fit(model, X, y)
     fitted = last(model)
     if picture is not None and watch is not None:
         _shown_to_the_end(picture, fitted.embedding_, watch)
     verdict = run.judged(fitted.result_.status, lambda: verdict_of_embedding(fitted, fitted.X_fit_))
+    _note_changed(fitted, standardize or distances)
     if out is not None:
         extra = None if y is None else {given.label: y}
         names = list(fitted.get_feature_names_out())
@@ -175,6 +186,16 @@ def embed(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _note_changed(fitted: Any, standardized: bool) -> None:
+    """Say what may help where the solution changes some distances between neighbours by far."""
+    if not (hasattr(fitted, "edge_error_") and fitted.result_.status.converged):
+        return
+    if edge_errors(fitted).max() < FAR:
+        return
+    hint = "other --neighbors may" if standardized else "--standardize may"
+    note(f"some distances between neighbours changed by more than {FAR:.0%}: {hint} keep them")
 
 
 def _as_images(X: Any, size: str) -> Any:
@@ -205,7 +226,7 @@ def _estimator(method: str, options: dict[str, Any]) -> Any:
 
 @contextmanager
 def _watched(path: Path | None, y: Any, title: str) -> Iterator[Picture | None]:
-    """What draws the fit inside the block while it goes on, None where that is not asked for."""
+    """A picture that follows the fit inside the block; None if none is asked for."""
     if path is None:
         yield None
         return

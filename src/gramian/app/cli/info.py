@@ -8,26 +8,30 @@ from typing import Any
 import click
 
 import gramian as gm
-from gramian.app.cli.options import FILE, FORMATS, json_option
+from gramian.app.cli.options import FILE, format_options, json_option
 from gramian.app.cli.output import noted, outcome, show
 from gramian.app.cli.samples import last
-from gramian.app.files import describe
+from gramian.app.files import ReadOptions, describe
 from gramian.common import storage
 from gramian.io import read_sdpa
 
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file.")
+@format_options
 @json_option
-def info(file: Path, format: str | None, as_json: bool) -> None:
+def info(file: Path, format: ReadOptions, as_json: bool) -> None:
     """Say what FILE holds: samples, ratings, a matrix, a program, a saved model or a checkpoint.
+
+    Of a table it says how it is read: where the header is, how cells are separated, which encoding.
 
     \b
     Example:
       gramian info flowers.csv
     """
     kind = storage.is_stored(file)
+    if kind is None and file.suffix == ".gramian":
+        storage.read(file, "model")  # says what is wrong with it
     if kind == "model":
         show("model", _model(file), as_json=as_json)
     elif kind == "checkpoint":

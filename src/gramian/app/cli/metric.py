@@ -20,14 +20,32 @@ from gramian.app.cli.options import (
     out_option,
     run_options,
 )
-from gramian.app.cli.output import bad_input, judgement, leave, outcome, show
+from gramian.app.cli.output import bad_input, judgement, leave, note, outcome, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import open_option, prepared_samples, serve
-from gramian.app.cli.samples import Samples, deliver, last, left_out, prepared, samples
+from gramian.app.cli.samples import (
+    Samples,
+    deliver,
+    last,
+    left_out,
+    prepared,
+    refuse_more_components,
+    refuse_one_array,
+    samples,
+)
 from gramian.app.explorer import MetricSession
 from gramian.app.explorer.serve import known_classes
 from gramian.app.explorer.tables import START
-from gramian.app.verdict import of_errors, verdict_of_metric, voted, wrong_rows
+from gramian.app.files import ReadOptions
+from gramian.app.verdict import (
+    keeps_euclid,
+    of_errors,
+    shuffled,
+    verdict_of_metric,
+    voted,
+    with_choice,
+    wrong_rows,
+)
 from gramian.common import clock
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 
@@ -39,17 +57,26 @@ METHODS: dict[str, Any] = {
     "linear-separation": LinearSeparation,
     "triplets": TripletMetric,
 }
+DEFAULT_METHOD = "kta"
+"""The method of `gramian metric` without --method, by its name in `METHODS`."""
+
+FEW_CLASSES, MANY_ROWS = 20, 5
+"""Labels look like a quantity where there are more different numbers than this, with fewer rows
+each on average than that."""
 
 
 @click.command(cls=Writing)
 @input_options
 @click.option("--label", metavar="COLUMN", help="The column of classes.")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default="kta", show_default=True, help="Model."
+    "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True,
+    help="Model.",
+)  # fmt: skip
+@click.option("--components", type=click.IntRange(min=1), help="Directions to keep; default: all.")
+@click.option(
+    "--neighbors", type=int, default=3, show_default=True, help="Number of neighbours of k-NN."
 )
-@click.option("--components", type=int, help="Directions to keep; all unless told.")
-@click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
-@click.option("--test", type=FILE, help="Labelled samples to test on.")
+@click.option("--test", type=FILE, help="A file of labelled samples to test on.")
 @click.option(
     "--standardize/--as-is", default=True, show_default=True,
     help="Bring every column to mean 0 and variance 1 first.",
@@ -73,20 +100,25 @@ def metric(
     drop: tuple[str, ...],
     encode: tuple[str, ...],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
 ) -> None:
     """Learn a metric from the labelled samples of FILE.
 
-    Writes the samples as the metric sees them (--out) and saves the model with a k-NN classifier
-    behind it (--model), for `gramian transform` and `gramian predict`. The leave-one-out error
-    after learning is of samples that the metric was learned from: --test tells what it is worth.
-    With --open, classes are given to a few samples on a page; --label may be empty in most rows
-    then, or left out.
+    --out writes the samples mapped by the metric, and --model saves the metric with a k-NN
+    classifier, for `gramian transform` and `gramian predict`. The first line of the answer is the
+    error on held-out rows, by cross-validation or on the file of --test; the leave-one-out error
+    after learning is that of the training samples. With --open you name the classes of a few
+    samples on a page; --label may then be empty in most rows, or left out.
 
     \b
     Example:
       gramian metric flowers.csv --label species --model flowers.gramian
     """
+    if test is not None and test.exists() and file.exists() and test.samefile(file):
+        raise click.UsageError(
+            f"--test {test} is the file that the metric is learned from: name other samples, or "
+            "leave it out for a test by cross-validation"
+        )
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
     if opened:
         with bad_input():
@@ -97,11 +129,13 @@ def metric(
     _refuse_names(file, given.label, y)
     if not 1 <= neighbors < len(y):
         raise click.UsageError(f"--neighbors {neighbors}, but there are {len(y)} samples")
+    refuse_one_array(out, [*given.ids, given.label])
     with bad_input():
         estimator = METHODS[method](n_components=components, **run.parameters())
         model = prepared(
             X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
         )
+        refuse_more_components(model, X, components)
         run.fit(model, X, y)
         whole = _with_classifier(model, X, y, neighbors)
         fitted, errors, tested = last(model), {}, {}
@@ -112,11 +146,11 @@ def metric(
             )
         else:
             there = samples(
-                test, label, drop, ids, None, missing=missing, encode=list(given.encoded)
+                test, label, drop, ids, ReadOptions(), missing=missing, encode=list(given.encoded)
             )
             given_classes = classes_of(there, test)
             wrong = wrong_rows(model, X, y, _alike(there.X, X, test), given_classes, neighbors)
-            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}")
+            verdict = of_errors(wrong, f"{neighbors}-NN", f"of {test}", keeps_euclid(model))
             tested = {
                 "test_error_before": float(np.mean(wrong[:, 0])),
                 "test_error_after": float(np.mean(wrong[:, 1])),
@@ -127,6 +161,7 @@ def metric(
                 "leave_one_out_error_before": leave_one_out(_before(model, X), y, neighbors),
                 "leave_one_out_error_after": leave_one_out(model.transform(X), y, neighbors),
             }
+    verdict = with_choice(verdict, keeps_euclid(model))
     if out is not None:
         mapped = model.transform(X)
         names = list(fitted.get_feature_names_out())
@@ -161,7 +196,7 @@ def _work_on(
         given.X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
     )
     steps, X = prepared_samples(model, given.X)
-    names = [str(name) for name in next(iter(given.ids.values()), [])] or None
+    names = None if given.names is None else [str(name) for name in given.names]
     session = MetricSession(X, estimator, names, neighbors, frame=given.X)
     session.mark_all(known_classes(given.y, session.size), run.time_limit or START)
     serve(session, title, steps)
@@ -194,8 +229,12 @@ def classes_of(given: Samples, file: Path) -> NDArray[Any]:
 
 
 def _refuse_names(file: Path, label: str, y: NDArray[Any]) -> None:
-    """Classes of one row each tell nothing of which rows belong together."""
-    if len(y) > 1 and len(np.unique(y)) == len(y):
+    """Refuse classes of one row each, and name a label that looks like a quantity."""
+    classes = len(np.unique(y))
+    if y.dtype.kind in "iuf" and FEW_CLASSES < classes < len(y) < MANY_ROWS * classes:
+        note(f"{label!r} has {classes} different numbers in {len(y)} rows, each taken for a class: "
+             "it looks like a quantity, from which no metric is learned here")  # fmt: skip
+    if len(y) > 1 and classes == len(y):
         raise click.ClickException(
             f"{file}: every row has a class of its own in {label!r}, so there is nothing to learn "
             "from it: name a column of classes with --label"
@@ -213,7 +252,8 @@ def _alike(other: Any, X: Any, file: Path) -> Any:
 def _with_classifier(model: Any, X: Any, y: NDArray[Any], k: int) -> Pipeline:
     """The model with k-NN behind it."""
     steps = model.steps if isinstance(model, Pipeline) else [("metric", model)]
-    classifier = KNeighborsClassifier(k).fit(model.transform(X), y)
+    order = shuffled(len(y))
+    classifier = KNeighborsClassifier(k).fit(model.transform(X)[order], y[order])
     return Pipeline([*steps, ("neighbours", classifier)])
 
 

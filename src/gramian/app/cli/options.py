@@ -18,9 +18,11 @@ import click
 from sklearn.pipeline import Pipeline
 
 import gramian as gm
-from gramian.app.cli.exits import as_called, call
+from gramian.app.cli.exits import HEARD, as_called, call
 from gramian.app.cli.output import note
-from gramian.app.cli.outputs import MODEL, NUMBERS, PAGE, PICTURE, TABLE, Folder
+from gramian.app.cli.outputs import MODEL, PAGE, PICTURE, TABLE, Folder
+from gramian.app.files import ReadOptions
+from gramian.app.files._source import FORMATS
 from gramian.app.report import report_estimator
 from gramian.app.report.thumbnails import are_images
 from gramian.app.verdict import Verdict, untested
@@ -47,15 +49,12 @@ class Input(click.Path):
 
 
 FILE = Input(path_type=Path)
-FORMATS = (
-    *("csv", "tsv", "excel", "json lines", "parquet", "feather"),
-    *("npz", "npy", "svmlight", "matrix market"),
-)
 
 
 SLOW = 30.0
 """Seconds of a fit beyond which no second one is made unasked."""
 
+STOPPED = "it was interrupted from the keyboard"
 PART = 0.25
 """The part of a fit's seconds that has to be left for another to begin."""
 
@@ -89,8 +88,6 @@ class Run:
     """What the fit took, all its solves together."""
     began: float = 0.0
     """When it began, by `clock.now`."""
-    interrupted: bool = False
-    """Whether the keyboard ended what came after it."""
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of an estimator."""
@@ -107,7 +104,7 @@ class Run:
     def fit(self, estimator: Any, *data: Any, **more: Any) -> Any:
         """Fit with the checkpoints asked for; warnings become notes."""
         if self.checkpoint is not None and any(self.checkpoint.glob("*.gramian")):
-            note(f"going on from the checkpoints in {self.checkpoint}")
+            note(f"continuing from the checkpoints in {self.checkpoint}")
         keeping = nullcontext() if self.checkpoint is None else gm.checkpoints(self.checkpoint)
         self.began = clock.now()
         with keeping, warnings_as_notes():
@@ -117,15 +114,15 @@ class Run:
 
     @contextmanager
     def after(self) -> Iterator[None]:
-        """Around what is told of a fit and not needed to keep it: in what is left of the time.
+        """Run what is reported of a fit and not needed to save it, in what is left of the time.
 
-        The end of the time and Ctrl-C go on to keeping.
+        The end of the time and Ctrl-C end the block, and the command continues with saving.
         """
         try:
             with clock.budget(self._left()), suppress(clock.TimeUpError, TimeoutError):
                 yield
         except KeyboardInterrupt:
-            self.interrupted = True
+            HEARD.set()
 
     def _left(self) -> float | None:
         """The seconds that are left of the limit; None without one."""
@@ -134,10 +131,12 @@ class Run:
         return max(self.time_limit - clock.elapsed(self.began), 1e-3)
 
     def judged(self, status: gm.Status, judge: Callable[[], Verdict]) -> Verdict:
-        """The verdict, in what is left of the time; Ctrl-C does without it."""
+        """The verdict, in what is left of the time; there is none after Ctrl-C."""
         if self.verdict is False:
             return untested("--no-verdict")
-        if status in (gm.Status.INTERRUPTED, gm.Status.TIME_LIMIT) or self.interrupted:
+        if status is gm.Status.INTERRUPTED or HEARD.is_set():
+            return untested(STOPPED)
+        if status is gm.Status.TIME_LIMIT:
             return untested("the time was up")
         left = self._left()
         if left is not None and left < PART * self.seconds:
@@ -146,8 +145,10 @@ class Run:
             return untested(f"the fit took {self.seconds:.0f} s; --verdict takes as long again")
         with self.after(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are of fits to parts
-            return judge()
-        return untested("the time was up")
+            verdict = judge()
+            if not HEARD.is_set():  # a fit to a part that was interrupted is no test of the model
+                return verdict
+        return untested(STOPPED if HEARD.is_set() else "the time was up")
 
     def keep(
         self,
@@ -194,7 +195,7 @@ def learned(model: Any, X: Any = None) -> tuple[Any, Any]:
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Tell warnings in one line each; how a solve ended is told by the command itself."""
+    """Show warnings as notes; the command itself reports how a solve ended."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
@@ -207,7 +208,7 @@ def warnings_as_notes() -> Iterator[None]:
 progress_option = click.option(
     "--progress/--no-progress",
     default=None,
-    help="Say what is done; on a terminal unless not.",
+    help="Show progress; default: on a terminal only.",
 )
 report_option = click.option(
     "--report", type=PAGE, help="Write a page about it to this .html file."
@@ -226,18 +227,19 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--rank", type=int, help="The largest rank of the matrix."),
         click.option("--tol", type=Tolerance(), help="Certified relative gap to stop at."),
         click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance."),
+        click.option("--seed", type=int, default=0, show_default=True, help="Random seed."),
         device_option,
         progress_option,
         click.option(
             "--checkpoint", type=Folder(), metavar="FOLDER",
-            help="Keep the best so far there; the same command goes on after a kill.",
+            help="Keep the best point so far there; the same command continues from it.",
         ),
         click.option("--model", type=MODEL, help="Save the model to this .gramian file."),
         report_option,
         click.option(
             "--verdict/--no-verdict", default=None,
-            help=f"Test on what is held out, by more fits; where one takes {SLOW:.0f} s, if asked.",
+            help="Measure the error on held-out data, which takes more fits; default: where a fit "
+            f"takes less than {SLOW:.0f} s.",
         ),
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
     ]  # fmt: skip
@@ -253,20 +255,43 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return gathered
 
 
-def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where the samples are and how they are written down."""
+def format_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How to read the input file, gathered into one argument `format`."""
     options = [
-        click.argument("file", type=FILE),
-        click.option("--format", "format", type=click.Choice(FORMATS), help="Of the input file."),
         click.option(
-            "--drop", multiple=True, metavar="COLUMN,…", help="Leave columns out; may come again."
+            "--format", type=click.Choice(FORMATS), help="Of the input file; default: detected."
+        ),
+        click.option(
+            "--header/--no-header", default=None,
+            help="Whether the first row has the names of the columns; default: detected.",
+        ),
+        click.option("--sheet", metavar="NAME", help="Sheet of an Excel file; default: largest."),
+    ]  # fmt: skip
+
+    @wraps(command)
+    def gathered(**given: Any) -> Any:
+        chosen = ReadOptions(*(given.pop(name) for name in ("format", "header", "sheet")))
+        return command(format=chosen, **given)
+
+    for option in reversed(options):
+        gathered = option(gathered)
+    return gathered
+
+
+def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The file of the samples and how to read it."""
+    options: list[Callable[..., Any]] = [
+        click.argument("file", type=FILE),
+        format_options,
+        click.option(
+            "--drop", multiple=True, metavar="COLUMN,…", help="Columns to leave out; repeatable."
         ),
         click.option(
             "--encode", multiple=True, metavar="COLUMN,…",
-            help="Columns of categories or dates to turn into numbers; all: every one of text.",
+            help="Columns of categories or dates to encode as numbers; all: every column of text.",
         ),
         click.option(
-            "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in --out."
+            "--id", "ids", metavar="COLUMN", help="A column with names of the rows, kept in --out."
         ),
     ]  # fmt: skip
     for option in reversed(options):
@@ -275,10 +300,7 @@ def input_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 out_option = click.option(
-    "--out", type=TABLE, help="Write to this file: .csv, .tsv, .npz or .parquet."
-)
-numbers_option = click.option(
-    "--out", type=NUMBERS, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
+    "--out", type=TABLE, help="Write to this file: .csv, .tsv, .npy, .npz or .parquet."
 )
 plot_option = click.option("--plot", type=PICTURE, help="Draw to this file: .png, .pdf or .svg.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -287,7 +309,7 @@ missing_option = click.option(
     type=click.Choice(["error", "drop", "mean", "median"]),
     default="error",
     show_default=True,
-    help="What to do with missing cells: refuse, leave out their rows, or fill in.",
+    help="How to handle missing cells: refuse the file, leave out their rows, or fill them in.",
 )
 standardize_option = click.option(
     "--standardize/--as-is",

@@ -100,7 +100,7 @@ def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = Non
 
 
 LABELS = {
-    "largest_edge_error": "largest relative error of a squared edge",
+    "largest_edge_error": "largest relative error of a squared distance between neighbours",
     "leave_one_out_error_before": "leave-one-out error before",
     "leave_one_out_error_after": "after, of the rows learned from",
 }

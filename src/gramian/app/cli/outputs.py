@@ -58,12 +58,11 @@ TABLE = Output(
         ".csv.gz": storage.GZIPPED,
         ".tsv.gz": storage.GZIPPED,
         ".npz": storage.ARRAYS,
+        ".npy": storage.ARRAY,
         ".parquet": storage.PARQUET,
         ".pq": storage.PARQUET,
     }
 )
-NUMBERS = Output({**TABLE.kinds, ".npy": storage.ARRAY})
-ARRAYS = Output({".npz": storage.ARRAYS})
 ESCAPE = "gramian.escape"
 """Where the context of a command has whether formulas are escaped in tables of text."""
 
@@ -86,7 +85,7 @@ class Writing(click.Command):
                 )
             )
 
-        if any(param.type in (TABLE, NUMBERS) for param in self.params):
+        if any(param.type is TABLE for param in self.params):
             self.params.append(
                 click.Option(
                     ["--no-escape"],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 import numpy as np
@@ -14,7 +17,14 @@ from numpy.typing import NDArray
 from gramian.app.cli.options import write_report
 from gramian.app.cli.output import note
 from gramian.app.cli.samples import deliver, free, listed, written
-from gramian.app.files import Header, read_column, read_header, read_ratings, read_table
+from gramian.app.files import (
+    Header,
+    ReadOptions,
+    read_column,
+    read_header,
+    read_ratings,
+    read_table,
+)
 from gramian.app.report.families import rows_section
 from gramian.completion._reading import ROLES, are_names, by_role
 
@@ -55,14 +65,14 @@ def predicted(
         write_report(model, report, more=[section], source=str(file))
 
 
-def pairs_of(model: Any, file: Path, format: str | None, columns: str | None) -> Pairs:
+def pairs_of(model: Any, file: Path, format: ReadOptions, columns: str | None) -> Pairs:
     """The users and items of a file: as asked, or where the fit had them, by name or by place."""
     rows, cols, _ = ratings_of(model, file, format, columns, rated=False)
     return rows, cols
 
 
 def ratings_of(
-    model: Any, file: Path, format: str | None, columns: str | None, *, rated: bool = True
+    model: Any, file: Path, format: ReadOptions, columns: str | None, *, rated: bool = True
 ) -> Triples:
     """The users, items and, where they are rated, ratings of a file, found as by `pairs_of`."""
     asked = split_names(columns, "user,item,rating" if rated else "user,item")
@@ -155,7 +165,7 @@ def known_users(model: Any, given: Sequence[str]) -> list[Any]:
     return [ids[user] for user in given]
 
 
-def columns_to_fit(file: Path, format: str | None, asked: list[str] | None) -> Columns:
+def columns_to_fit(file: Path, format: ReadOptions, asked: list[str] | None) -> Columns:
     """The columns of user, item and rating: their names, or their places without a header."""
     header = read_header(file, format=format, expected=asked or ())
     if header is None:
@@ -200,8 +210,68 @@ def _found(file: Path, header: Header) -> list[str]:
     )
 
 
+def named(format: ReadOptions, columns: Columns) -> ReadOptions:
+    """The options, with a header where columns were found by name and none where by place."""
+    return format if columns is None else replace(format, header=are_names(columns))
+
+
+@contextmanager
+def users_and_items() -> Iterator[None]:
+    """Call rows and columns of the matrix what they are in a file of ratings."""
+    try:
+        yield
+    except ValueError as refusal:
+        said = re.sub(
+            r"^row (.+) and column (.+) have ", r"user \1 and item \2 have ", str(refusal)
+        )
+        raise ValueError(said) from refusal
+
+
+def titles_of(
+    given: str, file: Path, format: ReadOptions, columns: Columns, items: NDArray[Any]
+) -> NDArray[np.str_]:
+    """The items that have a title, and their titles: two columns of text.
+
+    From a column of the file of ratings, or from a file of items and titles.
+    """
+    header = read_header(file, format=format, expected=[given])
+    if header is not None and given in header.names:
+        if columns is None:
+            raise click.UsageError("--titles COLUMN goes with a rating a line: name a file")
+        pair = [str(columns[1]), given]
+        format = replace(format, header=header.named)
+    elif Path(given).exists():
+        file, format = Path(given), ReadOptions()
+        pair = _title_columns(file)
+    else:
+        known = "" if header is None else f": its columns are {listed(header.names)}"
+        raise click.ClickException(
+            f"--titles {given} is neither a column of {file} nor a file{known}"
+        )
+    ids, titles, _ = read_ratings(file, columns=pair, format=format, rated=False, missing="drop")
+    there = set(items.astype(str).tolist())
+    found = dict(zip(ids.astype(str).tolist(), titles.astype(str).tolist(), strict=True))
+    kept = [[item, title] for item, title in found.items() if item in there]
+    if not kept:
+        raise click.ClickException(f"{file} has no title of any item that is rated")
+    return np.array(kept, dtype=np.str_)
+
+
+def _title_columns(file: Path) -> list[str]:
+    """The columns of items and titles by what they are called, and else the first two."""
+    header = read_header(file)
+    if header is None or len(header.names) < 2:
+        raise click.ClickException(f"{file} does not have the two columns item and title")
+    if not header.named:
+        return ["0", "1"]
+    item = by_role(header.names).get(1, header.names[0])
+    others = [name for name in header.names if name != item]
+    title = next((n for n in others if n.lower() in ("title", "name", "label")), others[0])
+    return [item, title]
+
+
 def clicks_of(
-    file: Path, format: str | None, columns: str | None
+    file: Path, format: ReadOptions, columns: str | None, missing: Literal["error", "drop"]
 ) -> tuple[Columns, Triples] | None:
     """How often each user and item are together in a file of such pairs; None where there is more.
 
@@ -213,7 +283,8 @@ def clicks_of(
     header = read_header(file, format=format, expected=asked or ())
     if header is None or (asked is None and len(header.names) != 2):
         return None
-    rows, cols, _ = read_ratings(file, columns=asked, format=format, rated=False)
+    format = replace(format, header=header.named)
+    rows, cols, _ = read_ratings(file, columns=asked, format=format, rated=False, missing=missing)
     names: Columns = tuple(asked or header.names) if header.named else (0, 1)
     first = [str(rows[0]), str(cols[0])]
     if not header.named and set(by_role(first)) == {0, 1}:
@@ -239,7 +310,7 @@ def split_names(columns: str | None, kinds: str) -> list[str] | None:
     return names
 
 
-def wide_ratings(file: Path, format: str | None) -> Triples:
+def wide_ratings(file: Path, format: ReadOptions) -> Triples:
     """A user a line and an item a column, the first column naming the users; gaps are unknown."""
     header = read_header(file, format=format)
     if header is None or len(header.names) < 2 or not header.named:
@@ -252,7 +323,7 @@ def wide_ratings(file: Path, format: str | None) -> Triples:
     return users[rows], np.asarray(table.columns)[places], table.X[rows, places]
 
 
-def users_of(model: Any, file: Path, format: str | None) -> list[Any]:
+def users_of(model: Any, file: Path, format: ReadOptions) -> list[Any]:
     """The users of a file: its only column, or the one that the fit had them in."""
     header = read_header(file, format=format)
     if header is None:

@@ -1,4 +1,4 @@
-"""`gramian recommend` and `evaluate`: what a model of ratings is good for, and how good it is."""
+"""`gramian recommend` and `evaluate`: recommendations of a model of ratings, and its errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import gramian as gm
 from gramian.app.cli.options import (
     FILE,
-    FORMATS,
+    format_options,
     json_option,
     out_option,
     report_option,
@@ -20,9 +20,10 @@ from gramian.app.cli.options import (
 from gramian.app.cli.output import bad_input, note, show
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.pages import open_option, serve
-from gramian.app.cli.ratings import as_ids, known_users, ratings_of, users_of
-from gramian.app.cli.samples import deliver
+from gramian.app.cli.ratings import as_ids, known_users, ratings_of, titles_of, users_of
+from gramian.app.cli.samples import deliver, refuse_one_array
 from gramian.app.explorer import RatingSession
+from gramian.app.files import ReadOptions
 from gramian.app.report.families import rows_section
 from gramian.completion import MMMF
 from gramian.completion._base import Completion
@@ -35,10 +36,7 @@ model_option = click.option(
 columns_option = click.option(
     "--columns",
     metavar="USER,ITEM,RATING",
-    help="Which columns of the ratings; as in the fit unless told.",
-)
-format_option = click.option(
-    "--format", "format", type=click.Choice(FORMATS), help="Of the input file."
+    help="Which columns of the ratings; default: as in the fit.",
 )
 
 
@@ -49,9 +47,12 @@ format_option = click.option(
 @click.option("--users", "listed", type=FILE, help="A file of users, one a line.")
 @click.option("--ratings", type=FILE, help="Ratings of users that the model does not know.")
 @columns_option
-@format_option
+@format_options
 @click.option("--all", "everyone", is_flag=True, help="For every user.")
-@click.option("--seen", is_flag=True, help="Items the user has rated too.")
+@click.option(
+    "--titles", type=FILE, help="A file of items and titles; default: those kept in the model."
+)
+@click.option("--seen", is_flag=True, help="Recommend items that the user has rated, too.")
 @open_option
 @out_option
 @report_option
@@ -63,8 +64,9 @@ def recommend(
     listed: Path | None,
     ratings: Path | None,
     columns: str | None,
-    format: str | None,
+    format: ReadOptions,
     everyone: bool,
+    titles: Path | None,
     seen: bool,
     opened: bool,
     out: Path | None,
@@ -81,6 +83,10 @@ def recommend(
       gramian recommend alice bob --model ratings.gramian
     """
     estimator = _of_ratings(model)
+    refuse_one_array(out, ["user", "item"])
+    called = getattr(estimator, "titles_", None)
+    if titles is not None:
+        called = titles_of(str(titles), titles, ReadOptions(), None, estimator.col_ids_)
     if opened:
         with bad_input():
             session = RatingSession(estimator, top)
@@ -105,26 +111,34 @@ def recommend(
             rows += _lines(estimator, *_to_known(estimator, asked, top, not seen))
         if ratings is not None:
             rows += _lines(estimator, *_to_new(estimator, ratings, format, columns, top, not seen))
+    head, rows = _titled(rows, called)
     if out is not None:
-        told = [np.array([row[place] for row in rows]) for place in range(3)]
-        first = {"user": told[0], "item": told[1]}
-        deliver(out, told[2].reshape(-1, 1).astype(float), ["prediction"], first=first)
+        told = [np.array([row[place] for row in rows]) for place in range(len(head))]
+        first = dict(zip(head[:-1], told[:-1], strict=True))
+        deliver(out, told[-1].reshape(-1, 1).astype(float), head[-1:], first=first)
     if report is not None:
-        section = rows_section("Recommended", HEAD, rows)
+        section = rows_section("Recommended", head, rows)
         write_report(estimator, report, more=[section], source=str(model))
     if out is None or as_json:
-        show("recommend", {"model": str(model)}, as_json=as_json, rows=(HEAD, rows))
+        show("recommend", {"model": str(model)}, as_json=as_json, rows=(head, rows))
+
+
+def _titled(rows: list[list[Any]], titles: Any) -> tuple[list[str], list[list[Any]]]:
+    """The names of the columns and the recommendations, with titles where they are known."""
+    if titles is None:
+        return HEAD, rows
+    names = dict(titles.tolist())
+    lines = [[user, item, names.get(str(item), ""), value] for user, item, value in rows]
+    return [*HEAD[:2], "title", HEAD[2]], lines
 
 
 @click.command()
 @click.argument("file", type=FILE)
 @model_option
 @click.option("-k", "--top", type=int, default=10, show_default=True, help="Items of each list.")
-@click.option(
-    "--relevant", type=float, help="The rating from which on an item is worth recommending."
-)
+@click.option("--relevant", type=float, help="The lowest rating of a relevant item.")
 @columns_option
-@format_option
+@format_options
 @json_option
 def evaluate(
     file: Path,
@@ -132,7 +146,7 @@ def evaluate(
     top: int,
     relevant: float | None,
     columns: str | None,
-    format: str | None,
+    format: ReadOptions,
     as_json: bool,
 ) -> None:
     """Say how well a model of `gramian complete` predicts the ratings of FILE.
@@ -151,6 +165,7 @@ def evaluate(
         told = estimator.evaluate(given, k=top, relevant=relevant)
         _note_seen(estimator, file, *given[:2])
     facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
+    told["users"] = told.pop("rows")
     known = {name: value if np.isfinite(value) else None for name, value in told.items()}
     show("evaluate", {**facts, **known}, as_json=as_json)
 
@@ -189,7 +204,7 @@ def _to_known(model: Any, asked: list[Any], top: int, unseen: bool) -> tuple[Any
 
 
 def _to_new(
-    model: Any, file: Path, format: str | None, columns: str | None, top: int, unseen: bool
+    model: Any, file: Path, format: ReadOptions, columns: str | None, top: int, unseen: bool
 ) -> tuple[Any, Any, Any]:
     if isinstance(model, MMMF):
         raise click.ClickException("models of --method mmmf do not fold in new users")

@@ -7,22 +7,22 @@ from pathlib import Path
 import click
 
 import gramian as gm
-from gramian.app.cli.options import FILE, FORMATS, write_report
+from gramian.app.cli.options import FILE, format_options, write_report
 from gramian.app.cli.output import bad_input
 from gramian.app.cli.outputs import PAGE, Writing, check
 from gramian.app.cli.samples import for_model
-from gramian.app.files import read_table
+from gramian.app.files import ReadOptions, read_column
 from gramian.completion._base import Completion
 
 
 @click.command(cls=Writing)
 @click.argument("model", type=FILE)
-@click.option("--data", type=FILE, help="Samples, for what a metric makes of them.")
-@click.option("--label", metavar="COLUMN", help="Their classes.")
-@click.option("--format", "format", type=click.Choice(FORMATS), help="Of the data.")
-@click.option("--out", type=PAGE, help="The .html file; MODEL.html unless told.")
+@click.option("--data", type=FILE, help="Samples to show before and after the metric.")
+@click.option("--label", metavar="COLUMN", help="The column of their classes.")
+@format_options
+@click.option("--out", type=PAGE, help="The .html file; default: MODEL.html.")
 def report(
-    model: Path, data: Path | None, label: str | None, format: str | None, out: Path | None
+    model: Path, data: Path | None, label: str | None, format: ReadOptions, out: Path | None
 ) -> None:
     """Write a page about the saved MODEL: the problem, the certificate, curves and pictures.
 
@@ -41,7 +41,8 @@ def report(
     with bad_input():
         X = y = None
         if data is not None:
-            X = for_model(estimator, data, format, beside=[label])
-            y = read_table(data, label=label, format=format).y
+            assert label is not None
+            X, whole = for_model(estimator, data, format, beside=[label])
+            y = read_column(data, label, format)[whole]
         write_report(estimator, path, X, y, source=str(data or model))
     click.echo(str(path))

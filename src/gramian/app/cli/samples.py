@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import click
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -24,6 +25,7 @@ from gramian.app.cli.output import bad_input, note
 from gramian.app.cli.outputs import ESCAPE
 from gramian.app.encoders import DateEncoder
 from gramian.app.files import (
+    ReadOptions,
     Table,
     TextColumnsError,
     looks_like,
@@ -39,6 +41,12 @@ from gramian.common import clock
 ALL = "all"
 """Every column of text, for --encode."""
 
+ROW = "row"
+"""The column with the numbers of rows, from 0 without the header, where some are left out."""
+
+MOST_TOLD = 5
+"""Columns of text that a message describes one by one."""
+
 ROUGH = 100.0
 """Columns whose spreads differ by more than this factor are not seen alike by distances."""
 
@@ -52,9 +60,15 @@ class Samples:
     y: NDArray[Any] | None
     label: str
     ids: dict[str, NDArray[Any]]
-    """The column that names the rows, by its name; empty where there is none."""
+    """What names the rows, by the names of these columns: that of --id, and the numbers of the rows
+    where some were left out."""
     encoded: dict[str, str]
     """Columns of text that are to become numbers, and what they are: categories or dates."""
+
+    @property
+    def names(self) -> NDArray[Any] | None:
+        """The ids of the rows, or their numbers where some were left out; None without either."""
+        return next(iter(self.ids.values()), None)
 
 
 def samples(
@@ -62,43 +76,77 @@ def samples(
     label: str | None,
     drop: Sequence[str],
     ids: str | None,
-    format: str | None,
+    format: ReadOptions,
     *,
     missing: str,
     encode: Sequence[str] = (),
     unknown: bool = False,
 ) -> Samples:
-    """Read samples, and deal with the cells that are missing."""
+    """Read samples, and handle the cells that are missing."""
     clock.phase(f"reading {file}")
-    header = read_header(file, format=format)
+    given = [*drop, *encode, *(name for name in (label, ids) if name is not None)]
+    header = read_header(file, format=format, expected=[*given, *columns_in(given, ())])
+    if header is not None:
+        format = replace(format, header=header.named)
     there = [] if header is None else header.names
     asked = _by_name(file, header, columns_in(encode, there))
-    left_out = [*columns_in(drop, there), *([] if ids is None else [ids])]
-    left_out += _unnamed_counter(file, header, format, {*left_out, *asked, label})
-    table, texts = _read(file, label, left_out, asked, format, unknown or missing == "drop")
+    left_out, ids = _not_features(
+        file, header, format, columns_in(drop, there), ids, {*asked, label}
+    )
+    table = _read(file, label, left_out, asked, format, unknown or missing == "drop")
     names = {} if ids is None else {ids: read_column(file, ids, format)}
-    X, y = named(table), table.y
-    kinds = {}
-    for name in texts:
-        X[name], kinds[name] = text_column(file, name, format)
-        if kinds[name] == "categories":
-            _refuse_names(file, name, X[name].to_numpy())
-    if texts:
-        X = X[[name for name in there if name in set(X.columns)]]
-    _note_counters(table)
-    gaps = False if sp.issparse(X) else bool(X.isna().to_numpy().any())
-    if gaps and missing == "error":
-        raise click.ClickException(_gaps(file, X, format))
-    if gaps:
-        _note_empty(X)
+    kinds = {name: _kind(file, name, cells) for name, cells in table.texts.items()}
+    X, y = _with_texts(table, there), table.y
+    _note_useless(X)
     if missing == "drop":
         whole = _whole(X, None if unknown else y)
-        if not whole.all():
-            count = int((~whole).sum())
-            note(f"{count} row{'' if count == 1 else 's'} with missing cells left out")
-        X, y = X[whole], None if y is None else _without_gaps(y[whole])
-        names = {name: values[whole] for name, values in names.items()}
+        X, names = X[whole], _rows_left(whole, names, there)
+        y = None if y is None else _without_gaps(y[whole])
+    else:
+        _note_missing_categories(X, kinds)
+    X = filled_categories(X, [name for name, kind in kinds.items() if kind == "categories"])
+    if not sp.issparse(X) and X.isna().to_numpy().any():
+        if missing == "error":
+            raise click.ClickException(_gaps(file, X, format))
+        _note_empty(X)
     return Samples(X, y, table.label or "label", names, kinds)
+
+
+def _with_texts(table: Table, order: Sequence[str]) -> Any:
+    """The columns of numbers and of text in the order of the file."""
+    X = named(table)
+    if not table.texts:
+        return X
+    X = X.assign(**table.texts) if len(table.columns) else type(X)(table.texts)
+    return X[[name for name in order if name in set(X.columns)]]
+
+
+def filled_categories(X: Any, columns: Sequence[str]) -> Any:
+    """The frame with an empty text for each missing cell of some columns."""
+    return X.assign(**{name: X[name].fillna("") for name in columns}) if columns else X
+
+
+def _note_missing_categories(X: Any, kinds: Mapping[str, str]) -> None:
+    """Missing cells are a category of their own."""
+    gone = [name for name, kind in kinds.items() if kind == "categories" and X[name].isna().any()]
+    if gone:
+        note(f"missing cells of {listed(gone)} are a category of their own")
+
+
+def _rows_left(
+    whole: NDArray[np.bool_], names: dict[str, NDArray[Any]], taken: Collection[str]
+) -> dict[str, NDArray[Any]]:
+    """What names the rows that are left, with their numbers where others are left out."""
+    if whole.all():
+        return names
+    note(f"{counted(int((~whole).sum()), 'row')} with missing cells left out")
+    numbers = {free(ROW, {*taken, *names}): np.flatnonzero(whole)}
+    return {**{name: values[whole] for name, values in names.items()}, **numbers}
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _whole(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
@@ -140,26 +188,28 @@ def _read(
     label: str | None,
     drop: list[str],
     encode: list[str],
-    format: str | None,
+    format: ReadOptions,
     unknown: bool,
-) -> tuple[Table, list[str]]:
-    """The columns of numbers, and the names of those to encode."""
+) -> Table:
+    """The columns of numbers, and as text those to encode: all, where there is nothing else."""
     texts = [name for name in encode if name != ALL]
     while True:
         try:
-            left_out = [*drop, *texts]
-            table = read_table(file, label=label, drop=left_out, format=format, unknown=unknown)
+            return read_table(
+                file, label=label, drop=drop, text=texts, format=format, unknown=unknown
+            )
         except TextColumnsError as refusal:
             plain = all(column.kind not in ("numbers", "amounts") for column in refusal.columns)
-            if ALL not in encode or not plain:
+            if not plain or (ALL not in encode and refusal.numeric):
                 raise click.ClickException(_text_columns(refusal, label)) from refusal
+            if ALL not in encode:
+                note(f"{file} has no column of numbers: its columns of text are encoded, as with "
+                     "--encode all")  # fmt: skip
             texts += [column.name for column in refusal.columns]
-        else:
-            return table, texts
 
 
 def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
-    """Every column of text, and the option that fits it."""
+    """The columns of text, and the option that fits each."""
     options = {
         "names": "--id {} keeps it as the name of the rows",
         "dates": "--encode {} makes numbers of its dates",
@@ -169,13 +219,17 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "text": "--drop {} leaves it out",
     }
     told = []
-    for column in refusal.columns:
+    for column in refusal.columns[:MOST_TOLD]:
         option = options[column.kind].format(quoted(column.name))
         if column.kind == "categories" and label is None:
             option += f", --label {quoted(column.name)} learns it"
         told.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
     these = [quoted(column.name) for column in refusal.columns]
+    if len(these) > MOST_TOLD:
+        told.append(f"so have {counted(len(these) - MOST_TOLD, 'other column')}")
     every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
+    if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
+        every = f"; --encode {ALL} encodes all of them{every}"
     return f"{refusal.path} has text where numbers belong: {'; '.join(told)}{every}"
 
 
@@ -184,28 +238,26 @@ def quoted(name: str) -> str:
     return shlex.quote(name)
 
 
-def text_column(file: Path, name: str, format: str | None) -> tuple[NDArray[Any], str]:
-    """The cells of a column as they are spelled, and whether they are dates or categories."""
-    cells = np.asarray([str(cell) for cell in read_column(file, name, format)], dtype=object)
-    return cells, "dates" if looks_like(cells) == "dates" else "categories"
-
-
-def _refuse_names(file: Path, name: str, cells: NDArray[Any]) -> None:
-    """Categories of one row each tell the rows apart, and nothing else; of few rows, not much."""
-    if looks_like(cells) == "text":
+def _kind(file: Path, name: str, cells: NDArray[np.object_]) -> str:
+    """Whether a column of text has dates or categories, of which some are in several rows."""
+    kind = looks_like(cells)
+    known = [cell for cell in cells if cell is not None]
+    if kind == "text":
         note(
-            f"column {name!r} has {len(set(cells))} different texts in {len(cells)} rows, each a "
+            f"column {name!r} has {len(set(known))} different texts in {len(cells)} rows, each a "
             f"column of its own: leave it out with --drop {quoted(name)}"
         )
-    if looks_like(cells) == "names":
+    if kind == "names":
         raise click.ClickException(
-            f"{file}: no two rows have the same {name!r}, so there is nothing to learn from it: "
-            f"--id {quoted(name)} keeps it as the name of the rows, --drop {quoted(name)} leaves "
-            "it out"
+            f"{file}: column {name!r} has another text in every row, like {known[0]!r}, so that "
+            "categories would tell nothing: if these are dates, write them as 2024-05-31; "
+            f"otherwise --id {quoted(name)} keeps it as the name of the rows, and --drop "
+            f"{quoted(name)} leaves it out"
         )
+    return "dates" if kind == "dates" else "categories"
 
 
-def _gaps(file: Path, X: Any, format: str | None) -> str:
+def _gaps(file: Path, X: Any, format: ReadOptions) -> str:
     gaps = X.isna().to_numpy()
     row, column = (int(part[0]) for part in np.nonzero(gaps))
     count, wide = int(gaps.sum()), int(gaps.any(axis=0).sum())
@@ -231,18 +283,58 @@ def _note_empty(X: Any) -> None:
         note(f"nothing is in {listed(empty)}: leave it out with {option}")
 
 
-def _unnamed_counter(
-    file: Path, header: Any, format: str | None, used: Collection[str | None]
-) -> list[str]:
-    """The first column, where it has no name and counts the rows: the index of a frame."""
+def _not_features(
+    file: Path,
+    header: Any,
+    format: ReadOptions,
+    drop: list[str],
+    ids: str | None,
+    used: Collection[str | None],
+) -> tuple[list[str], str | None]:
+    """The columns that are no features and no labels, and which of them has the ids."""
+    used = {*used, *drop, ids}
+    left_out = [*drop, *_empty_column(file, header, format, used)]
+    index = _row_names(file, header, format, used)
+    if index is not None:
+        left_out.append(index)
+        if ids is None and read_column(file, index, format).dtype.kind == "U":
+            return left_out, index
+    return left_out if ids is None else [*left_out, ids], ids
+
+
+def _row_names(
+    file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
+) -> str | None:
+    """The first column, where it has no name and numbers or names the rows, as an index does."""
     name = _without_name(header)
     if name is None or name in used:
-        return []
+        return None
     cells = read_column(file, name, format)
-    counts = cells.dtype.kind in "iu" and len(cells) > 2
-    if not counts or (np.diff(cells) != 1).any() or cells[0] not in (0, 1):
+    if cells.dtype.kind in "iu" and len(cells) > 2 and cells[0] in (0, 1):
+        if (np.diff(cells) != 1).any():
+            return None
+        note(f"{file}: the first column has no name and counts the rows, and is left out")
+        return name
+    if cells.dtype.kind != "U" or looks_like(cells) != "names":
+        return None
+    note(f"{file}: the first column has no name and is taken for the names of the rows")
+    return name
+
+
+def _empty_column(
+    file: Path, header: Any, format: ReadOptions, used: Collection[str | None]
+) -> list[str]:
+    """The last column, where it has neither a name nor a cell: lines that end with a separator."""
+    if header is None or not header.named or len(header.names) < 2:
         return []
-    note(f"{file}: the first column has no name and counts the rows, and is left out")
+    name = header.names[-1]
+    if name != f"x{len(header.names) - 1}" or header.names[-2] == f"x{len(header.names) - 2}":
+        return []
+    if name in used or any(
+        str(cell) not in ("", "nan") for cell in read_column(file, name, format)
+    ):
+        return []
+    note(f"{file}: the last column has neither a name nor a cell, and is left out")
     return [name]
 
 
@@ -254,15 +346,39 @@ def _without_name(header: Any) -> str | None:
     return first if first == "Unnamed: 0" or (first == "x0" and second != "x1") else None
 
 
-def _note_counters(table: Table) -> None:
-    """A column that counts the rows says nothing of them, but may give away how they are sorted."""
-    if sp.issparse(table.X) or len(table.X) < 3:
+def _note_useless(X: Any) -> None:
+    """Name the columns that count the rows, are constant, or repeat another column."""
+    if sp.issparse(X) or len(X) < 3:
         return
-    for start in (0, 1):
-        rows = np.arange(start, start + len(table.X))
-        for place in np.flatnonzero((rows[:, None] == table.X).all(axis=0)):
-            name = table.columns[place]
-            note(f"column {name!r} only counts the rows: leave it out with --drop {name}")
+    rows = np.arange(len(X))
+    found: dict[str, list[str]] = {"only counts the rows": [], "has one value in all rows": []}
+    repeated: dict[str, str] = {}
+    seen: dict[bytes, str] = {}
+    for name in X.columns:
+        cells = X[name].to_numpy()
+        if cells.dtype == object:
+            codes = np.unique(cells.astype(str), return_inverse=True)[1]
+            constant = not codes.any()
+        else:
+            codes, constant = cells, bool((cells == cells[0]).all())
+            if (cells == rows).all() or (cells == rows + 1).all():
+                found["only counts the rows"].append(name)
+        if constant:
+            found["has one value in all rows"].append(name)
+        elif (first := seen.setdefault(codes.tobytes(), name)) != name:
+            repeated[name] = first
+    for what, names in found.items():
+        if names:
+            which = (
+                f"column {names[0]!r}"
+                if len(names) == 1
+                else f"each of the columns {listed(names)}"
+            )
+            note(f"{which} {what}: leave it out with --drop {','.join(map(quoted, names))}")
+    if repeated:
+        pairs = listed([f"{name!r} repeats {first!r}" for name, first in repeated.items()])
+        note(f"{pairs}: distances count such columns twice; leave them out with --drop "
+             f"{','.join(map(quoted, repeated))}")  # fmt: skip
 
 
 def note_scales(X: Any) -> None:
@@ -316,12 +432,30 @@ def _encoders(encoded: Mapping[str, str]) -> ColumnTransformer:
     return ColumnTransformer(steps, remainder="passthrough", verbose_feature_names_out=False)
 
 
-def encoded_by(model: Any) -> list[str]:
-    """The columns of text that a pipeline begins with encoders of."""
+def encoders_in(model: Any) -> dict[str, Any]:
+    """The columns of text that a pipeline encodes first, and the fitted encoder of each."""
     if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)):
-        return []
+        return {}
     steps = model[0].transformers_
-    return [str(c) for name, _, chosen in steps if name in ("categories", "dates") for c in chosen]
+    return {
+        str(column): step
+        for name, step, chosen in steps
+        if name in ("categories", "dates")
+        for column in chosen
+    }
+
+
+def refuse_more_components(model: Any, X: Any, asked: int | None) -> None:
+    """Refuse more dimensions than the samples have when they reach the estimator."""
+    if asked is None:
+        return
+    encodes = isinstance(model, Pipeline) and isinstance(model[0], ColumnTransformer)
+    width = clone(model[0]).fit_transform(X).shape[1] if encodes else X.shape[1]
+    if asked > width:
+        there = "is" if width == 1 else "are"
+        raise click.UsageError(
+            f"--components {asked}, but there {there} {counted(width, 'column')} to learn from"
+        )
 
 
 def last(model: Any) -> Any:
@@ -330,41 +464,68 @@ def last(model: Any) -> Any:
 
 
 def for_model(
-    model: Any, file: Path, format: str | None, *, beside: Sequence[str | None] = ()
-) -> Any:
-    """The columns of a file that a model was fitted to, by their names and in its order.
+    model: Any, file: Path, format: ReadOptions, *, beside: Sequence[str | None] = ()
+) -> tuple[Any, NDArray[np.bool_]]:
+    """The columns of a file that a model was fitted to, and which rows of the file they are of.
 
-    Others are left out, with a note unless they are `beside`: used for something else.
+    Columns are found by their names. Others are left out, with a note unless they are `beside`:
+    used for something else. Rows with missing cells that the model cannot fill are left out too.
     """
     names = getattr(model, "feature_names_in_", None)
-    header = read_header(file, format=format)
+    header = read_header(file, format=format, expected=() if names is None else list(names))
     if names is None:
         if header is not None and header.named:
             note(f"the model was fitted without names: the columns of {file} go by their order")
-        return read_table(file, format=format).X
+        X = read_table(file, format=format).X
+        return X, np.ones(X.shape[0], dtype=bool)
     if header is None:
         raise click.ClickException(
             f"{file} has no names of columns, and the model was fitted to {listed(names)}: "
             "write it as CSV with a header"
         )
+    format = replace(format, header=header.named)
     drop = left_out(file, header.names, names, headed=header.named, beside=beside)
-    texts = encoded_by(model)
+    encoders = encoders_in(model)
     try:
-        X = named(read_table(file, drop=[*drop, *texts], format=format))
+        table = read_table(file, drop=drop, text=list(encoders), format=format)
     except TextColumnsError as refusal:
         column = refusal.columns[0]
         raise click.ClickException(
             f"{file}: {column.name!r} has {column.cell!r} in {column.place}, and numbers in the fit"
         ) from refusal
-    for name in texts:
-        X[name] = text_column(file, name, format)[0]
-    X = X[list(names)]
-    if X.isna().to_numpy().any() and not fills_gaps(model):
+    X = _with_texts(table, header.names)[list(names)]
+    X = filled_categories(X, [name for name in encoders if "" in _known_to(encoders, name)])
+    whole = np.ones(len(X), dtype=bool) if fills_gaps(model) else _whole(X, None)
+    if not whole.any():
         raise click.ClickException(
-            f"{file} has missing cells, and the model has nothing to fill them with: fit it with "
-            "--missing median, or leave their rows out of the file"
+            f"every row of {file} has a missing cell, and the model has nothing to fill it with: "
+            "fit it with --missing median"
         )
-    return X
+    _note_unknown(X[whole], encoders)
+    return filled_categories(X[whole], list(encoders)), whole
+
+
+def rows_of(whole: NDArray[np.bool_], ids: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """What names the rows of an answer."""
+    return _rows_left(whole, ids, ids)
+
+
+def _known_to(encoders: Mapping[str, Any], name: str) -> list[str]:
+    """The categories of a column in the fit; none for dates."""
+    encoder = encoders[name]
+    columns = list(getattr(encoder, "feature_names_in_", ()))
+    known = getattr(encoder, "categories_", None)
+    return [] if known is None else [str(one) for one in known[columns.index(name)]]
+
+
+def _note_unknown(X: Any, encoders: Mapping[str, Any]) -> None:
+    """Name categories that the fit did not have: they are encoded as none of its categories."""
+    for name in encoders:
+        known = _known_to(encoders, name)
+        new = sorted({*X[name].dropna()} - {*known}) if known else []
+        if new:
+            note(f"column {name!r} has categories that were not in the fit: {listed(new)}; their "
+                 "rows have none of its known categories")  # fmt: skip
 
 
 def left_out(

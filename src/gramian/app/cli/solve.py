@@ -12,12 +12,12 @@ from gramian.app.cli.options import (
     FILE,
     device_option,
     json_option,
-    numbers_option,
+    out_option,
     progress_option,
     report_option,
 )
 from gramian.app.cli.output import bad_input, leave, note, outcome, show
-from gramian.app.cli.outputs import CHECKPOINT, NUMBERS, Writing
+from gramian.app.cli.outputs import CHECKPOINT, TABLE, Writing
 from gramian.app.cli.samples import deliver
 from gramian.app.files import read_header, read_matrix
 from gramian.app.report import report_results
@@ -37,16 +37,16 @@ from gramian.problems import nearest, quadratic
 @click.option("--rank", type=int, help="The largest rank of M.")
 @click.option("--tol", type=float, default=1e-6, show_default=True, help="Certified relative gap.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after this.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of chance.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
 @device_option
 @progress_option
 @click.option(
-    "--checkpoint", type=CHECKPOINT, help="Keep the best so far there, and go on from it."
+    "--checkpoint", type=CHECKPOINT, help="Keep the best point so far there, and continue from it."
 )
 @click.option("--every", type=float, default=60.0, show_default=True, help="Seconds between.")
-@numbers_option
-@click.option("--dual", type=NUMBERS, help="Write the multipliers y of FILE's rows to this file.")
-@click.option("--matrix", type=NUMBERS, help="Write M = LLᵀ itself to this file.")
+@out_option
+@click.option("--dual", type=TABLE, help="Write the multipliers y of FILE's rows to this file.")
+@click.option("--matrix", type=TABLE, help="Write M = LLᵀ itself to this file.")
 @report_option
 @json_option
 def solve(
@@ -93,7 +93,7 @@ def solve(
             raise click.UsageError("--dual goes with a FILE that has constraints")
         problem = _problem(entries, weights, A, B, C, trace) if file is None else read_sdpa(file)
         if checkpoint is not None and checkpoint.exists():
-            note(f"going on from {checkpoint}")
+            note(f"continuing from {checkpoint}")
         result = gm.minimize(
             problem,
             solver,

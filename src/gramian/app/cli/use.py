@@ -1,4 +1,4 @@
-"""`gramian transform` and `predict`: what a saved model says of new samples."""
+"""`gramian transform` and `predict`: apply a saved model to new samples."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from sklearn.pipeline import Pipeline
 import gramian as gm
 from gramian.app.cli.options import (
     FILE,
-    FORMATS,
+    format_options,
     learned,
-    numbers_option,
     out_option,
     report_option,
     write_report,
@@ -23,8 +22,16 @@ from gramian.app.cli.options import (
 from gramian.app.cli.output import bad_input
 from gramian.app.cli.outputs import Writing
 from gramian.app.cli.ratings import pairs_of, predicted
-from gramian.app.cli.samples import deliver, for_model, free, last, refuse_one_array, written
-from gramian.app.files import read_column
+from gramian.app.cli.samples import (
+    deliver,
+    for_model,
+    free,
+    last,
+    refuse_one_array,
+    rows_of,
+    written,
+)
+from gramian.app.files import ReadOptions, read_column
 from gramian.app.report.families import mapped_section
 from gramian.completion._base import Completion
 from gramian.metric._base import MetricLearner
@@ -33,22 +40,19 @@ model_option = click.option("--model", type=FILE, required=True, help="A saved m
 id_option = click.option(
     "--id", "ids", metavar="COLUMN", help="A column that names the rows: kept in the output."
 )
-format_option = click.option(
-    "--format", "format", type=click.Choice(FORMATS), help="Of the input file."
-)
 
 
 @click.command(cls=Writing)
 @click.argument("file", type=FILE)
 @model_option
-@format_option
+@format_options
 @id_option
-@numbers_option
+@out_option
 @report_option
 def transform(
     file: Path,
     model: Path,
-    format: str | None,
+    format: ReadOptions,
     ids: str | None,
     out: Path | None,
     report: Path | None,
@@ -57,7 +61,8 @@ def transform(
 
     Columns are found by the names of the fit, in any order; others are left out with a note. A
     file without a header is read in its order, where the model was fitted to one without as well,
-    and refused otherwise. Without --out: CSV on standard output.
+    and refused otherwise. Rows with missing cells that the model does not fill are left out, and
+    the column row has the numbers of the others. Without --out: CSV on standard output.
 
     \b
     Example:
@@ -67,9 +72,10 @@ def transform(
     if isinstance(estimator, Completion) or not hasattr(estimator, "transform"):
         raise click.ClickException(f"{model} is a model of {_name(estimator)}: use predict")
     first = _ids(file, ids, format)
-    refuse_one_array(out, first)
     with bad_input():
-        X = for_model(estimator, file, format, beside=[ids])
+        X, whole = for_model(estimator, file, format, beside=[ids])
+        first = rows_of(whole, first)
+        refuse_one_array(out, first)
         mapped = estimator.transform(X)
     deliver(out, mapped, list(last(estimator).get_feature_names_out()), first=first)
     written(out, len(mapped))
@@ -82,10 +88,10 @@ def transform(
 @click.argument("file", type=FILE)
 @model_option
 @click.option(
-    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; as in the fit unless told."
+    "--columns", metavar="USER,ITEM", help="Which columns, for ratings; default: as in the fit."
 )
 @click.option("--proba", is_flag=True, help="The probability of each class too.")
-@format_option
+@format_options
 @id_option
 @out_option
 @report_option
@@ -94,7 +100,7 @@ def predict(
     model: Path,
     columns: str | None,
     proba: bool,
-    format: str | None,
+    format: ReadOptions,
     ids: str | None,
     out: Path | None,
     report: Path | None,
@@ -106,7 +112,8 @@ def predict(
     features in their order, users and items in the columns that they had in the fit. If one of
     the two has a header and the other has not, the file is refused, but for ratings whose header
     says user and item; --columns says which columns to take then, by name or by number from 0.
-    Without --out: CSV on standard output.
+    Rows with missing cells that the model does not fill are left out, and the column row has the
+    numbers of the others. Without --out: CSV on standard output.
 
     \b
     Example:
@@ -128,10 +135,11 @@ def predict(
             raise click.ClickException(
                 f"{model} is a model of {_name(estimator)}, which predicts nothing: use transform"
             )
-        X = for_model(estimator, file, format, beside=[ids])
+        X, whole = for_model(estimator, file, format, beside=[ids])
+        first = rows_of(whole, _ids(file, ids, format))
+        refuse_one_array(out, [*first, *([] if proba else ["prediction"])])
         answers = np.asarray(estimator.predict(X))
         shares = np.asarray(estimator.predict_proba(X)) if proba else np.empty((len(answers), 0))
-    first = _ids(file, ids, format)
     extra = {free("prediction", first): answers}
     names = [f"probability_{name}" for name in estimator.classes_] if proba else []
     deliver(
@@ -147,7 +155,7 @@ def predict(
         write_report(estimator, report, more=[section], source=str(file))
 
 
-def _ids(file: Path, column: str | None, format: str | None) -> dict[str, Any]:
+def _ids(file: Path, column: str | None, format: ReadOptions) -> dict[str, Any]:
     return {} if column is None else {column: read_column(file, column, format)}
 
 

@@ -9,6 +9,7 @@ from gramian.app.files._errors import FileError, TextColumnsError
 from gramian.app.files._header import Header, read_header
 from gramian.app.files._pairs import read_pairs
 from gramian.app.files._ratings import read_ratings
+from gramian.app.files._source import ReadOptions
 from gramian.app.files._tables import (
     Table,
     looks_like,
@@ -22,6 +23,7 @@ from gramian.app.files._write import write_table
 __all__ = [
     "FileError",
     "Header",
+    "ReadOptions",
     "Table",
     "TextColumnsError",
     "describe",

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from gramian.app.files import _frames
-from gramian.app.files._columns import Values, unique_names
-from gramian.app.files._errors import FileError, NameOfFile, claim, parsing
+from gramian.app.files._columns import Values, listed, unique_names
+from gramian.app.files._errors import FileError, NameOfFile, claim, parsing, shown
 from gramian.app.files._source import JSON_LIST, Source
 from gramian.app.files._text import MISSING, layout
 
@@ -29,6 +29,13 @@ class CellFrame:
     """The rows after the header, each as long as the names."""
     places: list[str]
     """Where each row is, for people."""
+
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """Where the names are."""
+        return (
+            "the first row" if self.places[0].startswith("row") else "the names in the objects",
+        )
 
     @property
     def rows(self) -> int:
@@ -48,7 +55,7 @@ class CellFrame:
 
 
 def excel_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
-    """The largest sheet, told where there are others, after a title where there is one."""
+    """The sheet asked for, by default the largest, after a title where there is one."""
     claim(source.path, 20.0 * source.stored, f"{source.stored:,} bytes of cells", "write it as CSV")
     library = _frames.excel("reading Excel files")
     with parsing(source.path, "excel"):
@@ -62,27 +69,33 @@ def excel_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
             }
         finally:
             book.close()
-    found = _largest(source.path, {name: rows for name, rows in sheets.items() if rows})
+    found = _chosen(source, sheets)
     if not found:
-        raise FileError(f"{source.path} has no cells in any sheet: is it the right file?")
+        raise FileError(f"{source.path} has no cells in its sheet: is it the right file?")
     width = max(len(row) for _, row in found)
     table = [(n, [*row, *[None] * (width - len(row))]) for n, row in found]
-    return _framed(source.path, table, expected, "row")
+    return _framed(source, table, expected, "row")
 
 
-def _largest(
-    path: NameOfFile, sheets: dict[str, list[tuple[int, list[Any]]]]
+def _chosen(
+    source: Source, sheets: dict[str, list[tuple[int, list[Any]]]]
 ) -> list[tuple[int, list[Any]]]:
-    """The sheet with the most cells: the first of them where several have as many."""
+    """The sheet asked for, by name or by number from 1, and else the one with the most cells."""
+    asked, names = source.options.sheet, list(sheets)
     if not sheets:
         return []
-    name = max(sheets, key=lambda name: len(sheets[name]) * len(sheets[name][0][1]))
-    others = [other for other in sheets if other != name]
+    if asked in sheets:
+        return sheets[asked]
+    if asked is not None:
+        if not (asked.isdecimal() and 1 <= int(asked) <= len(names)):
+            raise FileError(f"{source.path} has no sheet {shown(asked)}: it has {listed(names)}")
+        return sheets[names[int(asked) - 1]]
+    name = max(names, key=lambda name: len(sheets[name]) * len((sheets[name] or [(0, [])])[0][1]))
+    others = [other for other in names if other != name and sheets[other]]
     if others:
-        told = ", ".join(map(repr, others[:5])) + (", …" if len(others) > 5 else "")
         warnings.warn(
-            f"{path}: the sheet {name!r} is read, the largest; {told} "
-            f"{'is' if len(others) == 1 else 'are'} not",
+            f"{source.path}: the largest sheet, {name!r}, is read; the others are {listed(others)} "
+            "(--sheet NAME chooses one)",
             stacklevel=2,
         )
     return sheets[name]
@@ -110,7 +123,10 @@ def json_frame(source: Source, expected: Sequence[str] = ()) -> CellFrame:
         raise FileError(f"{source.path} has no rows: is it the right file?")
     nested = next((n for n in names for row in rows if isinstance(row.get(n), (dict, list))), None)
     if nested is not None:
-        raise FileError(f"{source.path}: {nested!r} holds lists or objects: flatten it")
+        raise FileError(
+            f"{source.path}: {nested!r} holds lists or objects, where each row is an object of "
+            "numbers and texts: write it so (pandas: orient='records')"
+        )
     cells = [[row.get(name) for name in names] for row in rows]
     return CellFrame(source.path, unique_names(source.path, names), True, cells, places)
 
@@ -141,10 +157,11 @@ def _loaded(path: NameOfFile, text: str, where: str) -> Any:
 
 
 def _framed(
-    path: NameOfFile, table: list[tuple[int, list[Any]]], expected: Sequence[str], word: str
+    source: Source, table: list[tuple[int, list[Any]]], expected: Sequence[str], word: str
 ) -> CellFrame:
+    path = source.path
     spelled = [["" if cell is None else _spelled(cell) for cell in row] for _, row in table]
-    skipped, headed = layout(path, spelled, expected)
+    skipped, headed = layout(source, spelled, expected)
     table, spelled = table[skipped:], spelled[skipped:]
     names = spelled[0] if headed else [f"x{place}" for place in range(len(spelled[0]))]
     body = table[int(headed) :]

@@ -33,6 +33,8 @@ class Frame(Protocol):
     @property
     def headed(self) -> bool: ...
     @property
+    def layout(self) -> tuple[str, ...]: ...
+    @property
     def rows(self) -> int: ...
     def about(self, most: float) -> int: ...
     def chunks(
@@ -140,10 +142,8 @@ def compact(values: Values) -> Values:
         whole = values.astype(np.int64)
     except (TypeError, ValueError, OverflowError):
         return values
-    spelled = all(
-        str(n) == cell.removeprefix("+") for n, cell in zip(whole.tolist(), values, strict=True)
-    )
-    return whole if spelled else values
+    spelled = "\n".join(map(str, whole.tolist()))
+    return whole if spelled == "\n".join(values).replace("+", "") else values
 
 
 def joined(parts: Sequence[Values]) -> Values:

@@ -12,20 +12,23 @@ from gramian.app.files._arrays import archive
 from gramian.app.files._columns import Frame, Values, missing, numbers
 from gramian.app.files._contents import Matrix, frame, has_table, matrix
 from gramian.app.files._errors import NameOfFile, reading
-from gramian.app.files._source import Source, locate
+from gramian.app.files._source import Format, Source, locate
 
 KINDS = ("whole number", "number", "text")
+NO_HEADER = "none: the columns are called x0, x1, …, and options take their numbers from 0"
 FEW = 20
 """Labels up to which each is counted."""
 
 
-def describe(path: NameOfFile, format: str | None = None) -> dict[str, Any]:
+def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
     """The format, the size and the columns of a file.
 
     Returns
     -------
     dict with
         file, format, bytes, rows, columns;
+        header : where the names of the columns are, and layout: how the cells are separated, for
+        text files;
         fields : list of {"name", "kind", "missing"}, for dense files, where kind is
         "whole number", "number" or "text";
         stored : the number of stored entries, for sparse files;
@@ -55,7 +58,11 @@ def _of_frame(columns: Frame) -> dict[str, Any]:
         for place, values in enumerate(chunk):
             kinds[place] = max(kinds[place], _kind(values))
             gone[place] += int(missing(values).sum())
-    return {"rows": columns.rows, "columns": size, "fields": _fields(columns.names, kinds, gone)}
+    told: dict[str, Any] = {"rows": columns.rows, "columns": size}
+    told["header"] = columns.layout[0] if columns.headed else NO_HEADER
+    if len(columns.layout) > 1:
+        told["layout"] = columns.layout[1]
+    return {**told, "fields": _fields(columns.names, kinds, gone)}
 
 
 def _fields(names: list[str], kinds: list[int], gone: list[int]) -> list[dict[str, Any]]:

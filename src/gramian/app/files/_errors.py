@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,10 +33,10 @@ class TextColumn:
 
 
 class TextColumnsError(FileError):
-    """Columns of text among the numbers, all of them."""
+    """Columns of text where numbers belong, all of them; `numeric` counts the other columns."""
 
-    def __init__(self, path: NameOfFile, columns: list[TextColumn]) -> None:
-        self.path, self.columns = path, columns
+    def __init__(self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0) -> None:
+        self.path, self.columns, self.numeric = path, columns, numeric
         first = columns[0]
         told = (
             f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "
@@ -79,7 +80,9 @@ def parsing(path: NameOfFile, format: str) -> Iterator[None]:
     except (FileError, ImportError):
         raise
     except Exception as reason:
-        told = " ".join(str(reason).split())[:200] or type(reason).__name__
+        told = " ".join(str(reason).split())[:200] or "it cannot be parsed"
+        if isinstance(reason, zipfile.BadZipFile):
+            told = "its bytes are no zip archive, which such files are"
         raise FileError(
             f"{path} is not a whole {format} file ({told}): fetch or write it again, or name "
             "another format"

@@ -10,7 +10,7 @@ from gramian.app.files._arrays import Archive, archive, read_npy
 from gramian.app.files._columns import Numbered, counted_names, find
 from gramian.app.files._contents import frame, has_table, main_array, names_in
 from gramian.app.files._errors import NameOfFile, reading
-from gramian.app.files._source import locate
+from gramian.app.files._source import Format, locate
 from gramian.app.files._sparse import sparse_parts
 
 
@@ -36,7 +36,7 @@ class Header:
 
 
 def read_header(
-    path: NameOfFile, *, format: str | None = None, expected: Sequence[str] = ()
+    path: NameOfFile, *, format: Format = None, expected: Sequence[str] = ()
 ) -> Header | None:
     """The columns of a dense file; None for a sparse matrix, which has none.
 

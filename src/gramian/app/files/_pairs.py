@@ -15,7 +15,7 @@ from gramian.app.files._arrays import archive, read_npy
 from gramian.app.files._columns import Frame, claim_columns, number_of, numbers
 from gramian.app.files._contents import frame, matrix
 from gramian.app.files._errors import FileError, NameOfFile, claim, reading, shown
-from gramian.app.files._source import Source, locate
+from gramian.app.files._source import Format, Source, locate
 from gramian.app.files._sparse import market_head, sparse_parts
 
 PARTING = re.compile(r"[,;\s]\s*")
@@ -26,7 +26,7 @@ WEIGHTS = ("weight", "weights", "w")
 Pairs = tuple[NDArray[np.int64], NDArray[np.float64] | None]
 
 
-def read_pairs(path: NameOfFile, format: str | None = None) -> Pairs:
+def read_pairs(path: NameOfFile, format: Format = None) -> Pairs:
     """Read pairs of sample numbers, counted from 0, and their weights where there are any.
 
     Text has two numbers on each line, or three with the weight, parted by commas, semicolons or

@@ -27,6 +27,7 @@ class ParquetFrame:
     names: list[str]
     rows: int
     headed: bool = True
+    layout: tuple[str, ...] = ("the schema of the file",)
 
     @property
     def path(self) -> NameOfFile:
@@ -92,9 +93,12 @@ class ParquetFrame:
         if types.is_string(kind) or types.is_large_string(kind):
             return column.to_numpy(zero_copy_only=False).astype(object)
         if types.is_date(kind) or types.is_timestamp(kind):
-            days = column.cast(arrow.date32(), safe=False).to_pylist()
-            cells = np.empty(len(days), dtype=object)
-            cells[:] = [None if day is None else day.isoformat() for day in days]
+            moments = column.cast(arrow.timestamp("us"), safe=False).to_pylist()
+            cells = np.empty(len(moments), dtype=object)
+            cells[:] = [
+                None if one is None else one.isoformat(" ").removesuffix(" 00:00:00")
+                for one in moments
+            ]
             return cells
         raise FileError(
             f"{self.path}: column {name!r} holds {kind}, not numbers or text: drop it or convert it"

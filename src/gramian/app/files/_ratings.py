@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,13 +20,15 @@ from gramian.app.files._columns import (
     find,
     joined,
     listed,
-    missing,
     numbers,
     settled,
 )
+from gramian.app.files._columns import (
+    missing as gaps,
+)
 from gramian.app.files._contents import frame, matrix
 from gramian.app.files._errors import FileError, NameOfFile, reading, shown
-from gramian.app.files._source import Source, locate
+from gramian.app.files._source import Format, Source, locate
 from gramian.app.files._sparse import sparse_parts
 
 NPZ_NAMES = ("user", "item", "rating")
@@ -37,9 +40,10 @@ def read_ratings(
     path: NameOfFile,
     *,
     columns: Sequence[str] | None = None,
-    format: str | None = None,
+    format: Format = None,
     rated: bool = True,
     ids: Collection[str] = (),
+    missing: Literal["error", "drop"] = "error",
 ) -> Triples:
     """Read the row ids, column ids and values of ratings.
 
@@ -52,12 +56,14 @@ def read_ratings(
     columns : three of str, optional
         The names of the columns, or arrays, in that order, or their numbers from 0 where the file
         has no names; the first three unless given. Two do without values.
-    format : str, optional
-        The format, where the ending does not tell.
+    format : str or ReadOptions, optional
+        The format, by default detected.
     rated : bool
         Whether there are values; without them the first two columns do, and the values are NaN.
     ids : collection of str
         Ids that are known: a first line of such alone is no header.
+    missing : {"error", "drop"}
+        Whether rows of a table that lack an id or a value are rejected or left out with a warning.
 
     Returns
     -------
@@ -74,7 +80,7 @@ def read_ratings(
     with reading(path):
         found = frame(source, columns or (), ids)
         if found is not None:
-            return _from_frame(found, columns, rated)
+            return _from_frame(found, columns, rated, missing == "drop")
         if source.format == "npz":
             triples = _from_npz(source, columns, rated)
             if triples is not None:
@@ -90,7 +96,7 @@ def read_ratings(
         return _from_matrix(source)
 
 
-def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool) -> Triples:
+def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool, drop: bool) -> Triples:
     width = 2 + rated
     if len(found.names) < width:
         raise FileError(
@@ -108,9 +114,22 @@ def _from_frame(found: Frame, columns: Sequence[str] | None, rated: bool) -> Tri
         rows.append(compact(row))
         cols.append(compact(col))
         for value in rest:
-            values[start : start + len(value)] = _values(found, names[2], value, start)
+            values[start : start + len(value)] = _values(found, names[2], value, start, drop)
         start += len(row)
-    return _ids(found, names[0], joined(rows)), _ids(found, names[1], joined(cols)), values
+    users, items = joined(rows), joined(cols)
+    if drop:
+        whole = ~(gaps(users) | gaps(items) | (np.isnan(values) & rated))
+        users, items, values = compact(users[whole]), compact(items[whole]), values[whole]
+        _tell_dropped(found.path, int((~whole).sum()), users.size)
+    return _ids(found, names[0], users), _ids(found, names[1], items), values
+
+
+def _tell_dropped(path: NameOfFile, count: int, left: int) -> None:
+    if left == 0:
+        raise FileError(f"{path}: every row lacks a cell: is it the right file?")
+    if count:
+        which = "row lacks a cell and is" if count == 1 else f"{count:,} rows lack a cell and are"
+        warnings.warn(f"{path}: {which} left out", stacklevel=2)
 
 
 def _places(found: Any, columns: Sequence[str]) -> list[int]:
@@ -121,9 +140,9 @@ def _places(found: Any, columns: Sequence[str]) -> list[int]:
     return places
 
 
-def _values(found: Frame, name: str, values: Values, start: int) -> NDArray[np.float64]:
+def _values(found: Frame, name: str, values: Values, start: int, drop: bool) -> NDArray[np.float64]:
     read, text = numbers(values)
-    bad = ~np.isfinite(read)
+    bad = np.isinf(read) if drop else ~np.isfinite(read)
     if text is None and not bad.any():
         return read
     place = int(bad.argmax()) if text is None else text
@@ -135,11 +154,11 @@ def _values(found: Frame, name: str, values: Values, start: int) -> NDArray[np.f
 
 
 def _ids(found: Frame, name: str, values: Values) -> NDArray[Any]:
-    gone = missing(values)
+    gone = gaps(values)
     if gone.any():
         raise FileError(
             f"{found.path}: column {shown(name)} has {int(gone.sum()):,} missing ids, the first in "
-            f"{found.place(int(gone.argmax()))}: leave those ratings out"
+            f"{found.place(int(gone.argmax()))}: fill them in or leave those rows out"
         )
     return settled(found.path, values)
 

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TypeAlias, cast
 
 from gramian.app.files._errors import FileError, NameOfFile, claim, reading
 
@@ -45,6 +45,9 @@ BINARY = ("parquet", "feather", "npy", "npz", "excel")
 GZIP = b"\x1f\x8b"
 OLD_EXCEL = b"\xd0\xcf\x11\xe0"
 BOM = b"\xef\xbb\xbf"
+WIDE_BOMS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32",
+             codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}  # fmt: skip
+"""Byte order marks of encodings that are converted to UTF-8 in memory, the longer ones first."""
 CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1f]")
 BANNER = "%%MatrixMarket"
 JSON_LINE = re.compile(r'\s*\{"')
@@ -62,6 +65,29 @@ PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
+class ReadOptions:
+    """How to read a file, where its name and its first lines do not say.
+
+    Attributes
+    ----------
+    format : str or None
+        One of `FORMATS` or `ALIASES`; None detects it.
+    header : bool or None
+        Whether the first row has the names of the columns; None detects it.
+    sheet : str or None
+        The sheet of an Excel file, by name or by number from 1; None takes the largest.
+    """
+
+    format: str | None = None
+    header: bool | None = None
+    sheet: str | None = None
+
+
+Format: TypeAlias = str | ReadOptions | None
+"""What every reader takes as `format`."""
+
+
+@dataclass(frozen=True)
 class Source:
     """A file that exists, the format that it is read in, and its bytes once decompressed."""
 
@@ -74,6 +100,9 @@ class Source:
     """Bytes before the table: a line that says how cells are parted, a title."""
     skipped: int = 0
     """Lines that these are."""
+    options: ReadOptions = ReadOptions()
+    converted: bytes | None = None
+    """The whole text in UTF-8, of a file in UTF-16 or UTF-32."""
 
     def open(self) -> IO[bytes]:
         """The bytes, decompressed, after the mark of UTF-8 that some programs write."""
@@ -88,6 +117,8 @@ class Source:
         return replace(self, start=self.start + length, skipped=self.skipped + lines)
 
     def _raw(self) -> IO[bytes]:
+        if self.converted is not None:
+            return io.BytesIO(self.converted)
         if not self.gzipped:
             return open(self.path, "rb")
         return cast(IO[bytes], io.BufferedReader(gzip.open(self.path), PIECE))
@@ -155,23 +186,45 @@ class Source:
         return f' (it begins like {found}, for which pass format="{found}")' if found else ""
 
 
-def locate(path: NameOfFile, format: str | None) -> Source:
-    """The file, and its format: as told, by its ending, or from its first lines."""
-    if format is not None and ALIASES.get(format, format) not in FORMATS:
-        raise ValueError(f"format must be one of {FORMATS}, got {format!r}")
+def locate(path: NameOfFile, format: Format) -> Source:
+    """The file, and its format: as given, by its ending, or from its first lines."""
+    options = format if isinstance(format, ReadOptions) else ReadOptions(format)
+    asked = ALIASES.get(options.format or "", options.format)
+    if asked is not None and asked not in FORMATS:
+        raise ValueError(f"format must be one of {FORMATS}, got {asked!r}")
     with reading(path):
         if Path(path).exists() and not Path(path).is_file() and not Path(path).is_dir():
             raise FileError(f"{path} is not an ordinary file: copy what it gives into one")
         with open(path, "rb") as file:
-            source = Source(path, file.read(2) == GZIP)
-        size = source.measured()
-        found = ALIASES.get(format, format) if format else _by_ending(path) or _sniffed(source)
+            source = Source(path, file.read(2) == GZIP, options=options)
+        source = _in_utf8(replace(source, size=source.measured()))
+        found = asked or _by_ending(path) or _sniffed(source)
         if found == "excel" and Path(path).suffix.lower() == ".xls":
             raise FileError(f"{path} is of the old Excel format: save it as .xlsx or CSV")
         if source.gzipped and found in BINARY:
             raise FileError(f"{path} is gzipped, which {found} files cannot be: gunzip it first")
-        source = replace(source, format=found, size=size)
+        if options.sheet is not None and found != "excel":
+            raise FileError(f"{path} is {found}, which has no sheets: leave out the name of one")
+        source = replace(source, format=found)
         return replace(source, encoding=_encoding(source)) if found in ("csv", "tsv") else source
+
+
+def _in_utf8(source: Source) -> Source:
+    """The source with its text in UTF-8, where a byte order mark says UTF-16 or UTF-32."""
+    with source.open() as file:
+        head = file.read(4)
+        encoding = next((name for bom, name in WIDE_BOMS.items() if head.startswith(bom)), None)
+        if encoding is None:
+            return source
+        claim(source.path, 4.0 * source.size, f"{source.size:,} bytes of {encoding}", "split it")
+        try:
+            text = (head + file.read()).decode(encoding).encode()
+        except UnicodeDecodeError:
+            raise FileError(
+                f"{source.path} begins with the mark of {encoding} and is damaged or cut short: "
+                "save it as UTF-8"
+            ) from None
+    return replace(source, converted=text, size=len(text))
 
 
 def _encoding(source: Source) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from gramian.app.encoders import date_in
 from gramian.app.files._columns import (
     Frame,
     Numbered,
@@ -35,16 +36,11 @@ from gramian.app.files._errors import (
     reading,
     shown,
 )
-from gramian.app.files._source import Source, locate
+from gramian.app.files._source import Format, Source, locate
 
 FEW = 20
 """Distinct texts up to which they are categories; so many rows tell a column of names."""
 
-DATE = re.compile(
-    r"\d{4}-\d{1,2}-\d{1,2}([T ].*)?|\d{1,2}([./])\d{1,2}\2\d{4}([T ]+\d.*)?"
-    r"|\d{1,2}([- ])(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\4(\d{4}|\d\d)",
-    re.IGNORECASE,
-)
 AMOUNT = re.compile(r"[^\w.,+-]{0,2}\s?[+-]?\d[\d.,' ]*\s?[^\W\d_]{0,3}[^\w.,]?")
 """A number with a sign, a unit or marks of thousands."""
 
@@ -66,6 +62,8 @@ class Table:
         Whole numbers as int64, other numbers as float64, all else as strings.
     label : str or None
         The name of the label column.
+    texts : dict of str to object array of shape (n_samples,)
+        The columns asked for as text, None where a cell was missing.
     source : str
         The file.
     format : str
@@ -78,6 +76,7 @@ class Table:
     label: str | None
     source: str
     format: str
+    texts: dict[str, NDArray[np.object_]] = field(default_factory=dict)
 
 
 def read_table(
@@ -85,7 +84,8 @@ def read_table(
     *,
     label: str | None = None,
     drop: Sequence[str] = (),
-    format: str | None = None,
+    text: Sequence[str] = (),
+    format: Format = None,
     unknown: bool = False,
 ) -> Table:
     """Read samples from a file.
@@ -99,8 +99,10 @@ def read_table(
         no header. In NPZ files also the name of an array, "y" unless given.
     drop : sequence of str
         Columns to leave out.
-    format : str, optional
-        The format, where the ending does not tell.
+    text : sequence of str
+        Columns to read as they are spelled, into `texts`.
+    format : str or ReadOptions, optional
+        The format, by default detected.
     unknown : bool
         Whether cells of the label column may be missing: NaN among numbers, "" among strings.
 
@@ -111,17 +113,17 @@ def read_table(
     """
     source = locate(path, format)
     with reading(path):
-        columns = frame(source)
+        columns = frame(source, [*drop, *text, *([] if label is None else [label])])
         if columns is not None:
-            return _from_frame(columns, source, label, drop, unknown)
+            return _from_frame(columns, source, label, drop, text, unknown)
         return _from_matrix(matrix(source, label), source, label, drop, unknown)
 
 
-def read_column(path: NameOfFile, column: str, format: str | None = None) -> NDArray[Any]:
+def read_column(path: NameOfFile, column: str, format: Format = None) -> NDArray[Any]:
     """Read one column, of numbers or of strings; NaN or "" where a cell is missing."""
     source = locate(path, format)
     with reading(path):
-        columns = frame(source)
+        columns = frame(source, [column])
         if columns is None:
             raise FileError(f"{path} has no columns by name")
         place = find(columns, column)
@@ -129,7 +131,7 @@ def read_column(path: NameOfFile, column: str, format: str | None = None) -> NDA
         return _labels(columns, columns.names[place], joined(cells), unknown=True)
 
 
-def place_of(path: NameOfFile, row: int, format: str | None = None) -> str:
+def place_of(path: NameOfFile, row: int, format: Format = None) -> str:
     """Where a row of samples is in its file, for people: "line 12"."""
     source = locate(path, format)
     with reading(path):
@@ -137,7 +139,7 @@ def place_of(path: NameOfFile, row: int, format: str | None = None) -> str:
         return f"row {row}" if columns is None else columns.place(row)
 
 
-def read_matrix(path: NameOfFile, format: str | None = None) -> Numbers:
+def read_matrix(path: NameOfFile, format: Format = None) -> Numbers:
     """Read a numeric matrix from a file; a sparse one stays sparse, as CSR."""
     source = locate(path, format)
     with reading(path):
@@ -173,30 +175,60 @@ def _from_frame(
     source: Source,
     label: str | None = None,
     drop: Sequence[str] = (),
+    text: Sequence[str] = (),
     unknown: bool = False,
 ) -> Table:
     labelled = [] if label is None else [find(columns, label)]
-    left_out = {*labelled, *(find(columns, name) for name in drop)}
+    spelled = [find(columns, name) for name in text]
+    left_out = {*labelled, *spelled, *(find(columns, name) for name in drop)}
     kept = [place for place in range(len(columns.names)) if place not in left_out]
     names = [columns.names[place] for place in kept]
-    if not kept:
-        raise FileError(f"{columns.path} has no column left to learn from: drop fewer")
-    claim_columns(columns, len(kept), len(labelled))
+    if not kept and not spelled:
+        raise _nothing_left(columns.path, label, drop)
+    texts = [*spelled, *labelled]
+    claim_columns(columns, len(kept), len(texts))
     X = np.empty((columns.rows, len(kept)))
-    labels: list[Values] = []
+    cells: list[list[Values]] = [[] for _ in texts]
     start = 0
-    for chunk in columns.chunks([*kept, *labelled], as_text=labelled):
+    for chunk in columns.chunks([*kept, *texts], as_text=texts):
         rows = slice(start, start + len(chunk[0]))
         refuse_text(columns, names, chunk, start)
         for place, values in enumerate(chunk[: len(kept)]):
             X[rows, place] = _feature(columns, names[place], values, start)
-        labels += map(compact, chunk[len(kept) :])
+        for parts, values in zip(cells, chunk[len(kept) :], strict=True):
+            parts.append(values)
         start = rows.stop
+    found = Table(X, names, None, None, str(source.path), source.format)
+    found = replace(
+        found,
+        texts={
+            columns.names[place]: as_spelled(joined(parts))
+            for place, parts in zip(spelled, cells, strict=False)
+        },
+    )
     if label is None:
-        return Table(X, names, None, None, str(source.path), source.format)
+        return found
     name = columns.names[labelled[0]]
-    y = _labels(columns, name, joined(labels), unknown)
-    return Table(X, names, y, name, str(source.path), source.format)
+    y = _labels(columns, name, joined([compact(part) for part in cells[-1]]), unknown)
+    return replace(found, y=y, label=name)
+
+
+def _nothing_left(path: NameOfFile, label: str | None, drop: Sequence[str]) -> FileError:
+    beside = "" if label is None else f" beside the label {shown(label)}"
+    remedy = "drop fewer" if drop else "is it the right file, and its separator a usual one?"
+    return FileError(f"{path} has no column to learn from{beside}: {remedy}")
+
+
+def as_spelled(values: Values) -> NDArray[np.object_]:
+    """Cells as text, None where they are missing."""
+    found = np.empty(values.size, dtype=object)
+    gone = missing(values)
+    whole = values.dtype.kind == "f" and bool((values[~gone] % 1 == 0).all())
+    found[:] = [
+        None if out else str(int(value) if whole else value).strip()
+        for value, out in zip(values.tolist(), gone, strict=True)
+    ]
+    return found
 
 
 def refuse_text(columns: Frame, names: list[str], chunk: list[Values], start: int) -> None:
@@ -208,13 +240,13 @@ def refuse_text(columns: Frame, names: list[str], chunk: list[Values], start: in
             place = columns.place(start + text)
             found.append(TextColumn(name, str(values[text]), place, looks_like(values)))
     if found:
-        raise TextColumnsError(columns.path, found)
+        raise TextColumnsError(columns.path, found, len(names) - len(found))
 
 
 def looks_like(values: Values) -> str:
     """What a column of text is: see `TextColumn.kind`."""
     cells = [text for cell in values if cell is not None and (text := str(cell).strip())]
-    if cells and all(map(DATE.fullmatch, cells)):
+    if cells and all(map(date_in, cells)):
         return "dates"
     texts = [cell for cell in cells if number_of(cell) is None]
     if texts and len(texts) <= FEW_TEXTS * len(cells):
@@ -280,7 +312,7 @@ def _from_matrix(
         kept = [place for place in range(len(names)) if place not in left_out]
         X, names = X[:, kept], [names[place] for place in kept]
     if not names:
-        raise FileError(f"{source.path} has no column left to learn from: drop fewer")
+        raise _nothing_left(source.path, label, drop)
     labels = None if y is None else _plain_labels(source.path, y, unknown)
     return Table(X, names, labels, name, str(source.path), source.format)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import csv
 import re
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, takewhile
+from itertools import chain, islice, pairwise, takewhile
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from gramian.app.files._source import Source
 DELIMITERS = ("::", "\t", ";", "|", ",", " ")
 """What parts cells, in the order they are tried; a space stands for any run of blanks."""
 
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
 UNQUOTED = (" ", "::")
 COMMENT = "#"
 MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
@@ -31,6 +33,10 @@ SEP = re.compile(r"sep=(.)", re.IGNORECASE)
 SAMPLED = 100
 TITLE = 8
 """Lines of a title at most."""
+
+HEADER_CHANCE = 0.01
+"""The probability up to which a first row of texts that do not occur below is taken for a header:
+a row of data is misread in one of a hundred such files at most."""
 
 CHUNK_CELLS = 1 << 20
 
@@ -54,6 +60,17 @@ class TextFrame:
     def path(self) -> NameOfFile:
         return self.source.path
 
+    @property
+    def layout(self) -> tuple[str, ...]:
+        """Where the names are, and how the cells are separated."""
+        line = self.source.skipped + 1
+        where = f"line {line}" if not self.above else f"the comment above line {line}"
+        cells = f"cells separated by {SEPARATORS.get(self.delimiter, self.delimiter)}"
+        decimal = ", decimal commas" if self.decimal == "," else ""
+        wide = self.source.converted is not None
+        encoding = "UTF-16 or UTF-32" if wide else self.source.encoding.upper()
+        return where, f"{cells}{decimal}, {encoding}"
+
     def about(self, most: float) -> int:
         """The number of lines; beyond `most` by the length of those so far."""
         lines = read = 0
@@ -67,6 +84,9 @@ class TextFrame:
     @cached_property
     def rows(self) -> int:
         """The number of rows, each of as many cells as the first; told where some end early."""
+        even = self._even_rows()
+        if even:
+            return even
         width, rows = len(self.names), 0
         short: list[int] = []
         for line, cells in self.records():
@@ -88,6 +108,32 @@ class TextFrame:
                 "is not there is missing",
                 stacklevel=2,
             )
+        return rows
+
+    def _even_rows(self) -> int | None:
+        """The number of rows where every line has as many cells and none is quoted; None otherwise.
+
+        It counts separators in whole blocks of the file, many times faster than line by line.
+        """
+        mark, width = self.delimiter.encode(), len(self.names) - 1
+        if len(mark) > 1 or mark == b" " or width == 0:
+            return None
+        rows, rest = -self._heads, b""
+        for piece in chain(self.source.pieces(), [b"\n"]):
+            lines, end, rest = (rest + piece).rpartition(b"\n")
+            if not end:
+                continue
+            block = lines + end
+            if b'"' in block or b"\0" in block or block.count(b"\r") != block.count(b"\r\n"):
+                return None
+            codes = np.frombuffer(block, dtype=np.uint8)
+            ends, marks = np.flatnonzero(codes == ord(end)), np.flatnonzero(codes == ord(mark))
+            cells = np.diff(np.searchsorted(marks, ends), prepend=0)
+            if piece == b"\n" and len(lines) == 0:
+                break  # the end of the last line
+            if (cells != width).any():
+                return None
+            rows += ends.size
         return rows
 
     def _may_end_early(self, cells: int) -> bool:
@@ -158,7 +204,7 @@ class TextFrame:
                 na_values=list(MISSING),
                 skipinitialspace=True,
                 decimal=self.decimal,
-                quoting=csv.QUOTE_NONE if self.delimiter in UNQUOTED else csv.QUOTE_MINIMAL,
+                quoting=csv.QUOTE_NONE if self.delimiter == "::" else csv.QUOTE_MINIMAL,
                 low_memory=False,
                 encoding=self.source.encoding,
                 **_frames.exact_floats(pandas),
@@ -175,14 +221,16 @@ def text_frame(
 ) -> TextFrame:
     """The layout of a file, from its first lines.
 
-    With the names `expected` the first is a header; where all its cells are `ids` it is none.
+    With one of the names `expected` the first is a header; where all its cells are `ids` it is
+    none.
     """
-    source, told = _told_delimiter(source)
+    source, said = _told_delimiter(source)
     source, comments = _uncommented(source)
+    source = _without_counts(source)
     lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
     if not lines:
         raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
-    given = told or ("\t" if source.format == "tsv" else None)
+    given = said or ("\t" if source.format == "tsv" else None)
     delimiter = given or _delimiter(source.path, lines)
     source, delimiter = _untitled(source, lines, delimiter, given)
     first, *later = [
@@ -194,10 +242,106 @@ def text_frame(
     if above:
         names = unique_names(source.path, above)
         return TextFrame(source, delimiter, True, names, decimal, above=True)
-    headed = _has_names(first, expected) or _is_header(first, later, decimal)
-    headed = headed and not all(unescaped(cell.strip()) in ids for cell in first)
+    if _is_short_header(first, later):
+        first = ["", *first]
+    headed = has_header(source, first, later, expected, decimal, ids)
     names = list(map(unescaped, first)) if headed else [f"x{k}" for k in range(len(first))]
     return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
+
+
+def has_header(
+    source: Source,
+    first: list[str],
+    later: list[list[str]],
+    expected: Sequence[str],
+    decimal: str = ".",
+    ids: Collection[str] = (),
+) -> bool:
+    """Whether the first row of a table has the names of its columns."""
+    if source.options.header is not None:
+        return source.options.header
+    if all(unescaped(cell.strip()) in ids for cell in first):
+        return False
+    if _has_names(first, expected) or _is_header(first, later, decimal):
+        return True
+    if counts_columns(first) and not any(map(counts_columns, later)):
+        why = "its numbers count the columns"
+    elif chance_of_new_values(first, later) <= HEADER_CHANCE:
+        why = "its texts do not occur below it"
+    else:
+        return False
+    warnings.warn(
+        f"{source.path}: the first row is taken for a header, because {why}; --no-header reads it "
+        "as data",
+        stacklevel=2,
+    )
+    return True
+
+
+def counts_columns(row: list[str]) -> bool:
+    """Whether a row counts from 0, as pandas names columns, or after a text in steps, as years."""
+    cells = [cell.strip() for cell in row]
+    named = not cells[0] or _is_name(cells[0])
+    numbers = cells[1:] if named else cells
+    if len(numbers) < 3 or not all(map(str.isdecimal, numbers)):
+        return False
+    found = [int(number) for number in numbers]
+    steps = {after - before for before, after in pairwise(found)}
+    return len(steps) == 1 and (min(steps) > 0 if named else found == [*range(len(found))])
+
+
+def chance_of_new_values(first: list[str], later: list[list[str]]) -> float:
+    """The probability that a first row of data has no value of the rows below, in any text column.
+
+    By Good and Turing's estimate a row has a new value with the probability (s + 1)/(n + 1), where
+    s of the n values below occur once. 1 where the row cannot be a header: a number in it, a text
+    twice, or a value that occurs below.
+    """
+    cells = [cell.strip() for cell in first]
+    named = [place for place, cell in enumerate(cells) if cell]
+    if not named or len({cells[k] for k in named}) < len(named) or len(named) < len(cells) - 1:
+        return 1.0
+    if not all(_is_name(cells[place]) for place in named):
+        return 1.0
+    chance = 1.0
+    for place in named:
+        counts = Counter(row[place].strip() for row in later if place < len(row))
+        if cells[place] in counts:
+            return 1.0
+        once = sum(count == 1 for count in counts.values())
+        chance *= (once + 1) / (counts.total() + 1)
+    return chance
+
+
+def _is_short_header(first: list[str], later: list[list[str]]) -> bool:
+    """Whether every row has one cell more than the first, as R's write.table leaves it."""
+    widths = {len(row) for row in later}
+    return len(later) > 1 and widths == {len(first) + 1} and all(map(_is_name, first))
+
+
+def _without_counts(source: Source) -> Source:
+    """The file without a first line that counts its rows and features, as scikit-learn's have.
+
+    The line has the number of rows, the number of features and the names of the classes, which the
+    last column counts from 0.
+    """
+    lines = source.lines()
+    cells = [cell.strip() for cell in next(lines, (0, ""))[1].split(",")]
+    size, width, *classes = cells if len(cells) > 2 else ("", "")
+    if not (size.isdecimal() and width.isdecimal() and all(map(_is_name, classes))):
+        return source
+    rows = [line.split(",") for _, line in lines if line.strip()]
+    codes = {row[-1].strip() for row in rows}
+    if (len(rows), {len(row) for row in rows}) != (int(size), {int(width) + 1}):
+        return source
+    if not codes <= {str(code) for code in range(len(classes))}:
+        return source
+    warnings.warn(
+        f"{source.path}: the first line counts {size} rows of {width} features and names the "
+        f"classes in column {width}; it is left out",
+        stacklevel=2,
+    )
+    return source.after(1)
 
 
 def _uncommented(source: Source) -> tuple[Source, list[str]]:
@@ -278,7 +422,7 @@ def _tell_title(path: NameOfFile, count: int) -> None:
     warnings.warn(f"{path}: the first {which} taken for a title and left out", stacklevel=2)
 
 
-def layout(path: NameOfFile, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
+def layout(source: Source, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
     """How many rows of cells are a title, and whether the next is a header."""
     width = len(rows[0])
     count = 0
@@ -286,9 +430,9 @@ def layout(path: NameOfFile, rows: list[list[str]], expected: Sequence[str]) -> 
         count += 1
     count = count if _begins(rows[count : count + SAMPLED]) else 0
     if count:
-        _tell_title(path, count)
+        _tell_title(source.path, count)
     first, *later = rows[count : count + SAMPLED]
-    return count, _has_names(first, expected) or _is_header(first, later, ".")
+    return count, has_header(source, first, later, expected)
 
 
 def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
@@ -311,7 +455,8 @@ def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
     best = ragged = ""
     for delimiter in reversed(DELIMITERS):
         widths = [len(cells) for _, cells in _records(path, iter(lines), delimiter)]
-        if min(widths) > 1 and len(set(widths)) == 1:
+        alike = len(set(widths)) == 1 or (len(widths) > 2 and {*widths[1:]} == {widths[0] + 1})
+        if min(widths) > 1 and alike:
             best = delimiter
         elif min(widths) > 1 and max(widths) == widths[0] and delimiter not in UNQUOTED:
             ragged = delimiter
@@ -332,9 +477,9 @@ def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
 
 
 def _has_names(first: list[str], expected: Sequence[str]) -> bool:
-    """Whether the first row has every name expected: above nothing but text, the only sign."""
+    """Whether the first row has a name that was asked for."""
     cells = {unescaped(cell.strip()) for cell in first}
-    return bool(expected) and all(_is_name(name) and name in cells for name in expected)
+    return any(_is_name(name) and name in cells for name in expected)
 
 
 def _is_name(cell: str) -> bool:
@@ -350,8 +495,11 @@ def _records(
     for number, line in lines:
         if not line.strip(blank):
             continue
-        if delimiter == " ":
+        if delimiter == " " and '"' not in line:
             yield number, line.split()
+        elif delimiter == " ":
+            spaced = " ".join(line.split("\t")).strip()
+            yield number, _quoted(path, number, iter([spaced]), delimiter)
         elif '"' in line and delimiter not in UNQUOTED:
             yield (
                 number,
@@ -381,11 +529,11 @@ def _values(column: Any, decimal: str) -> Values:
     if column.dtype.kind in "iuf":
         return np.asarray(column)
     cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
-    if not all(cell is None or type(cell) is str for cell in cells):
+    if column.dtype != "str" and not all(cell is None or type(cell) is str for cell in cells):
         cells[:] = [None if cell is None else str(cell) for cell in cells]
-    for place, cell in enumerate(cells):
-        if cell is not None and cell.startswith("'"):
-            cells[place] = unescaped(cell)
+    for place in np.flatnonzero(column.astype(str).str.startswith("'").to_numpy(dtype=bool)):
+        if cells[place] is not None:
+            cells[place] = unescaped(cells[place])
     if decimal == ",":
         for place, cell in enumerate(cells):
             if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):

@@ -1,0 +1,515 @@
+"""Files of new users: headers, categories, dates, links, titles, and the verdict on the model."""
+
+import json
+import zipfile
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import load_breast_cancer, make_moons
+
+import gramian as gm
+from gramian.app.cli.exits import HEARD
+from gramian.app.cli.output import show
+from gramian.app.encoders import date_in, days
+from gramian.app.verdict import EUCLID_KEPT, edge_errors, keeps_euclid, verdict_of_metric
+from gramian.metric import KTA
+from tests.app.cli.data import FLOWERS, ratings
+
+
+def told(run, *arguments):
+    """What a command says as JSON."""
+    status, out, err = run(*arguments, "--json")
+    assert status in (0, 3), err
+    return json.loads(out)
+
+
+def refused(run, *arguments):
+    status, out, err = run(*arguments)
+    assert status == 2 and out == "" and "Traceback" not in err, err
+    return " ".join(err.split())
+
+
+def ships() -> pd.DataFrame:
+    """A table of categories only, sorted by class as R's Titanic is."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "class": np.repeat(["1st class", "2nd class", "3rd class"], 40),
+            "sex": rng.choice(["man", "women"], 120),
+        }
+    )
+    lives = np.where(frame["sex"] == "women", 0.9, 0.2) > rng.random(120)
+    return frame.assign(survived=np.where(lives, "yes", "no"))
+
+
+# --- headers ---------------------------------------------------------------------------
+
+
+def as_r_writes(frame, path, **options):
+    frame.index = range(1, len(frame) + 1)
+    frame.to_csv(path, quoting=2, **options)
+
+
+def test_a_table_of_text_keeps_its_header(run, folder):
+    as_r_writes(ships(), "ships.csv")
+    facts = told(run, "info", "ships.csv")
+    assert facts["rows"] == 120 and facts["header"] == "line 1"
+    assert [field["name"] for field in facts["fields"]] == ["x0", "class", "sex", "survived"]
+    status, _, err = run("info", "ships.csv")
+    assert status == 0 and "taken for a header" in err and "--no-header" in err
+    assert told(run, "info", "ships.csv", "--no-header")["rows"] == 121
+
+
+def test_a_table_of_text_without_a_header_has_none(run, folder):
+    ships().to_csv("ships.csv", index=False, header=False)
+    facts = told(run, "info", "ships.csv")
+    assert facts["rows"] == 120 and facts["header"].startswith("none")
+    assert told(run, "info", "ships.csv", "--header")["rows"] == 119
+
+
+def test_names_that_are_asked_for_tell_a_header(run, folder):
+    """Where every text occurs once nothing else does."""
+    lines = ["city,kind", *(f"city {k},{'ab'[k % 2]}{k}" for k in range(8))]
+    (folder / "cities.csv").write_text("\n".join(lines))
+    assert told(run, "info", "cities.csv")["rows"] == 9
+    assert "every row has a class of its own in 'city'" in refused(
+        run, "metric", "cities.csv", "--label", "city"
+    )
+
+
+def test_a_header_one_cell_short_names_all_but_the_row_names(run, folder):
+    as_r_writes(ships(), "ships.txt", sep=" ")
+    text = (folder / "ships.txt").read_text()
+    (folder / "ships.txt").write_text(text.removeprefix('"" '))
+    facts = told(run, "info", "ships.txt")
+    assert facts["rows"] == 120 and facts["columns"] == 4
+    assert facts["fields"][1]["name"] == "class"
+
+
+def test_a_first_line_of_counts_is_left_out(run, folder):
+    names = ",".join(map(str, FLOWERS.target_names))
+    body = FLOWERS.frame.to_csv(index=False, header=False)
+    (folder / "counts.csv").write_text(f"150,4,{names}\n{body}")
+    status, _, err = run("info", "counts.csv")
+    assert status == 0 and "counts 150 rows of 4 features" in err
+    facts = told(run, "info", "counts.csv")
+    assert (facts["rows"], facts["columns"]) == (150, 5)
+    assert facts["fields"][0]["kind"] == "number"
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("country,1990,1991,1992\nFrance,1.5,2,3\nSpain,2,3,4.5\n", 2),
+        ("0,1,2\n5.1,3.5,0\n4.9,3,1\n", 2),
+        (",0,1,2\n0,5.1,3.5,0\n1,4.9,3,1\n", 2),
+        ("0,1,2\n1,2,3\n0,1,2\n", 3),
+        ("a,1,2,3\nb,2,3,4\nc,7,1,9\n", 3),
+        ("1,2,3\n5,1,9\n", 2),
+    ],
+)
+def test_numbers_can_name_columns(run, folder, text, rows):
+    (folder / "numbers.csv").write_text(text)
+    assert told(run, "info", "numbers.csv")["rows"] == rows
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-32"])
+def test_wide_encodings_are_read_by_their_mark(run, folder, encoding):
+    text = "größe;farbe\n1,5;grün\n2,5;weiß\n"
+    text = "\ufeff" + text if encoding == "utf-16-be" else text
+    (folder / "wide.csv").write_bytes(text.encode(encoding))
+    facts = told(run, "info", "wide.csv")
+    assert [field["name"] for field in facts["fields"]] == ["größe", "farbe"]
+    assert facts["fields"][0]["kind"] == "number" and facts["rows"] == 2
+    (folder / "cut.csv").write_bytes(text.encode(encoding)[:-1])
+    assert "damaged or cut short" in refused(run, "info", "cut.csv")
+
+
+def test_the_sheet_of_a_workbook_can_be_chosen(run, folder):
+    pytest.importorskip("openpyxl")
+    with pd.ExcelWriter("book.xlsx") as book:
+        FLOWERS.frame.to_excel(book, sheet_name="flowers", index=False)
+        ships().to_excel(book, sheet_name="ships", index=False)
+    assert told(run, "info", "book.xlsx")["rows"] == 150
+    assert told(run, "info", "book.xlsx", "--sheet", "ships")["rows"] == 120
+    assert told(run, "info", "book.xlsx", "--sheet", 2)["rows"] == 120
+    assert "'flowers', 'ships'" in refused(run, "info", "book.xlsx", "--sheet", "boats")
+    assert "no sheets" in refused(run, "info", "flowers.csv", "--sheet", "ships")
+    assert "--sheet NAME" in run("info", "book.xlsx")[2]
+
+
+def test_a_first_column_without_a_name_names_the_rows(run, folder):
+    frame = pd.read_csv("flowers.csv")
+    frame.index = [f"flower {k}" for k in range(150)]
+    frame.to_csv("named.csv", quoting=2)
+    line = ("metric", "named.csv", "--label", "species", "--no-verdict", "--out", "o.csv")
+    status, _, err = run(*line)
+    assert status == 0 and "taken for the names of the rows" in err
+    assert pd.read_csv("o.csv")["x0"].tolist() == frame.index.tolist()
+
+
+def test_separators_at_the_ends_of_lines_make_no_column(run, folder):
+    lines = (folder / "flowers.csv").read_text().splitlines()
+    (folder / "ends.csv").write_text(",\n".join(lines) + ",\n")
+    line = ("metric", "ends.csv", "--label", "species", "--no-verdict", "--json")
+    _, out, err = run(*line)
+    assert json.loads(out)["features"] == 4 and "neither a name nor a cell" in err
+
+
+def test_a_label_that_looks_like_a_quantity_is_named(run, folder):
+    frame = pd.read_csv("flowers.csv").drop(columns="species")
+    frame.assign(price=np.arange(150) % 75 * 1.5).to_csv("prices.csv", index=False)
+    assert "looks like a quantity" in run("metric", "prices.csv", "--label", "price")[2]
+
+
+# --- categories, dates, useless columns ------------------------------------------------
+
+
+def test_categories_alone_are_encoded(run, folder):
+    as_r_writes(ships(), "ships.csv")
+    status, out, err = run(
+        "metric", "ships.csv", "--label", "survived", "--model", "m.gramian", "--no-verdict"
+    )
+    assert status == 0 and "its columns of text are encoded" in err and "samples" in out
+    given = told(run, "metric", "ships.csv", "--label", "survived", "--encode", "all")
+    assert given["features"] == 2 and given["held_out"]["before"] < 0.4  # as far as one can know
+    assert run("predict", "ships.csv", "--model", "m.gramian", "--out", "p.csv")[0] == 0
+    answers = pd.read_csv("p.csv")["prediction"]
+    assert np.mean(answers == ships()["survived"].to_numpy()) > 0.6
+    assert (
+        told(run, "cluster", "ships.csv", "--drop", "survived", "--clusters", 2)["samples"] == 120
+    )
+
+
+def test_categories_beside_numbers_are_asked_about(run, folder):
+    ships().assign(age=np.arange(120) % 7 + 0.5).to_csv("ships.csv", index=False)
+    sentence = refused(run, "metric", "ships.csv", "--label", "survived")
+    assert "--encode class" in sentence and "--encode all" in sentence
+
+
+def test_missing_categories_are_named_or_dropped(run, folder):
+    frame = ships().assign(age=np.arange(120) % 7 + 0.5)
+    frame.loc[[3, 50], "sex"] = None
+    frame.to_csv("ships.csv", index=False)
+    line = ("metric", "ships.csv", "--label", "survived", "--encode", "all", "--no-verdict")
+    _, out, err = run(*line, "--json")
+    assert "missing cells of sex are a category of their own" in err
+    assert json.loads(out)["samples"] == 120
+    assert told(run, *line, "--missing", "drop", "--out", "o.csv")["samples"] == 118
+    rows = pd.read_csv("o.csv")["row"]
+    assert len(rows) == 118 and not {3, 50} & set(rows)
+
+
+def test_categories_that_the_fit_did_not_have_are_named(run, folder):
+    ships().to_csv("ships.csv", index=False)
+    line = ("metric", "ships.csv", "--label", "survived", "--no-verdict", "--model", "m.gramian")
+    assert run(*line)[0] == 0
+    ships().iloc[:5].replace("man", "child").to_csv("new.csv", index=False)
+    status, _, err = run("predict", "new.csv", "--model", "m.gramian", "--header")
+    assert status == 0 and "not in the fit: child" in err
+
+
+FORMS = [
+    *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %B %Y", "%d-%b-%Y", "%b %d %Y"),
+    *("%B %d, %Y", "%a, %d %b %Y", "%A %d %B %Y", "%Y-%m-%dT00:00:00Z", "%Y/%m/%d 00:00"),
+]
+
+
+@given(st.dates(min_value=date(1000, 1, 1)), st.sampled_from(FORMS))
+def test_common_forms_of_dates_are_read(when, form):
+    text = when.strftime(form)
+    assert days(text) == (when - date(1970, 1, 1)).days and date_in(text) is not None
+    assert date_in(f"about {text}") is None and date_in(text[:-5].strip(" ,-/")) != date_in(text)
+
+
+def test_dates_of_a_file_are_encoded(run, folder):
+    when = pd.date_range("2012-01-01", periods=150).strftime("%Y/%m/%d")
+    pd.read_csv("flowers.csv").assign(when=when).to_csv("dated.csv", index=False)
+    line = ("metric", "dated.csv", "--label", "species", "--no-verdict", "--encode", "when")
+    assert told(run, *line)["features"] == 5
+    weeks = [f"2012W{k:03d}" for k in range(150)]
+    pd.read_csv("flowers.csv").assign(when=weeks).to_csv("dated.csv", index=False)
+    sentence = refused(run, *line)
+    assert "another text in every row" in sentence and "2024-05-31" in sentence
+
+
+def test_constant_and_repeated_columns_are_named(run, folder):
+    frame = pd.read_csv("flowers.csv")
+    frame.assign(unit="cm", one=1, again=frame.iloc[:, 0]).to_csv("useless.csv", index=False)
+    line = ("metric", "useless.csv", "--label", "species", "--no-verdict", "--encode", "unit")
+    err = " ".join(run(*line)[2].split())
+    assert "each of the columns unit, one has one value in all rows" in err
+    assert "'again' repeats 'sepal length (cm)'" in err and "--drop again" in err
+    assert run("metric", "flowers.csv", "--label", "species", "--no-verdict")[2] == ""
+
+
+# --- rows that are left out ------------------------------------------------------------
+
+
+def test_rows_with_gaps_are_skipped_by_predict_with_their_numbers(run, folder):
+    frame = pd.read_csv("flowers.csv")
+    frame.iloc[[2, 7], 1] = None
+    frame.to_csv("gaps.csv", index=False)
+    line = ("metric", "gaps.csv", "--label", "species", "--missing", "drop", "--no-verdict")
+    assert run(*line, "--model", "m.gramian", "--out", "o.csv")[0] == 0
+    assert pd.read_csv("o.csv")["row"].tolist()[:3] == [0, 1, 3]
+    status, _, err = run("predict", "gaps.csv", "--model", "m.gramian", "--out", "p.csv")
+    assert status == 0 and "2 rows with missing cells left out" in err
+    answers = pd.read_csv("p.csv")
+    assert len(answers) == 148 and not {2, 7} & set(answers["row"])
+    run("transform", "gaps.csv", "--model", "m.gramian", "--out", "t.csv")
+    assert pd.read_csv("t.csv")["row"].tolist() == answers["row"].tolist()
+    frame.iloc[:, 0] = np.nan
+    frame.to_csv("empty.csv", index=False)
+    assert "every row" in refused(run, "predict", "empty.csv", "--model", "m.gramian", "--header")
+
+
+def test_a_report_reads_what_predict_reads(run, folder):
+    frame = pd.read_csv("flowers.csv").assign(name=[f"flower {k}" for k in range(150)])
+    frame = frame.assign(colour=np.where(np.arange(150) % 2, "red", "blue"))
+    frame.iloc[3, 1] = None
+    frame.to_csv("text.csv", index=False)
+    line = ("metric", "text.csv", "--label", "species", "--drop", "name", "--encode", "colour")
+    assert run(*line, "--missing", "drop", "--no-verdict", "--model", "m.gramian")[0] == 0
+    status, _, err = run("report", "m.gramian", "--data", "text.csv", "--label", "species")
+    assert status == 0, err
+    assert (folder / "m.html").exists()
+
+
+# --- the verdict -----------------------------------------------------------------------
+
+
+def test_euclid_that_was_kept_is_said_first(run, folder):
+    """The folds of this set choose other weights than the model, which keeps Euclid's metric."""
+    load_breast_cancer(as_frame=True).frame.to_csv("cells.csv", index=False)
+    line = ("metric", "cells.csv", "--label", "target", "--model", "m.gramian")
+    facts = told(run, *line)
+    kept = gm.load("m.gramian")[1]
+    assert kept.lam_ == 0 and keeps_euclid(kept)
+    assert facts["verdict"].startswith(EUCLID_KEPT)
+    assert facts["held_out"]["before"] == facts["held_out"]["after"]
+    assert told(run, *line, "--no-verdict")["verdict"].startswith(EUCLID_KEPT)
+    frame = pd.read_csv("cells.csv").iloc[::5]
+    frame.to_csv("test.csv", index=False)
+    assert told(run, *line, "--test", "test.csv")["verdict"].startswith(EUCLID_KEPT)
+
+
+def test_folds_that_keep_euclid_are_counted(monkeypatch):
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
+    model = KTA(lam=1e-3).fit(X, y)
+    assert "kept Euclid's metric" not in verdict_of_metric(model, X, y).sentence
+    monkeypatch.setattr("gramian.app.verdict.keeps_euclid", lambda other: other is not model)
+    assert "of which 5 kept Euclid's metric" in verdict_of_metric(model, X, y).sentence
+
+
+def test_euclid_is_a_multiple_of_the_identity():
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
+    assert keeps_euclid(KTA(lam=0).fit(X, y)) and not keeps_euclid(KTA(lam=1e-3).fit(X, y))
+    assert not keeps_euclid(KTA(lam=0, n_components=2).fit(X, y))  # principal components
+    wide = np.random.default_rng(0).standard_normal((10, 20))
+    assert keeps_euclid(KTA(lam=0).fit(wide, np.arange(10) % 2))  # all of it within their span
+
+
+def test_the_verdict_of_a_kept_metric_fits_no_other(monkeypatch):
+    X, y = FLOWERS.data.to_numpy(), FLOWERS.target.to_numpy()
+    model = KTA(lam=0).fit(X, y)
+    monkeypatch.setattr(KTA, "fit", lambda *given: pytest.fail("another model was fitted"))
+    found = verdict_of_metric(model, X, y)
+    assert found.before == found.after and found.held_out == 150
+
+
+def test_the_file_of_the_fit_is_no_test(run, folder):
+    line = ("metric", "flowers.csv", "--label", "species", "--test")
+    assert "learned from" in refused(run, *line, "./flowers.csv")
+
+
+def test_equally_near_samples_are_drawn_fairly(run, folder):
+    """Rows sorted by class would all be predicted as the first class."""
+    frame = pd.DataFrame({"a": np.repeat([0.0, 1.0], 60), "b": 0.0})
+    frame["y"] = np.r_[np.repeat("no", 10), np.repeat("yes", 50), np.repeat("no", 60)]
+    frame.to_csv("ties.csv", index=False)
+    facts = told(run, "metric", "ties.csv", "--label", "y", "--model", "m.gramian")
+    assert facts["held_out"]["before"] < 0.2
+    run("predict", "ties.csv", "--model", "m.gramian", "--out", "p.csv")
+    assert np.mean(pd.read_csv("p.csv")["prediction"] == frame["y"]) > 0.85
+
+
+def test_ctrl_c_in_the_verdict_ends_with_130_and_no_verdict(run, folder, monkeypatch):
+    def judged(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gramian.app.cli.metric.verdict_of_metric", judged)
+    line = ("metric", "flowers.csv", "--label", "species", "--model", "m.gramian", "--json")
+    status, out, _ = run(*line)
+    assert status == 130 and (folder / "m.gramian").exists()
+    assert "interrupted from the keyboard" in json.loads(out)["verdict"]
+    monkeypatch.setattr("gramian.app.cli.metric.verdict_of_metric", lambda *a, **k: HEARD.set())
+    status, out, _ = run(*line)  # a fold whose fit took the interrupt and went on
+    assert status == 130 and "interrupted from the keyboard" in json.loads(out)["verdict"]
+
+
+def test_an_embedding_says_how_far_distances_changed(run, folder):
+    facts = told(run, "embed", "points.csv")
+    assert "Distances between neighbours change by" in facts["verdict"]
+    assert "(median)" in facts["verdict"] and "(largest)" in facts["verdict"]
+    frame = pd.read_csv("points.csv")
+    frame["x"] *= 1e3
+    frame.to_csv("scales.csv", index=False)
+    assert "kept" not in run("embed", "--help")[1].split("Options")[0]
+    fitted = gm.manifold.MVU().fit(frame.to_numpy()[:60])
+    assert edge_errors(fitted).shape == (len(fitted.graph_.edges),)
+
+
+# --- links -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def moons(folder):
+    X, y = make_moons(80, noise=0.05, random_state=0)
+    frame = pd.DataFrame(X, columns=["x", "y"]).assign(name=[f"p{k:02d}" for k in range(80)])
+    frame.to_csv("moons.csv", index=False)
+    pairs = np.random.default_rng(0).permutation(80)[:24].reshape(-1, 2)
+    kinds = np.where(y[pairs[:, 0]] == y[pairs[:, 1]], "must-link", "cannot-link")
+    numbered = pd.DataFrame({"a": pairs[:, 0], "b": pairs[:, 1], "kind": kinds})
+    numbered.to_csv("numbers.csv", index=False)
+    numbered.replace({"a": frame["name"], "b": frame["name"]}).to_csv("links.csv", index=False)
+    return frame, numbered
+
+
+def test_one_file_of_links_serves_both_options(run, moons):
+    both = ("--must-link", "links.csv", "--cannot-link", "links.csv", "--id", "name")
+    facts = told(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
+    kinds = moons[1]["kind"].value_counts()
+    assert facts["links"] == {"must": kinds["must-link"], "cannot": kinds["cannot-link"]}
+    both = ("--must-link", "numbers.csv", "--cannot-link", "numbers.csv", "--drop", "name")
+    again = told(run, "cluster", "moons.csv", "--clusters", 2, *both, "--no-verdict")
+    assert again["links"] == facts["links"]
+
+
+def test_links_of_the_other_kind_are_told_and_odd_kinds_refused(run, moons):
+    line = ("cluster", "moons.csv", "--clusters", 2, "--id", "name", "--no-verdict")
+    status, _, err = run(*line, "--cannot-link", "links.csv")
+    assert status == 0 and "pass it to --must-link too" in err
+    pd.read_csv("links.csv").replace("must-link", "maybe").to_csv("odd.csv", index=False)
+    assert "'maybe'" in refused(run, *line, "--cannot-link", "odd.csv")
+    moons[1].drop(columns="kind").to_csv("plain.csv", index=False)
+    both = ("--must-link", "plain.csv", "--cannot-link", "plain.csv")
+    assert "no column 'kind'" in refused(run, *line, *both)
+
+
+def test_clusters_without_links_are_those_of_the_graph(run, moons):
+    line = ("cluster", "moons.csv", "--drop", "name", "--clusters", 2)
+    facts = told(run, *line, "--out", "c.csv")
+    assert facts["verdict"].startswith("Nothing was taught") and sum(facts["sizes"]) == 80
+    assert set(pd.read_csv("c.csv")["cluster"]) == {0, 1}
+    assert "nothing is learned" in refused(run, *line, "--model", "m.gramian")
+    assert "--clusters" in refused(run, "cluster", "moons.csv", "--drop", "name")
+
+
+def test_links_name_the_rows_of_the_file_where_some_are_left_out(run, moons):
+    frame = moons[0].drop(columns="name")
+    frame.iloc[0, 0] = None  # so that every number is one too many afterwards
+    frame.to_csv("gaps.csv", index=False)
+    links = moons[1]
+    links[(links[["a", "b"]] > 0).all(axis=1)].to_csv("later.csv", index=False)
+    both = ("--must-link", "later.csv", "--cannot-link", "later.csv", "--missing", "drop")
+    line = ("cluster", "gaps.csv", "--clusters", 2, *both, "--no-verdict", "--model", "m")
+    assert run(*line)[0] == 0
+    kept = gm.load("m").links_
+    assert {*kept.pairs.ravel()} == {*(links[links["a"] > 0][["a", "b"]].to_numpy().ravel() - 1)}
+
+
+# --- ratings ---------------------------------------------------------------------------
+
+
+def test_ratings_with_gaps_can_be_left_out(run, folder):
+    frame = ratings()
+    frame.loc[[1, 4], "item"] = None
+    frame.loc[6, "rating"] = None
+    frame.to_csv("gaps.csv", index=False)
+    line = ("complete", "gaps.csv", "--no-verdict")
+    refused(run, *line)
+    assert told(run, *line, "--missing", "drop")["ratings"] == len(frame) - 3
+    assert "3 rows lack a cell" in run(*line, "--missing", "drop")[2]
+
+
+def test_titles_are_kept_in_the_model(run, folder):
+    frame = ratings()
+    codes, items = pd.factorize(frame["item"])
+    frame.assign(item=codes + 100, film=frame["item"]).to_csv("films.csv", index=False)
+    line = ("complete", "films.csv", "--columns", "user,item,rating", "--no-verdict")
+    assert told(run, *line, "--titles", "film", "--model", "m")["titles"] == len(items)
+    rows = told(run, "recommend", "alice", "--model", "m", "-n", 2)["rows"]
+    assert all(row["title"] == items[row["item"] - 100] for row in rows)
+    films = pd.DataFrame({"movieId": np.arange(len(items)) + 100, "title": items + "!"})
+    films.to_csv("movies.csv", index=False)
+    assert told(run, *line, "--titles", "movies.csv", "--model", "n")["titles"] == len(items)
+    rows = told(run, "recommend", "alice", "--model", "n", "-n", 2)["rows"]
+    assert all(row["title"] == items[row["item"] - 100] + "!" for row in rows)
+    run(*line, "--model", "o")
+    line = ("recommend", "alice", "--model", "o", "-n", 2, "--titles", "movies.csv")
+    run(*line, "--out", "o.csv")
+    assert pd.read_csv("o.csv")["title"].tolist() == [row["title"] for row in rows]
+    line = ("complete", "films.csv", "--columns", "user,item,rating", "--titles", "no")
+    assert "neither a column" in refused(run, *line)
+
+
+def test_people_are_users_not_rows(run, folder):
+    run("complete", "ratings.csv", "--model", "m", "--no-verdict")
+    facts = told(run, "evaluate", "ratings.csv", "--model", "m")
+    assert "rows" not in facts and facts["users"] > 0
+    twice = pd.concat([ratings(), ratings().iloc[:1]])
+    twice.to_csv("twice.csv", index=False)
+    sentence = refused(run, "complete", "twice.csv")
+    assert "user" in sentence and "item" in sentence and "row" not in sentence
+
+
+# --- one style -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("metric",),
+        ("metric", "flowers.csv", "--method", "none"),
+        ("cluster", "flowers.csv", "--drop", "species", "--clusters", "1"),
+        ("metric", "flowers.csv", "--label", "species", "--components", "50"),
+        ("embed", "flowers.csv", "--drop", "species", "--components", "50"),
+        ("cluster", "flowers.csv", "--drop", "species", "--clusters", "151"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(run, folder, line):
+    sentence = refused(run, *line)
+    assert sentence.startswith("gramian: ") and "--help' describes" in sentence
+
+
+def test_damaged_archives_are_told_in_words(run, folder):
+    for name in ("m.gramian", "book.xlsx", "arrays.npz"):
+        (folder / name).write_bytes(b"PK\x03\x04 nonsense")
+        assert "BadZipFile" not in refused(run, "info", name)
+    assert "gramian model" in refused(run, "info", "m.gramian")
+    assert not zipfile.is_zipfile("m.gramian")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".npz", ".parquet"])
+def test_every_command_writes_the_same_kinds_of_tables(run, folder, ending):
+    out = f"o{ending}"
+    assert run("eigen", "correlations.csv", "-k", 2, "--out", out)[0] == 0
+    assert run("metric", "flowers.csv", "--label", "species", "--no-verdict", "--out", out)[0] == 0
+    assert (folder / out).stat().st_size > 0
+
+
+def test_a_single_array_is_refused_before_the_work(run, folder, monkeypatch):
+    monkeypatch.setattr(KTA, "fit", lambda *given: pytest.fail("fitted"))
+    line = ("metric", "flowers.csv", "--label", "species", "--out", "o.npy")
+    assert ".npz or .csv" in refused(run, *line)
+    assert ".npz or .csv" in refused(run, "complete", "ratings.csv", "--out", "o.npy")
+
+
+def test_nothing_is_shown_twice(capsys):
+    show("metric", {"verdict": "v", "held_out": {}}, as_json=False)
+    assert capsys.readouterr().out.split() == ["metric", "v"]
