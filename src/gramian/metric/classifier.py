@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramian._samples import refuse_masked
 from gramian.certificate import Certificate
-from gramian.metric.kta import KTA
+from gramian.metric.auto_metric import AutoMetric
 from gramian.parameters import whole_number
 from gramian.persistence import Kept
 from gramian.result import Result
@@ -32,7 +32,8 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     metric : a metric learner of `gramian.metric`, optional
-        A copy of it is fitted; ``KTA()`` unless given.
+        A copy of it is fitted. By default ``AutoMetric()``, which chooses between the learners by
+        held-out samples: ``metric_.path_`` is the table of its candidates.
     n_neighbors : int
         k; all samples where they are fewer.
     weights : {"uniform", "distance"}
@@ -81,7 +82,7 @@ class MetricClassifier(Kept, ClassifierMixin, BaseEstimator):
         y : labels of shape (n_samples,)
         """
         k = whole_number(self.n_neighbors, "n_neighbors")
-        self.metric_ = (KTA() if self.metric is None else clone(self.metric)).fit(X, y)
+        self.metric_ = (AutoMetric() if self.metric is None else clone(self.metric)).fit(X, y)
         self.n_features_in_ = self.metric_.n_features_in_
         names = getattr(self.metric_, "feature_names_in_", None)
         self.__dict__.pop("feature_names_in_", None)  # those of another fit
