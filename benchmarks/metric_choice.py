@@ -29,7 +29,7 @@ LEARNERS = {kind.__name__: kind for kind in (AutoMetric, KTA, DMLEig, LMNN, LMNN
 NOISE = (0, 30)
 """Features of noise added."""
 TRAIN, TEST = 240, 1000
-SPLITS, SPLITS_QUICK = 3, 1
+SPLITS, SPLITS_QUICK = 2, 1
 CHILD_LIMIT = 3600.0
 
 Found = dict[int, dict[str, list[tuple[float, float]]]]
