@@ -72,7 +72,7 @@ class AutoMetric(MetricLearner):
     >>> from gramian.metric import AutoMetric
     >>> X, y = load_wine(return_X_y=True)
     >>> metric = AutoMetric().fit(StandardScaler().fit_transform(X), y)
-    >>> metric.path_.nested_error < metric.path_.errors[0]  # Euclid's metric has errors[0]
+    >>> bool(metric.path_.nested_error < metric.path_.errors[0])  # Euclid's metric has errors[0]
     True
     """
 
