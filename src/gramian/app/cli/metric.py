@@ -29,9 +29,18 @@ from gramian.app.explorer.serve import known_classes
 from gramian.app.explorer.tables import START
 from gramian.app.verdict import of_errors, verdict_of_metric, voted, wrong_rows
 from gramian.common import clock
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    AutoMetric,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 
 METHODS: dict[str, Any] = {
+    "auto": AutoMetric,
     "kta": KTA,
     "lmnn": LMNN,
     "dml-eig": DMLEig,
@@ -45,8 +54,9 @@ METHODS: dict[str, Any] = {
 @input_options
 @click.option("--label", metavar="COLUMN", help="The column of classes.")
 @click.option(
-    "--method", type=click.Choice(list(METHODS)), default="kta", show_default=True, help="Model."
-)
+    "--method", type=click.Choice(list(METHODS)), default="auto", show_default=True,
+    help="Learner; auto chooses one by held-out rows.",
+)  # fmt: skip
 @click.option("--components", type=int, help="Directions to keep; all unless told.")
 @click.option("--neighbors", type=int, default=3, show_default=True, help="k of k-NN.")
 @click.option("--test", type=FILE, help="Labelled samples to test on.")
@@ -90,7 +100,8 @@ def metric(
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
     if opened:
         with bad_input():
-            estimator = METHODS[method](n_components=components, **run.parameters())
+            learner = KTA if method == "auto" else METHODS[method]  # a page refits at every click
+            estimator = learner(n_components=components, **run.parameters())
             _work_on(estimator, given, run, out, (str(file), neighbors, standardize, missing))
         return
     X, y = given.X, classes_of(given, file)
@@ -139,7 +150,7 @@ def metric(
             "samples": len(y),
             "features": X.shape[1],
             "classes": len(fitted.classes_),
-            "method": method,
+            "method": _told(method, fitted),
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
@@ -150,6 +161,14 @@ def metric(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _told(method: str, fitted: Any) -> str:
+    """The method, and the learner that an automatic choice took."""
+    if method != "auto":
+        return method
+    path = getattr(fitted, "path_", None)
+    return f"auto ({type(fitted.learner_).__name__ if path is None else path.name})"
 
 
 def _work_on(
