@@ -17,7 +17,7 @@ X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 
 
-@parametrize_with_checks([MetricClassifier()])
+@parametrize_with_checks([MetricClassifier(metric=KTA())])
 def test_scikit_learn(estimator, check):
     check(estimator)
 

@@ -3,7 +3,15 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    AutoMetric,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 
 # One of the checks has a class of three samples, each of which has two neighbours.
 ESTIMATORS = [
@@ -13,6 +21,7 @@ ESTIMATORS = [
     TripletMetric(n_neighbors=2, shrinkage=0.5),
 ]
 VARIANTS = [
+    AutoMetric(),
     KTA(kernel="rbf"),
     *(learner(n_neighbors=2) for learner in (DMLEig, TripletMetric)),
     DMLEig(n_neighbors=2, kernel="rbf", shrinkage=0.0),

@@ -47,9 +47,18 @@ from gramian.app.verdict import (
     wrong_rows,
 )
 from gramian.common import clock
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    AutoMetric,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 
 METHODS: dict[str, Any] = {
+    "auto": AutoMetric,
     "kta": KTA,
     "lmnn": LMNN,
     "dml-eig": DMLEig,
@@ -57,7 +66,7 @@ METHODS: dict[str, Any] = {
     "linear-separation": LinearSeparation,
     "triplets": TripletMetric,
 }
-DEFAULT_METHOD = "kta"
+DEFAULT_METHOD = "auto"
 """The method of `gramian metric` without --method, by its name in `METHODS`."""
 
 FEW_CLASSES, MANY_ROWS = 20, 5
@@ -70,7 +79,7 @@ each on average than that."""
 @click.option("--label", metavar="COLUMN", help="The column of classes.")
 @click.option(
     "--method", type=click.Choice(list(METHODS)), default=DEFAULT_METHOD, show_default=True,
-    help="Model.",
+    help="Learner; auto chooses one by held-out rows.",
 )  # fmt: skip
 @click.option("--components", type=click.IntRange(min=1), help="Directions to keep; default: all.")
 @click.option(
@@ -122,7 +131,8 @@ def metric(
     given = samples(file, label, drop, ids, format, missing=missing, encode=encode, unknown=opened)
     if opened:
         with bad_input():
-            estimator = METHODS[method](n_components=components, **run.parameters())
+            learner = KTA if method == "auto" else METHODS[method]  # a page refits at every click
+            estimator = learner(n_components=components, **run.parameters())
             _work_on(estimator, given, run, out, (str(file), neighbors, standardize, missing))
         return
     X, y = given.X, classes_of(given, file)
@@ -174,7 +184,7 @@ def metric(
             "samples": len(y),
             "features": X.shape[1],
             "classes": len(fitted.classes_),
-            "method": method,
+            "method": _told(method, fitted),
             **outcome(fitted.result_, fitted.certificate_, run.seconds),
             "neighbors": neighbors,
             **errors,
@@ -185,6 +195,14 @@ def metric(
         as_json=run.as_json,
     )
     leave(fitted.result_.status)
+
+
+def _told(method: str, fitted: Any) -> str:
+    """The method, and the learner that an automatic choice took."""
+    if method != "auto":
+        return method
+    path = getattr(fitted, "path_", None)
+    return f"auto ({type(fitted.learner_).__name__ if path is None else path.name})"
 
 
 def _work_on(

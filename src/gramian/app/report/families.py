@@ -51,10 +51,9 @@ def _evidence(estimator: Any) -> list[Section]:
 
 
 def _told(path: Any) -> str:
-    rows = [
-        [float(value), float(error)] for value, error in zip(path.values, path.errors, strict=True)
-    ]
-    said = str(path)
+    names = getattr(path, "names", path.values.tolist())
+    rows = [[name, float(error)] for name, error in zip(names, path.errors, strict=True)]
+    said = str(path).splitlines()[0]
     words = f"<p>{escape(said[:1].upper() + said[1:])}.</p>"
     return words + table([path.parameter, path.measure], rows)
 

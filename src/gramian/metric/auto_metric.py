@@ -1,0 +1,175 @@
+"""The metric learner that held-out samples choose."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.common import clock
+from gramian.common.parameters import TOLERANCE
+from gramian.metric._base import MetricLearner
+from gramian.metric._choice import CandidatePath, choose_learner
+from gramian.metric._shrinkage import JUDGED, ROUGH, ShrunkLearner, by_keys
+from gramian.metric._view import principal_view
+from gramian.metric.dml_eig import DMLEig
+from gramian.metric.kta import KTA
+from gramian.metric.lmnn import LMNN
+from gramian.metric.lmnn_eig import LMNNEig
+from gramian.objectives.matrices import DENSE_ORDER
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+LOCAL: tuple[type[ShrunkLearner], ...] = (DMLEig, LMNN, LMNNEig)
+"""Learners from nearest samples, in the order in which they are tried after KTA."""
+
+TARGETS = 3
+"""Targets of each sample, fewer where the smallest class has fewer."""
+
+
+class AutoMetric(MetricLearner):
+    """Learn the metric of the learner that does best on held-out samples.
+
+    `KTA`, `DMLEig`, `LMNN` and `LMNNEig` are fitted roughly to parts of the samples, and the 3
+    nearest neighbours of the held-out samples decide between them, between mixtures of their
+    metrics with Euclid's, and Euclid's metric itself. The learner taken is then fitted to all
+    samples. Samples are divided by their root mean square first, so that a common unit of the
+    features does not matter; features of different units should be standardised.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        How many directions `transform` returns; by default all.
+    rank : int, optional
+        The largest rank of M. Euclid's metric, which has full rank, is no candidate then.
+    time_limit : float, optional
+        Seconds of the whole fit. Candidates that half of it does not suffice for are left out,
+        the first of them, `KTA`, last.
+    solver, tol, max_iter, random_state, progress, device :
+        As in `gramian.minimize`, for the learner taken.
+
+    Attributes
+    ----------
+    learner_ : fitted metric learner
+        The one taken; `KTA` with `lam` = 0 where Euclid's metric is kept.
+    path_ : CandidatePath
+        The candidates, their held-out errors and the choice: `print` shows the table. Its
+        `nested_error` accounts for the choice. Missing where there are too few samples to hold
+        out: `KTA` is taken then.
+    components_ : array of shape (n_components, n_features)
+        Lᵀ, rows in decreasing order of the variance of the mapped samples.
+    result_, certificate_ :
+        Those of `learner_`, for the divided samples.
+    classes_, n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from gramian.metric import AutoMetric
+    >>> X, y = load_wine(return_X_y=True)
+    >>> metric = AutoMetric().fit(StandardScaler().fit_transform(X), y)
+    >>> bool(metric.path_.nested_error < metric.path_.errors[0])  # Euclid's metric has errors[0]
+    True
+    """
+
+    _rules: ClassVar = {"tol": TOLERANCE}
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        solver: str = "auto",
+        rank: int | None = None,
+        tol: float = 1e-4,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        random_state: Any = None,
+        progress: bool = False,
+        device: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.rank = rank
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+        self.progress = progress
+        self.device = device
+
+    def fit(self, X: Any, y: ArrayLike) -> AutoMetric:
+        """Choose the learner and fit it to all samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        X, classes = self._labelled(X, y)
+        self._check(X.shape[0])
+        self._forget("path_")
+        size, path = self._evidence(X, classes)
+        if path is not None:
+            self.path_ = path
+        self.learner_ = self._fitted(path, X / size, self.classes_[classes], classes)
+        return self._adopt(size)
+
+    def _evidence(self, X: Any, classes: Indices) -> tuple[float, CandidatePath | None]:
+        """The root mean square of the samples, and the choice between the learners.
+
+        Where samples and features are too many to decompose a matrix, `KTA` is the only candidate.
+        """
+        if min(X.shape) > DENSE_ORDER:
+            return 1.0, None
+        X, classes, _, _ = self._in_order(X, classes)
+        span = principal_view(X, type(self).__name__)
+        span, order = by_keys(span)
+        size = float(np.sqrt(np.mean(span.X**2))) or 1.0
+        aligned = self._candidate(KTA, tol=max(self.tol, ROUGH))
+        others = self._local(classes)
+        with clock.share(JUDGED):
+            path = choose_learner(span.X / size, classes[order], aligned, others, self._plain)
+        return size, path
+
+    def _local(self, classes: Indices) -> list[ShrunkLearner]:
+        """The learners from nearest samples; none where a class has a single sample."""
+        near = min(TARGETS, int(np.bincount(classes).min()) - 1)
+        return [self._candidate(kind, n_neighbors=near) for kind in LOCAL] if near > 0 else []
+
+    def _fitted(
+        self, path: CandidatePath | None, X: Any, y: NDArray[Any], classes: Indices
+    ) -> MetricLearner:
+        """The learner taken, fitted to all samples."""
+        kta: KTA = self._candidate(KTA, progress=self.progress)
+        if path is None:
+            return kta.fit(X, y)
+        setting = float(path.settings[path.chosen])
+        if path.name in (KTA.__name__, path.nothing):
+            kta._fit(X, y, units=setting if path.gained else 0.0)
+            return kta.set_params(lam=kta.lam_)
+        kinds = {type(learner).__name__: learner for learner in self._local(classes)}
+        learner = kinds[path.name].set_params(shrinkage=setting, progress=self.progress)
+        fitted: MetricLearner = learner.fit(X, y)
+        return fitted
+
+    @property
+    def _plain(self) -> bool:
+        """Whether Euclid's metric can be the answer."""
+        return self.rank is None
+
+    def _candidate(self, kind: Any, **changes: Any) -> Any:
+        names = ("n_components", "solver", "rank", "tol", "max_iter", "random_state", "device")
+        return kind(**{**{name: getattr(self, name) for name in names}, **changes})
+
+    def _adopt(self, size: float) -> AutoMetric:
+        """Take over the attributes of the learner, in the units of the samples given."""
+        self.learner_._keep(self.learner_.components_ / size)
+        self._keep(self.learner_.components_)
+        self._n_features_out = self.components_.shape[0]
+        for name in ("result_", "certificate_", "n_iter_"):
+            setattr(self, name, getattr(self.learner_, name))
+        return self

@@ -1,0 +1,138 @@
+"""The automatic choice between metric learners: what it takes, reports, keeps and saves."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine, make_circles
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+from gramian import Status
+from gramian.common import clock
+from gramian.metric import KTA, AutoMetric, MetricClassifier, _choice
+from tests.slow import slow_except
+
+X, Y = load_wine(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+IRIS, SPECIES = load_iris(return_X_y=True)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return AutoMetric().fit(X, Y)
+
+
+def test_table_lists_every_candidate_and_the_choice(fitted):
+    path = fitted.path_
+    assert path.names == ("Euclid's metric", "LMNN", "KTA", "LMNNEig", "DMLEig")
+    assert path.held_out == len(Y) and path.gained and path.name == path.names[path.chosen]
+    assert path.errors[path.chosen] < path.errors[0]
+    assert path.errors.min() <= path.nested_error < path.errors[0]
+    assert path.standard_errors[0] == 0 and np.all(path.seconds[1:] > 0)
+    lines = str(path).splitlines()
+    assert lines[0].startswith(f"{path.name} was taken") and len(lines) == 6
+    assert all(name in line for name, line in zip(path.names, lines[1:], strict=True))
+    assert path.plot().axes[0].get_xlabel().endswith("held out")
+
+
+def test_learner_taken_is_the_metric(fitted):
+    size = np.sqrt(np.mean((X - X.mean(axis=0)) ** 2))
+    again = clone(fitted.learner_).fit(X / size, Y)
+    np.testing.assert_allclose(again.components_ / size, fitted.components_, atol=1e-6)
+    assert type(fitted.learner_).__name__ == fitted.path_.name
+    assert fitted.certificate_ is fitted.learner_.certificate_
+    assert fitted.certificate_.relative_gap <= fitted.tol
+    mapped = fitted.transform(X)
+    far = np.linalg.norm(mapped[0] - mapped[1])
+    np.testing.assert_allclose(fitted.pair_distance([[0, 1]], X=X), far)
+    np.testing.assert_allclose(fitted.get_metric()(X[0], X[1]), far)
+    M = fitted.get_mahalanobis_matrix()
+    np.testing.assert_allclose((X[0] - X[1]) @ M @ (X[0] - X[1]), far**2)
+
+
+@pytest.mark.parametrize("change", slow_except(["rows and names", "scale", "sparse"], "scale"))
+def test_choice_depends_on_the_content_alone(fitted, change):
+    order = np.random.default_rng(0).permutation(len(Y))
+    if change == "rows and names":
+        other = AutoMetric().fit(X[order], np.array(["c", "a", "b"])[Y[order]])
+    else:
+        other = AutoMetric().fit(1e3 * X if change == "scale" else sp.csr_array(X), Y)
+    assert other.path_.name == fitted.path_.name
+    np.testing.assert_allclose(other.path_.errors, fitted.path_.errors, atol=1e-9)
+    M, N = fitted.get_mahalanobis_matrix(), other.get_mahalanobis_matrix()
+    np.testing.assert_allclose(N / np.trace(N), M / np.trace(M), atol=1e-6)
+
+
+def test_euclid_is_kept_where_nothing_helps():
+    circles, y = make_circles(120, noise=0.15, factor=0.5, random_state=0)
+    found = AutoMetric().fit(circles, y)
+    assert not found.path_.gained and found.learner_.lam_ == 0
+    assert str(found.path_).startswith("nothing is gained by learning: Euclid's metric is kept")
+    M = found.get_mahalanobis_matrix()
+    np.testing.assert_allclose(M, M[0, 0] * np.eye(2), atol=1e-12)
+
+
+def test_it_is_saved_with_its_table(fitted, tmp_path):
+    fitted.save(tmp_path / "m.gramian")
+    again = gm.load(tmp_path / "m.gramian")
+    np.testing.assert_array_equal(again.transform(X), fitted.transform(X))
+    assert str(again.path_) == str(fitted.path_)
+    assert type(again.learner_) is type(fitted.learner_)
+
+
+def test_report_names_the_candidates(fitted, tmp_path):
+    page = fitted.report(tmp_path / "page.html").read_text("utf-8")
+    assert "LMNNEig" in page and f"{fitted.path_.name} was taken" in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [{"n_components": 2}, {"rank": 2}])
+def test_few_dimensions_are_chosen_for(limit):
+    found = AutoMetric(**limit).fit(IRIS, SPECIES)
+    assert found.transform(IRIS).shape == (150, 2)
+    assert found.path_.errors[found.path_.chosen] < 0.1
+
+
+def test_kta_alone_where_too_little_can_be_held_out():
+    lonely = np.r_[SPECIES[::10], 3]
+    found = AutoMetric().fit(np.vstack([IRIS[::10], [[9.0] * 4]]), lonely)
+    assert isinstance(found.learner_, KTA) and not hasattr(found, "path_")
+    assert found.learner_.get_params() == {**KTA().get_params(), "progress": False}
+
+
+def test_candidates_that_the_time_does_not_suffice_for_are_left_out(monkeypatch):
+    mixtures = _choice._Trial.mixtures
+
+    def late(trial, learner, samples):
+        if type(learner).__name__ == "LMNN":
+            now = clock.now
+            monkeypatch.setattr(clock, "now", lambda: now() + 60.0)  # half of the limit is over
+        return mixtures(trial, learner, samples)
+
+    monkeypatch.setattr(_choice._Trial, "mixtures", late)
+    found = AutoMetric(time_limit=100.0).fit(IRIS, SPECIES)
+    assert found.path_.names == ("Euclid's metric", "KTA", "DMLEig")
+    assert found.result_.status.converged
+
+
+@pytest.mark.filterwarnings("ignore:.*interrupted from the keyboard")
+def test_interrupt_keeps_the_candidates_before_it(monkeypatch):
+    calls, votes = [], _choice.of_neighbours
+
+    def interrupted(*given):
+        calls.append(1)
+        if len(calls) == 12:  # KTA has nine parts
+            raise KeyboardInterrupt
+        return votes(*given)
+
+    monkeypatch.setattr(_choice, "of_neighbours", interrupted)
+    found = AutoMetric().fit(IRIS, SPECIES)
+    assert found.path_.names == ("Euclid's metric", "KTA") and len(calls) == 12
+    assert found.result_.status is Status.INTERRUPTED
+
+
+def test_classifier_uses_it_by_default():
+    model = MetricClassifier().fit(IRIS[::2], SPECIES[::2])
+    assert isinstance(model.metric_, AutoMetric) and model.metric_.path_.held_out == 75
+    assert model.score(IRIS[1::2], SPECIES[1::2]) > 0.9
