@@ -39,7 +39,7 @@ BUNDLED: dict[str, Callable[..., Any]] = {
     "iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer,
 }  # fmt: skip
 DIMENSIONS = (2, 5)
-SAMPLES, TRAIN, SPLITS, SPLITS_QUICK = 1000, 0.5, 10, 2
+SAMPLES, TRAIN, SPLITS, SPLITS_QUICK = 600, 0.5, 10, 2
 FEWEST = 8
 """Samples of a class at least; smaller classes are left out."""
 DIGITS_TRAIN = 0.7
