@@ -3,7 +3,15 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    ClassCollapse,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 
 # One of the checks has a class of three samples, each of which has two neighbours.
 ESTIMATORS = [
@@ -11,8 +19,10 @@ ESTIMATORS = [
     LinearSeparation(),
     *(learner(n_neighbors=2, shrinkage=0.0) for learner in (LMNN, LMNNEig, DMLEig)),
     TripletMetric(n_neighbors=2, shrinkage=0.5),
+    ClassCollapse(n_components=1, ridge=0.1),
 ]
 VARIANTS = [
+    ClassCollapse(),
     KTA(kernel="rbf"),
     *(learner(n_neighbors=2) for learner in (DMLEig, TripletMetric)),
     DMLEig(n_neighbors=2, kernel="rbf", shrinkage=0.0),

@@ -1,5 +1,6 @@
 """Metric learners, as scikit-learn transformers."""
 
+from gramian.metric.class_collapse import ClassCollapse
 from gramian.metric.classifier import MetricClassifier
 from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
@@ -11,6 +12,7 @@ from gramian.metric.triplet_metric import TripletMetric
 __all__ = [
     "KTA",
     "LMNN",
+    "ClassCollapse",
     "DMLEig",
     "LMNNEig",
     "LinearSeparation",
