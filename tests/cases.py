@@ -115,6 +115,23 @@ def separation_reference(lam: float) -> float:
     return X.shape[1] - float(np.sum(np.maximum(values, 0.0) ** 2))
 
 
+COLLAPSED = X[::3], LABELS[::3]
+
+
+def collapse_reference(ridge: float) -> float:
+    """Soft minima of one anchor each, and the scatter of the pairs within classes."""
+    samples, labels = COLLAPSED
+    order, terms, scatter = samples.shape[1], [], np.zeros((samples.shape[1],) * 2)
+    for i, label in enumerate(labels):
+        gaps = np.delete(samples - samples[i], i, axis=0)
+        own = gaps[np.delete(labels == label, i)]
+        scatter += own.T @ own / len(own)
+        terms.append(
+            Term("soft-min", lambda M, gaps=gaps: np.einsum("ij,jk,ik->i", gaps, M, gaps), mu=1.0)
+        )
+    return conic_minimum(order, terms, scatter + ridge * np.trace(scatter) / order * np.eye(order))
+
+
 def cone(objective, name="test"):
     return gm.Problem(objective, name=name)
 
@@ -240,6 +257,11 @@ CASES = [
         "soft-min-spectrahedron",
         soft_min_problem,
         _conic([Term("soft-min", distances(SPARSE_EDGES), mu=0.05)], trace=1.0),
+    ),
+    Case(
+        "class-collapse",
+        lambda: problems.class_collapse(*COLLAPSED, ridge=0.1),
+        lambda: collapse_reference(0.1),
     ),
     Case(
         "sum",

@@ -11,7 +11,15 @@ from gramian.arrays import threads
 from gramian.common import clock
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    ClassCollapse,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 from gramian.metric._impostors import Impostors
 from gramian.objectives import Composite, GramQuadratic
 
@@ -62,6 +70,7 @@ def curved():
 
 ESTIMATORS = [
     *((kind, labelled) for kind in (KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric)),
+    (ClassCollapse, labelled),
     *((kind, linked) for kind in (NPKL, PCP, RegPCP)),
     *((kind, lambda: curved()[:1]) for kind in (MVU, NeighborLayout, RegMVU)),
     (ColoredMVU, curved),

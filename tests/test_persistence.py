@@ -40,6 +40,7 @@ from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
     KTA,
     LMNN,
+    ClassCollapse,
     DMLEig,
     LinearSeparation,
     LMNNEig,
@@ -66,6 +67,7 @@ FITTED = {
     "lmnn": lambda: LMNN().fit(IRIS, CLASSES),
     "dml-eig": lambda: DMLEig().fit(IRIS, CLASSES),
     "lmnn-eig": lambda: LMNNEig().fit(IRIS, CLASSES),
+    "collapse": lambda: ClassCollapse(n_components=2).fit(IRIS, CLASSES),
     "separation": lambda: LinearSeparation().fit(IRIS, CLASSES),
     "triplets": lambda: TripletMetric().fit(sp.csr_matrix(IRIS), CLASSES),
     "mvu": lambda: MVU().fit(ROLL),

@@ -169,3 +169,42 @@ def test_whoever_watches_sees_the_picture_grow_and_nothing_else():
 def test_what_makes_no_sense_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         NeighborLayout(**options).fit(X[:50])
+
+
+SEEN, NEW = slice(0, 150), slice(150, 300)
+
+
+def wrong_when_new(model):
+    """The share of new samples whose nearest sample in the picture is of another class."""
+    gaps = np.linalg.norm(model.transform(X[NEW])[:, None] - model.embedding_, axis=2)
+    return np.mean(Y[SEEN][gaps.argmin(axis=1)] != Y[NEW])
+
+
+def test_classes_draw_the_picture_and_place_new_samples():
+    plain = NeighborLayout(random_state=0, rounds=4).fit(X[SEEN])
+    guided = NeighborLayout(random_state=0, rounds=4).fit(X[SEEN], Y[SEEN])
+    assert share_of_own(guided.embedding_, Y[SEEN]) > share_of_own(plain.embedding_, Y[SEEN])
+    assert wrong_when_new(guided) <= wrong_when_new(plain)
+    assert guided.certificate_.gap >= 0
+    across = Y[SEEN][guided.graph_.edges[:, 0]] != Y[SEEN][guided.graph_.edges[:, 1]]
+    assert guided.weights_[across].max() <= 0.1 + 1e-12
+
+
+@pytest.mark.parametrize("y", [np.full(150, -1), Y[SEEN]], ids=["unknown", "without weight"])
+def test_classes_that_are_unknown_or_without_weight_change_nothing(y):
+    weight = 0.9 if y[0] == -1 else 0.0
+    plain = NeighborLayout(random_state=0, rounds=2).fit(X[SEEN])
+    same = NeighborLayout(random_state=0, rounds=2, target_weight=weight).fit(X[SEEN], y)
+    np.testing.assert_allclose(same.embedding_, plain.embedding_, atol=1e-8)
+
+
+def test_copies_of_different_classes_have_none():
+    twice = np.vstack([X[SEEN], X[:20]])
+    classes = np.concatenate([Y[SEEN], 1 + Y[:20]])
+    fitted = NeighborLayout(random_state=0, rounds=2).fit(twice, classes)
+    np.testing.assert_array_equal(fitted.embedding_[:20], fitted.embedding_[150:])
+
+
+def test_numbers_are_no_classes():
+    with pytest.raises(ValueError, match="y must hold classes"):
+        NeighborLayout().fit(X[SEEN], X[SEEN, 2] + 0.5 * np.arange(150))

@@ -9,6 +9,7 @@ from scipy import sparse
 from gramian.arrays import cpu
 from gramian.linalg.svec import svec
 from gramian.maps import (
+    BatchDistances,
     BlockEntries,
     Congruence,
     Entries,
@@ -91,6 +92,11 @@ def make_block_entries(rng, n, p):
     return BlockEntries(rows, cols, (2, n - 2))
 
 
+def make_batches(rng, n, p):
+    """Batches of different sizes, the last of one point."""
+    return BatchDistances((n // 2, n - n // 2 - 1, 1))
+
+
 def make_squares(rng, n, p):
     return Squares(rng.standard_normal((n, p)))
 
@@ -120,6 +126,7 @@ MAKERS = [
     make_whitened,
     make_grounded,
     make_block_entries,
+    make_batches,
     make_squares,
     make_stack,
     make_inner_products,

@@ -7,6 +7,7 @@ from gramian.metric import (
     KTA,
     LMNN,
     AutoMetric,
+    ClassCollapse,
     DMLEig,
     LinearSeparation,
     LMNNEig,
@@ -19,9 +20,11 @@ ESTIMATORS = [
     LinearSeparation(),
     *(learner(n_neighbors=2, shrinkage=0.0) for learner in (LMNN, LMNNEig, DMLEig)),
     TripletMetric(n_neighbors=2, shrinkage=0.5),
+    ClassCollapse(n_components=1, ridge=0.1),
 ]
 VARIANTS = [
     AutoMetric(),
+    ClassCollapse(),
     KTA(kernel="rbf"),
     *(learner(n_neighbors=2) for learner in (DMLEig, TripletMetric)),
     DMLEig(n_neighbors=2, kernel="rbf", shrinkage=0.0),

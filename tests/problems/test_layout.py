@@ -88,3 +88,16 @@ def test_rejects_bad_input(arguments, message):
 def test_attraction_does_not_apply_to_other_problems():
     assert attraction(problems.mvu(EDGES, np.ones(len(EDGES)), N, 0.1)) is None
     assert attraction(problems.top_eigen(np.eye(3))) is None
+
+
+def test_each_pair_may_have_its_own_repulsion():
+    L = np.random.default_rng(0).standard_normal((N, 3))
+    c = np.linspace(0.0, 2.0, len(PAIRS))
+    problem = problems.neighbor_layout(EDGES, PAIRS, N, weights=WEIGHTS, repulsion=c, gravity=0.3)
+    pushed = c @ np.log1p(1 / (0.01 + distances(L @ L.T, PAIRS)))
+    pulled = WEIGHTS @ distances(L @ L.T, EDGES) + 0.3 * np.sum(L * L)
+    assert problem.value(L) == pytest.approx(pulled + pushed)
+    with pytest.raises(ValueError, match="expected a repulsion for each of"):
+        problems.neighbor_layout(EDGES, PAIRS, N, repulsion=c[1:])
+    with pytest.raises(ValueError, match=r"repulsion\[0\] = -1.0 is no number"):
+        problems.neighbor_layout(EDGES, PAIRS, N, repulsion=c - 1)

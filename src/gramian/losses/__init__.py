@@ -2,6 +2,7 @@
 
 from gramian.losses.augmented import Augmented
 from gramian.losses.base import Loss, Separable
+from gramian.losses.collapse import Collapse
 from gramian.losses.hinge import SmoothedHinge, SquaredHinge
 from gramian.losses.logistic import Logistic
 from gramian.losses.offsets import SquaredWithOffsets
@@ -13,6 +14,7 @@ from gramian.losses.thresholds import WithThresholds
 
 __all__ = [
     "Augmented",
+    "Collapse",
     "FilledSoftMin",
     "Logistic",
     "Loss",

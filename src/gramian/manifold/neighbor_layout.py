@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_consistent_length
 
 from gramian.arrays.places import host, moved, place
+from gramian.arrays.samples import class_indices
 from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.certificate import Certificate
 from gramian.common import clock
-from gramian.common.parameters import ABOVE_ZERO, COUNT
+from gramian.common.parameters import ABOVE_ZERO, COUNT, SHARE
 from gramian.common.random_state import generator
 from gramian.constrained.reweighting import reweighted
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
@@ -56,6 +59,9 @@ class NeighborLayout(Unfolding):
     UMAP minimises but for a few constants. For given ω the problem is convex: its optimum of any
     rank is found too, and the certificate says how much better than the picture that is at most.
 
+    With classes, ``fit(X, y)``, edges between different classes attract less and pairs of one class
+    repel less, by `target_weight`. `transform` places new samples, whose classes are not needed.
+
     Parameters
     ----------
     n_components : int
@@ -66,6 +72,9 @@ class NeighborLayout(Unfolding):
         c. The larger, the further apart clusters lie, and the looser they are.
     rounds : int
         How many times the weights are found again; with 1 they are all 1 and nothing tears.
+    target_weight : float in [0, 1]
+        t, the weight of the classes in y: ω of an edge between different classes and c of a pair of
+        one class are multiplied by 1 − t. Without y it is ignored.
     metric, approximate, progress :
         As in `MVU`; a given graph may be in parts.
     solver, tol, max_iter :
@@ -110,7 +119,8 @@ class NeighborLayout(Unfolding):
     True
     """
 
-    _rules: ClassVar = {"n_components": COUNT, "repulsion": ABOVE_ZERO, "rounds": COUNT}
+    _rules: ClassVar = {"n_components": COUNT, "repulsion": ABOVE_ZERO, "rounds": COUNT,
+                        "target_weight": SHARE}  # fmt: skip
 
     _whole: ClassVar[bool] = True
 
@@ -121,6 +131,7 @@ class NeighborLayout(Unfolding):
         n_neighbors: int = 7,
         repulsion: float = 2.0,
         rounds: int = 12,
+        target_weight: float = 0.9,
         metric: str = "euclidean",
         approximate: bool = False,
         solver: str = "auto",
@@ -135,6 +146,7 @@ class NeighborLayout(Unfolding):
         self.n_neighbors = n_neighbors
         self.repulsion = repulsion
         self.rounds = rounds
+        self.target_weight = target_weight
         self.metric = metric
         self.approximate = approximate
         self.solver = solver
@@ -145,17 +157,35 @@ class NeighborLayout(Unfolding):
         self.progress = progress
         self.device = device
 
+    def fit(self, X: Any, y: Any = None) -> NeighborLayout:
+        """Lay out the samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Or what `metric` says: distances, or a graph.
+        y : classes of shape (n_samples,), optional
+            −1 stands for a class that is not known.
+        """
+        X = self._samples(X)
+        side = None if y is None else _one_hot(y)
+        if side is not None:
+            check_consistent_length(X, side)
+        fitted: NeighborLayout = self._fit(X, side)
+        return fitted
+
     def _joined_by(self, X: Any) -> str:
         """Parts of a given graph are held together by ρ tr M alone."""
         return "components" if self.metric == "precomputed" and sp.issparse(X) else "mst"
 
-    def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
+    def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Lay out the points in an order of their own: what is random does not see that of X."""
         started = clock.now()
         order = canonical_order(graph.adjacency(graph.sq_distances))
         ordered, edge = graph.renumbered(order)
         with clock.placing(lambda places: self._at_samples(_put_back(places, order))):
-            problem, L, weights, rng = self._laid_out(ordered, started)
+            classes = None if side is None else _majority(side)[order]
+            problem, L, weights, rng = self._laid_out(ordered, classes, started)
         self.weights_ = _put_back(weights, edge)
         self._unit = 1.0  # a picture has no units of the samples
         result = self._compared(problem, L - L.mean(axis=0), rng, started)
@@ -163,23 +193,26 @@ class NeighborLayout(Unfolding):
         self._finish(result, result.factor, X)
 
     def _laid_out(
-        self, graph: Graph, started: float
+        self, graph: Graph, classes: Indices | None, started: float
     ) -> tuple[Problem, Array, Array, np.random.Generator]:
         """The problem of the last round, the places and the weights it was solved for."""
         rng = generator(self.random_state)
         pushed = random_pairs(graph.n, rng)
         edges, there = graph.edges, place(self.device)
+        weights, kept = np.ones(len(edges)), 1.0 - float(self.target_weight)
+        repulsion: float | Array = float(self.repulsion)
+        if classes is not None:
+            weights = np.where(_known(classes, edges, same=False), kept, 1.0)
+            repulsion = repulsion * np.where(_known(classes, pushed, same=True), kept, 1.0)
+        pull = weights
 
         def problem_of(weights: Array) -> Problem:
-            return neighbor_layout(
-                edges, pushed, graph.n, weights=weights, repulsion=float(self.repulsion)
-            )
+            return neighbor_layout(edges, pushed, graph.n, weights=weights, repulsion=repulsion)
 
         def weights_of(L: Array) -> Array:
-            return affinities(squares_along(edges, host(L)))
+            return pull * affinities(squares_along(edges, host(L)))
 
         start = self._start(graph, rng)
-        weights: Array = np.ones(len(edges))
         settings = settings_for(problem_of(weights), None, self.tol, self.time_limit, rng, started)
         clock.phase(f"{self.rounds} rounds of a layout of {graph.n:,} points")
         with there.room():
@@ -268,6 +301,32 @@ class NeighborLayout(Unfolding):
             placed = np.where(known[:, None], placed, moved)
         squares = np.sum((around - placed[:, None]) ** 2, axis=2)
         return placed, np.mean(1 - affinities(squares), axis=1)
+
+
+def _one_hot(y: Any) -> Array:
+    """A row for each sample with 1 at its class, and of zeros where that is −1."""
+    names, classes = class_indices(y)
+    if type_of_target(np.asarray(y)) not in ("binary", "multiclass"):
+        raise ValueError(
+            "y must hold classes, -1 where one is not known: cut numbers into groups first, or "
+            "leave y out"
+        )
+    found = np.eye(names.size)[classes]
+    return found if names.dtype.kind in "USO" else found * (names != -1)
+
+
+def _majority(side: Array) -> Indices:
+    """The class of most copies of each sample, −1 where none is known or several are equal."""
+    most = side.max(axis=1, keepdims=True)
+    clear = (most[:, 0] > 0) & (np.sum(side == most, axis=1) == 1)
+    return np.where(clear, np.argmax(side, axis=1), -1)
+
+
+def _known(classes: Indices, pairs: Indices, *, same: bool) -> NDArray[np.bool_]:
+    """The pairs whose classes are both known, and equal or different."""
+    i, j = classes[pairs].T
+    found: NDArray[np.bool_] = (i >= 0) & (j >= 0) & ((i == j) == same)
+    return found
 
 
 def _of_least_terms(problem: Problem, L: Array) -> Certificate:

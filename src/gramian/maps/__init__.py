@@ -1,6 +1,7 @@
 """Linear maps 𝒜 from symmetric matrices to vectors; a loss depends on M only through 𝒜(M)."""
 
 from gramian.maps.base import LinearMap
+from gramian.maps.batch_distances import BatchDistances
 from gramian.maps.block_entries import BlockEntries
 from gramian.maps.congruence import Congruence
 from gramian.maps.distances import PairDistances
@@ -15,6 +16,7 @@ from gramian.maps.stack import Stack
 from gramian.maps.whitened import GroundedRoot, WhitenedDistances, sparse_root
 
 __all__ = [
+    "BatchDistances",
     "BlockEntries",
     "Congruence",
     "Entries",

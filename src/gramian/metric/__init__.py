@@ -1,6 +1,7 @@
 """Metric learners, as scikit-learn transformers."""
 
 from gramian.metric.auto_metric import AutoMetric
+from gramian.metric.class_collapse import ClassCollapse
 from gramian.metric.classifier import MetricClassifier
 from gramian.metric.dml_eig import DMLEig
 from gramian.metric.kta import KTA
@@ -13,6 +14,7 @@ __all__ = [
     "KTA",
     "LMNN",
     "AutoMetric",
+    "ClassCollapse",
     "DMLEig",
     "LMNNEig",
     "LinearSeparation",

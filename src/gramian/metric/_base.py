@@ -22,6 +22,7 @@ from gramian.estimators.fitting import settle, sweeps_for
 from gramian.estimators.persistence import Kept
 from gramian.metric._canonical import canonical_labels, canonical_rows
 from gramian.metric._class_weight import weights_of_classes
+from gramian.metric._few_columns import at_rank
 from gramian.metric._verification import Verification
 from gramian.metric._weak_input import (
     NAMES,
@@ -36,6 +37,7 @@ from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status
 from gramian.run import minimize
+from gramian.solvers.arguments import settings_for
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -180,18 +182,23 @@ class MetricLearner(
         gram: SymmetricMatrix,
         basis: Array | None,
         start: Array | None = None,
+        maps: Callable[[int], list[Array]] = lambda k: [],
     ) -> None:
         """Minimise the problem and set what a fitted metric has.
 
         `gram` is the scatter of the samples in the coordinates the problem was posed in, `basis`
-        (d × k) leads back to the features from them, and `start` is a factor to start from where
-        no `init` is given.
+        (d × k) leads back to the features from them, `start` is a factor to start from where no
+        `init` is given, and `maps` are starting maps of a limited rank.
         """
         limit = self.rank
         if limit is None and problem.order > DENSE_ORDER:
             limit = LARGE_RANK
         given = self._start(basis)
-        result = self._minimize(problem, init=start if given is None else given, rank=limit)
+        first = start if given is None else given
+        if problem.order <= DENSE_ORDER:
+            result = self._minimize_at_rank(problem, maps, init=first)
+        else:
+            result = self._minimize(problem, init=first, rank=limit)
         self._finish(result, result.factor, gram, basis)
         whole = limit is None and self.n_components is None
         if sp.issparse(basis) and whole and self.regularizer == "identity":
@@ -216,6 +223,22 @@ class MetricLearner(
         if result.status is Status.INTERRUPTED:
             clock.interrupt()  # the phases after this one, and the fits around it, end as well
         return result
+
+    def _minimize_at_rank(
+        self, problem: Problem, maps: Callable[[int], list[Array]], *, init: Any = None
+    ) -> Result:
+        """F over factors with at most `rank` columns, and over all of them where it is None.
+
+        `maps` gives starting maps with so many columns, in the coordinates of the problem.
+        """
+        rank = self.rank
+        relaxed = self._minimize(problem, init=init, rank=None)
+        if rank is None or relaxed.rank <= rank:
+            return relaxed
+        settings = settings_for(
+            problem, rank, self.tol, self.time_limit, self.random_state, clock.now()
+        )
+        return at_rank(problem, maps(rank), relaxed, settings)
 
     def _start(self, basis: Array | None) -> Array | None:
         """The factor of an earlier fit, `init`, in the coordinates of this one."""

@@ -20,6 +20,7 @@ from gramian.constraints import (
 )
 from gramian.maps import PairDistances
 from gramian.metric._base import sorted_pairs
+from gramian.metric._few_columns import maps_in
 from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._local import (
@@ -86,8 +87,10 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
         more than half as many directions as they are.
     rank : int, optional
-        The largest rank of M. There is no floor then, and no shrinkage: either would make M of
-        full rank, and is refused beside a rank.
+        The largest rank of M. F is minimised over factors with so many columns, from several
+        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
+        certificate compares with the optimum of any rank. There is no floor then, and no shrinkage:
+        either would make M of full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -188,7 +191,7 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         far = other_class_neighbors(space, classes, k, device=device)
         similar, dissimilar = (sorted_pairs(as_pairs(ends))[0] for ends in (near, far))
         rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
-        return self._fit_to(span, similar, dissimilar, rough, rows=rows)
+        return self._fit_to(span, similar, dissimilar, rough, rows=rows, classes=classes)
 
     def fit_pairs(self, pairs: Any, same: ArrayLike, *, X: Any = None) -> DMLEig:
         """Learn the metric from pairs that are the same or not, and the threshold of `predict`.
@@ -219,9 +222,10 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         *,
         rows: Indices | None = None,
         given: Indices | None = None,
+        classes: Indices | None = None,
     ) -> DMLEig:
         """Learn from pairs; `rows` are the places of the samples, or `given` those of the
-        dissimilar pairs, among what was passed."""
+        dissimilar pairs, among what was passed. `classes` are those of the samples, if known."""
         self.ridge_ = ridge_for(self.ridge, span.X)
         white = principal_whitening(span.X, whitening(span.X, similar, ridge=self.ridge_))
         X = white.samples(span.X)
@@ -233,7 +237,8 @@ class DMLEig(KernelMetricLearner, FlooredLearner):
         floor = Floor(self.floor_)
         problem = dml_eig_whitened(floor.samples(X), dissimilar, self.mu_, offset=floor.rho * plain)
         start = self._above(floor, span, rough, white)
-        result = self._minimize(problem, init=start)
+        maps = maps_in(span.X, classes, white.coordinates)
+        result = self._minimize_at_rank(problem, maps, init=start)
         reached = floor.distances(distances(X @ result.factor, dissimilar), plain)
         self.max_min_ = self._max_min(X, dissimilar, plain, reached)
         self._finish(result, *self._shrunk(floor.factor(result.factor), X, white, span))

@@ -12,6 +12,7 @@ from gramian.common import clock
 from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
+from gramian.metric._few_columns import maps_of_moments
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, least_weight, projected, unit
 from gramian.problems.metric import kta_from_moments
@@ -60,8 +61,10 @@ class KTA(KernelMetricLearner):
         classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
         weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
     rank : int, optional
-        The largest rank of M; the certificate then says what the limit can cost. With more than
-        3000 features and samples it is 40 unless told.
+        The largest rank of M. F is minimised over factors with so many columns, from several
+        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
+        certificate compares with the optimum of any rank: it says what the limit can cost.
+        With more than 3000 features and samples it is 40 by default.
     init : fitted metric learner, optional
         Start from its metric instead of from nothing.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -178,7 +181,11 @@ class KTA(KernelMetricLearner):
         device = self.device if votes_on is None else votes_on
         self.lam_ = self._weight(view, data, classes, center, weights, units, device)
         problem = kta_from_moments(data, self.lam_, regularizer=self.regularizer)
-        self._solve(problem, data.gram, view.matrix, self._first(view, data))
+
+        def maps(k: int) -> list[Array]:
+            return maps_of_moments(data.gram.dense(), data.sums, data.counts, k)
+
+        self._solve(problem, data.gram, view.matrix, self._first(view, data), maps)
         return self
 
     def _first(self, view: Span, data: Moments) -> Array | None:

@@ -76,8 +76,10 @@ class LinearSeparation(MetricLearner):
         classes count alike, n/(k n_c) for each of the n_c samples of one of k classes; a dict has
         weights by classes, 1 where it has none. Votes that choose lam="auto" count once.
     rank : int, optional
-        The largest rank of M; the certificate then says what the limit can cost. With more than
-        3000 features and samples it is 40 unless told.
+        The largest rank of M. F is minimised over factors with so many columns, from several
+        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
+        certificate compares with the optimum of any rank: it says what the limit can cost.
+        With more than 3000 features and samples it is 40 by default.
     init : fitted metric learner, optional
         Start from its metric instead of from nothing.
     solver, tol, max_iter, time_limit, random_state, progress, device :

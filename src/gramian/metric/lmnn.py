@@ -13,6 +13,7 @@ from gramian.common.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
 from gramian.estimators.active_set import ActiveSet
 from gramian.methods.room import samples_place
+from gramian.metric._few_columns import maps_in
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
 from gramian.metric._shrinkage import ShrunkLearner
@@ -185,7 +186,8 @@ class LMNN(ShrunkLearner):
         white = whitening(samples, similar, ridge=self.ridge_)
         Z = white.samples(samples)
         problem = lmnn_of_triplets(Z, similar, indices, float(self.lam), pull=1.0)
-        result = self._minimize(problem, init=self._begin(span, rough, white))
+        maps = maps_in(samples, None, white.coordinates)
+        result = self._minimize_at_rank(problem, maps, init=self._begin(span, rough, white))
         self.n_active_ = int(np.sum(problem.objective.image(result.factor).z < 1.0))
         self._finish(result, *self._shrunk(result.factor, Z, white, span))
         return self

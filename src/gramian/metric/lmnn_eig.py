@@ -16,6 +16,7 @@ from gramian.constraints import (
     same_class_neighbors,
 )
 from gramian.losses import FilledSoftMin
+from gramian.metric._few_columns import maps_in
 from gramian.metric._floor import FlooredLearner, floor_for
 from gramian.metric._local import (
     neighbor_space,
@@ -73,8 +74,10 @@ class LMNNEig(FlooredLearner):
         Added to X_S, in units of its mean eigenvalue. "auto" is 1e-3, or 1 where the samples span
         more than half as many directions as they are.
     rank : int, optional
-        The largest rank of M. There is no floor then, and no shrinkage: either would make M of
-        full rank, and is refused beside a rank.
+        The largest rank of M. F is minimised over factors with so many columns, from several
+        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
+        certificate compares with the optimum of any rank. There is no floor then, and no shrinkage:
+        either would make M of full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -162,7 +165,7 @@ class LMNNEig(FlooredLearner):
         near = same_class_neighbors(space, classes, k, device=device)
         triplets = as_triplets(near, other_class_neighbors(space, classes, k, device=device))
         rough = self._shrink_by_labels(samples, classes, units=units, **self._amounts(samples))
-        return self._fit_to(span, triplets, rough)
+        return self._fit_to(span, triplets, rough, classes)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNNEig:
         """Learn the metric from triplets (anchor, same, other).
@@ -184,6 +187,7 @@ class LMNNEig(FlooredLearner):
         span: Span,
         triplets: Indices,
         rough: Array | None,
+        classes: Indices | None = None,
     ) -> LMNNEig:
         self.ridge_ = ridge_for(self.ridge, span.X)
         scatter = whitening(span.X, targets_of(triplets), ridge=self.ridge_)
@@ -199,7 +203,14 @@ class LMNNEig(FlooredLearner):
         start = self._above(floor, span, rough, white)
         if start is not None:
             start = min(row.starts(start), key=problem.value)
-        result = self._minimize(problem, init=start)
+
+        def with_slack(L: Array) -> Array:
+            L = white.coordinates(L)
+            starts = row.starts(L / np.linalg.norm(L))
+            return min((_merged(Y) for Y in starts), key=problem.value)
+
+        maps = maps_in(span.X, classes, with_slack)
+        result = self._minimize_at_rank(problem, maps, init=start)
         self.max_min_ = self._max_min(X, triplets, plain, result.factor)
         self._finish(result, *self._shrunk(floor.factor(row.factor(result.factor)), X, white, span))
         return self
@@ -229,6 +240,13 @@ class LMNNEig(FlooredLearner):
         along = floor * float(u @ plain)
         bound = max(float(u.max()) / (1 - self.gamma), (largest + along) / self.gamma)
         return MaxMin(loss.level(z), bound)
+
+
+def _merged(Y: Array) -> Array:
+    """The factor of S and its slack with the slack in the first column: F sees the same."""
+    merged = Y[:, :-1].copy()
+    merged[-1, 0] = Y[-1, -1]
+    return merged
 
 
 def _margins(Z: Array, triplets: Indices) -> Array:

@@ -13,6 +13,7 @@ from gramian.common.parameters import ABOVE_ZERO, or_auto
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
+from gramian.metric._few_columns import maps_in
 from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._view import along_axes, varying_view
 from gramian.problems.local_metric import triplets as triplet_problem
@@ -55,8 +56,10 @@ class TripletMetric(ShrunkLearner):
         hold out. With more than 3000 features
         and samples there is none.
     rank : int, optional
-        The largest rank of M; the certificate then says what the limit can cost. A `shrinkage`
-        above 0 would make M of full rank, and is refused beside a rank.
+        The largest rank of M. F is minimised over factors with so many columns, from several
+        starting maps (the optimum of any rank, cut; discriminants; principal directions), and the
+        certificate compares with the optimum of any rank: it says what the limit can cost.
+        A `shrinkage` above 0 would make M of full rank, and is refused beside a rank.
     init : fitted metric learner, optional
         Start from its metric.
     solver, tol, max_iter, time_limit, random_state, progress, device :
@@ -141,7 +144,7 @@ class TripletMetric(ShrunkLearner):
         triplets = local_triplets(view.X, classes, self.n_neighbors)
         size = self._weigh(view, triplets)
         rough = self._shrink_by_labels(view.X, classes) if self._may_shrink(view) else None
-        return self._fit_to(view, triplets, rough, size)
+        return self._fit_to(view, triplets, rough, size, classes)
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> TripletMetric:
         """Learn the metric from triplets (anchor, same, other).
@@ -186,15 +189,20 @@ class TripletMetric(ShrunkLearner):
         triplets: Indices,
         rough: NDArray[np.floating] | None,
         size: float,
+        classes: Indices | None = None,
     ) -> TripletMetric:
         """Solve for the samples over `size`, so that numbers are near 1."""
         X = view.X / size
         problem = triplet_problem(X, triplets, size**2 * self.lam_, self.mu)
         gram = gram_of(X, None if view.centered else column_means(X))
-        limit = LARGE_RANK if self.rank is None and not view.exact else self.rank
         start = self._begin(view, rough, Substitution(None))
         start = None if start is None else size * start
-        result = _in_unit(self._minimize(problem, init=start, rank=limit), size)
+        if view.exact:
+            maps = maps_in(view.X, classes, lambda L: size * L)
+            result = self._minimize_at_rank(problem, maps, init=start)
+        else:
+            result = self._minimize(problem, init=start, rank=self.rank or LARGE_RANK)
+        result = _in_unit(result, size)
         factor = result.factor
         if view.exact:
             factor = self._mixed(factor, np.eye(factor.shape[0]), gram)

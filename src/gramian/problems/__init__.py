@@ -1,5 +1,6 @@
 """Constructors of the problems of the papers: formula to `Problem`."""
 
+from gramian.problems.class_collapse import class_collapse
 from gramian.problems.completion import (
     implicit_completion,
     mmmf,
@@ -23,6 +24,7 @@ from gramian.problems.sdp import sdp
 from gramian.problems.spectral import quadratic, top_eigen
 
 __all__ = [
+    "class_collapse",
     "dml_eig",
     "implicit_completion",
     "inductive_kernel",

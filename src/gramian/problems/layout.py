@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
@@ -27,7 +29,7 @@ def neighbor_layout(
     n: int,
     *,
     weights: ArrayLike = 1.0,
-    repulsion: float = 2.0,
+    repulsion: ArrayLike = 2.0,
     gravity: float = GRAVITY,
 ) -> Problem:
     """min Σ_e ω_e d_M(e) + ρ tr M + c Σ_p ln(1 + 1/(ε + d_M(p))) over M ⪰ 0, ε = 0.01.
@@ -41,12 +43,12 @@ def neighbor_layout(
     edges : pairs of point indices that attract, shape (p, 2).
     pairs : random pairs that repel, shape (q, 2).
     weights : ω of the edges, one number for each or one for all, not negative.
-    repulsion : c.
+    repulsion : c, one number for each pair (not negative) or one above 0 for all.
     gravity : ρ.
     """
     n = check_order(n)
     pulled, pushed = PairDistances(edges, n), PairDistances(pairs, n)
-    c, rho = positive(repulsion, "repulsion"), positive(gravity, "gravity")
+    c, rho = _repulsion(repulsion, pushed.size), positive(gravity, "gravity")
     w = real_numbers(weights, "weights")
     if w.shape not in ((), (pulled.size,)):
         raise ValueError(f"expected a weight for each of {pulled.size} edges, got shape {w.shape}")
@@ -58,3 +60,14 @@ def neighbor_layout(
         name="neighbor_layout",
         formula="Σ_e ω_e d_M(e) + ρ tr M + c Σ_p ln(1 + 1/(ε + d_M(p)))",
     )
+
+
+def _repulsion(given: ArrayLike, pairs: int) -> Any:
+    """c of all pairs, or of each."""
+    if np.ndim(given) == 0:
+        return positive(given, "repulsion")  # type: ignore[arg-type]
+    c = real_numbers(given, "repulsion")
+    if c.shape != (pairs,):
+        raise ValueError(f"expected a repulsion for each of {pairs} pairs, got shape {c.shape}")
+    refuse_rows(c, ~(np.isfinite(c) & (c >= 0)), "repulsion", "is no number of at least 0")
+    return c

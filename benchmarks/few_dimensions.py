@@ -1,0 +1,181 @@
+"""Maps to two and five dimensions: errors of 3 nearest neighbours on held-out samples.
+
+`ClassCollapse` with its defaults against PCA, LDA and NCA of scikit-learn, on the same splits.
+"""
+
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.decomposition import PCA
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.harness.context import Context
+from benchmarks.harness.data import load_set
+from benchmarks.harness.report import Report, Table
+from benchmarks.never_worse import neighbour_error
+from gramian.metric import ClassCollapse
+
+TITLE = "Maps to few dimensions"
+PAPER = "No table of a paper: 3-NN error in two and five dimensions"
+NEEDS_DATA = (
+    "sonar", "glass", "ionosphere", "pima", "segment", "waveform", "optdigits", "pendigits",
+    "satimage", "splice", "letter", "usps",
+)  # fmt: skip
+MORE = (
+    "anneal", "australian", "bupa", "chess", "column3C", "contraceptive", "dermatology", "ecoli",
+    "magic", "mammographic", "saheart", "spectrometer", "winequality_red",
+)  # fmt: skip
+"""Sets in the folder `more` of the data, used where they are there."""
+BUNDLED: dict[str, Callable[..., Any]] = {
+    "iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer,
+}  # fmt: skip
+DIMENSIONS = (2, 5)
+SAMPLES, TRAIN, SPLITS, SPLITS_QUICK = 600, 0.5, 10, 2
+FEWEST = 8
+"""Samples of a class at least; smaller classes are left out."""
+DIGITS_TRAIN = 0.7
+CHILD_LIMIT = 3600.0
+
+METHODS: dict[str, Callable[[int], Any]] = {
+    "ClassCollapse": lambda k: ClassCollapse(n_components=k),
+    "NCA": lambda k: NeighborhoodComponentsAnalysis(k, random_state=0),
+    "LDA": lambda k: LinearDiscriminantAnalysis(),
+    "PCA": lambda k: PCA(k, random_state=0),
+}
+NOTES = (
+    f"Stratified splits, the same for all methods: {TRAIN:.0%} of at most {SAMPLES} samples of a "
+    f"set for training, the others for the test, standardised by the training samples. Classes of "
+    f"fewer than {FEWEST} samples are left out, and sets with no more features than dimensions.",
+    "All methods with their defaults. LDA has at most one dimension fewer than classes. Supervised "
+    "UMAP is not measured. Times are CPU seconds of one thread.",
+    "Lost: sets where a method has a smaller mean error than ClassCollapse, with the difference "
+    "and its standard error over the splits, in points of error.",
+)
+
+Measured = dict[tuple[int, str], list[tuple[float, float]]]
+"""(error %, CPU seconds) of each split by dimensions and method."""
+
+
+def run(ctx: Context) -> Report:
+    """Every set in a process of its own, with one thread."""
+    splits = SPLITS_QUICK if ctx.quick else SPLITS
+    found: dict[str, Measured] = {}
+    for name in ("digits", *BUNDLED, *NEEDS_DATA, *MORE):
+        kwargs = {"folder": str(ctx.data_folder), "name": name, "splits": splits}
+        answer = ctx.in_child("benchmarks.few_dimensions:measure", kwargs, CHILD_LIMIT, threads=1)
+        if answer.ok:
+            found[name] = answer.value
+    tables = [_digits(found.pop("digits")), *(_ranks(found, k) for k in DIMENSIONS)]
+    tables += [_errors(found, k) for k in DIMENSIONS]
+    tables += [_lost(found, k) for k in DIMENSIONS]
+    return ctx.report(tables, (f"{splits} splits of each set.", *NOTES))
+
+
+def measure(folder: str, name: str, splits: int) -> Measured:
+    """Errors and CPU seconds of all methods."""
+    X, y = _samples(folder, name)
+    found: Measured = {}
+    for seed in range(splits):
+        A, a, B, b = _split(X, y, seed, DIGITS_TRAIN if name == "digits" else TRAIN)
+        for k in DIMENSIONS:
+            if X.shape[1] <= k:
+                continue
+            for label, make in METHODS.items():
+                found.setdefault((k, label), []).append(_fit(make(k), k, A, a, B, b))
+    return found
+
+
+def _fit(
+    model: Any, k: int, A: np.ndarray, a: np.ndarray, B: np.ndarray, b: np.ndarray
+) -> tuple[float, float]:
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(A, a)
+    seconds = time.process_time() - start
+    return neighbour_error(model.transform(A)[:, :k], a, model.transform(B)[:, :k], b), seconds
+
+
+def _samples(folder: str, name: str) -> tuple[np.ndarray, np.ndarray]:
+    if name == "digits":
+        return load_digits(return_X_y=True)
+    if name in BUNDLED:
+        X, y = BUNDLED[name](return_X_y=True)
+    else:
+        data = load_set(name, Path(folder) / "more" if name in MORE else Path(folder))
+        X, y = data.X, data.y
+    some = np.random.default_rng(0).permutation(y.size)[:SAMPLES]
+    X, y = np.asarray(X[some], dtype=float), np.unique(y[some], return_inverse=True)[1]
+    large = np.bincount(y)[y] >= FEWEST
+    return X[large], np.unique(y[large], return_inverse=True)[1]
+
+
+def _split(X: np.ndarray, y: np.ndarray, seed: int, train: float) -> tuple[np.ndarray, ...]:
+    A, B, a, b = train_test_split(X, y, train_size=train, stratify=y, random_state=seed)
+    scaler = StandardScaler().fit(A)
+    return scaler.transform(A), a, scaler.transform(B), b
+
+
+def _digits(found: Measured) -> Table:
+    table = Table(
+        f"Digits, {DIGITS_TRAIN:.0%} for training: mean 3-NN error in %, its standard error, and "
+        "CPU seconds of a fit",
+        ("dimensions", "method", "error %", "±", "CPU seconds"),
+    )
+    for (k, label), rows in found.items():
+        errors, seconds = np.array(rows).T
+        table.add(k, label, float(errors.mean()), _deviation(errors), float(seconds.mean()))
+    return table
+
+
+def _ranks(found: dict[str, Measured], k: int) -> Table:
+    rows = {name: part for name, part in found.items() if (k, "PCA") in part}
+    errors = np.array([[_mean(part, k, label) for label in METHODS] for part in rows.values()])
+    ranks = np.mean([rankdata(row) for row in errors], axis=0)
+    table = Table(
+        f"{k} dimensions, {len(rows)} sets: mean rank by mean error, mean error, CPU seconds of "
+        "all fits",
+        ("method", "mean rank", "mean error %", "CPU seconds"),
+    )
+    for place in np.argsort(ranks):
+        label = list(METHODS)[place]
+        seconds = sum(spent for part in rows.values() for _, spent in part[k, label])
+        table.add(label, float(ranks[place]), float(errors[:, place].mean()), seconds)
+    return table
+
+
+def _errors(found: dict[str, Measured], k: int) -> Table:
+    table = Table(f"{k} dimensions: mean 3-NN error in %", ("set", *METHODS))
+    for name, part in found.items():
+        if (k, "PCA") in part:
+            table.add(name, *(_mean(part, k, label) for label in METHODS))
+    return table
+
+
+def _lost(found: dict[str, Measured], k: int) -> Table:
+    table = Table(f"{k} dimensions: lost", ("set", "to", "points", "±"))
+    for name, part in found.items():
+        for label in list(METHODS)[1:]:
+            if (k, label) not in part:
+                continue
+            gaps = np.array(part[k, "ClassCollapse"])[:, 0] - np.array(part[k, label])[:, 0]
+            if gaps.mean() > 0:
+                table.add(name, label, float(gaps.mean()), _deviation(gaps))
+    return table
+
+
+def _mean(part: Measured, k: int, label: str) -> float:
+    return float(np.mean([error for error, _ in part[k, label]]))
+
+
+def _deviation(values: np.ndarray) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(values.size))

@@ -1,0 +1,145 @@
+"""Metrics of few columns: F over factors with k columns, from several starting maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import host
+from gramian.bounds import certify_image
+from gramian.methods.base import Settings
+from gramian.methods.columns import cut
+from gramian.methods.lbfgs import descend
+from gramian.problem import Problem
+from gramian.result import Result, Status
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+SCALES = (0.0625, 0.25, 1.0, 4.0)
+"""Root mean squares of the mapped samples in each column that are compared for a starting map."""
+
+TRIAL_STEPS = 8
+"""L-BFGS steps from each starting map before the best of them is followed."""
+
+MOST_STEPS = 300
+"""L-BFGS steps from the best starting map at most."""
+
+GRADIENT = 1e-3
+"""Relative gradient at which a descent ends."""
+
+SMALL_RIDGE, LARGE_RIDGE = 1e-3, 1.0
+"""Multiples of the mean eigenvalue added to the scatter within classes for the two discriminants.
+On 509 spectra of 101 features the one ends 45 % lower than the other at δ = 0.001."""
+
+EPS = float(np.finfo(float).eps)
+
+FILLED = 0.1
+"""Size of the principal directions that fill a discriminant up to k columns."""
+
+
+def starting_maps(X: Array, classes: Indices, k: int) -> list[Array]:
+    """Two discriminants and the principal directions of centred samples, k columns each."""
+    counts = np.bincount(classes)
+    sums = np.array([np.bincount(classes, column) for column in X.T])
+    return maps_of_moments(X.T @ X, sums, counts, k)
+
+
+def maps_in(
+    X: Array, classes: Indices | None, coordinates: Callable[[Array], Array]
+) -> Callable[[int], list[Array]]:
+    """The starting maps of centred samples by their number of columns, in other coordinates.
+
+    Without classes they are the principal directions alone.
+    """
+
+    def maps(k: int) -> list[Array]:
+        plain = classes is None
+        found = [principal_map(X.T @ X / len(X), k)] if plain else starting_maps(X, classes, k)
+        return [coordinates(L) for L in found]
+
+    return maps
+
+
+def maps_of_moments(gram: Array, sums: Array, counts: Array, k: int) -> list[Array]:
+    """The same from XᵀX, the sums of the classes (a column each) and their sizes."""
+    variances, means = gram / counts.sum(), sums / np.sqrt(counts * counts.sum())
+    principal = principal_map(variances, k)
+    ridges = (SMALL_RIDGE, LARGE_RIDGE)
+    return [*(_discriminant(variances, means, principal, ridge) for ridge in ridges), principal]
+
+
+def principal_map(variances: Array, k: int) -> Array:
+    """The principal directions of samples with these covariances."""
+    return _of_unit_square(variances, eigh(variances)[1][:, ::-1][:, :k])
+
+
+def _discriminant(variances: Array, means: Array, principal: Array, ridge: float) -> Array:
+    """The leading directions of Fisher's discriminant, those missing from the principal ones."""
+    d, k = principal.shape
+    within = variances - means @ means.T
+    shift = ridge * max(float(np.trace(within)), 0.0) / d + EPS * float(np.trace(variances))
+    values, vectors = eigh(within + shift * np.eye(d))
+    R = vectors / np.sqrt(np.maximum(values, shift))
+    between = R.T @ means
+    turned = eigh(between @ between.T)[1][:, ::-1]
+    known = min(k, means.shape[1] - 1)
+    found = np.zeros((d, k))
+    found[:, :known] = _of_unit_square(variances, R @ turned[:, :known])
+    found[:, known:] = FILLED * principal[:, : k - known]
+    return found
+
+
+def _of_unit_square(variances: Array, L: Array) -> Array:
+    """L at the scale at which the mapped samples have mean square 1."""
+    square = float(np.mean(np.sum(L * (variances @ L), axis=0)))
+    return L / np.sqrt(square) if square > 0 else L
+
+
+def scaled(problem: Problem, L: Array) -> Array:
+    """The multiple of L at which F is least, among a few."""
+    if problem.domain.bounded:
+        return problem.domain.rescale(L)
+    return min((scale * L for scale in SCALES), key=problem.value)
+
+
+def at_rank(problem: Problem, maps: Iterable[Array], relaxed: Result, settings: Settings) -> Result:
+    """A local minimum over factors of the rank allowed, compared with the optimum of any rank.
+
+    The starts are that optimum, cut to the rank, and the given maps. The gap of its
+    certificate, by the bound of the `relaxed` optimum or its own, is what the limited rank costs at
+    most.
+    """
+    starts = [cut(relaxed.factor, settings), *(scaled(problem, L) for L in maps)]
+    L = best_descent(problem, starts, settings, steps=MOST_STEPS)
+    image = problem.objective.image(L)
+    value = problem.objective.value(image)
+    rounding = problem.objective.rounding(image)
+    certificate = relaxed.certificate.at(value, float(np.sum(L * L)), rounding)
+    own = certify_image(problem, image)
+    if own.gap is not None and (certificate.gap is None or own.gap < certificate.gap):
+        certificate = own
+    status = Status.LOCAL if relaxed.status.converged else relaxed.status
+    return replace(relaxed, factor=L, value=value, status=status, certificate=certificate,
+                   route=(*relaxed.route, "lbfgs"), dual=None)  # fmt: skip
+
+
+def best_descent(
+    problem: Problem, starts: Iterable[Array], settings: Settings, *, steps: int
+) -> Array:
+    """A local minimum over factors with k columns: the best of the starts is followed."""
+    objective, domain = problem.objective, problem.domain
+
+    def down(L: Any, steps: int) -> Any:
+        return descend(objective, L, settings, iterations=steps, tol=GRADIENT, domain=domain)
+
+    tried = [objective.place.put(np.ascontiguousarray(L)) for L in starts]
+    if len(tried) > 1:
+        tried = [down(L, TRIAL_STEPS) for L in tried]
+    best = min(tried, key=problem.value)
+    return np.asarray(host(down(best, steps)), dtype=float)

@@ -1,0 +1,319 @@
+"""Collapsing classes: a metric, or a map to few dimensions, in which classes lie apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gramian.arrays.places import moved, place
+from gramian.bounds import certify_image
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
+from gramian.constraints import check_class_sizes
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath
+from gramian.losses import Collapse
+from gramian.losses.collapse import SoftCollapse, uniform_targets
+from gramian.maps import BatchDistances
+from gramian.metric._base import MetricLearner
+from gramian.metric._evidence import (
+    FEWEST,
+    Candidates,
+    Split,
+    judged,
+    of_neighbours,
+    per_sample,
+    repeats_for,
+    sample_keys,
+    splits,
+)
+from gramian.metric._few_columns import best_descent, scaled, starting_maps
+from gramian.metric._shrinkage import by_keys
+from gramian.metric._view import principal_view
+from gramian.objectives.matrices import Dense
+from gramian.problem import Problem
+from gramian.problems.class_collapse import collapse_of_batches, target_unit
+from gramian.result import History, Result, Status
+from gramian.solvers.arguments import settings_for
+
+Array = NDArray[np.floating]
+Indices = NDArray[np.integer]
+
+BATCH = 1500
+"""Samples that an anchor is compared with at most, a batch: its pairs take 18 MB."""
+
+MOST = 8 * BATCH
+"""Samples used at most, evenly spread over all."""
+
+RIDGES = (0.1, 0.03, 0.01, 0.001)
+"""δ that are tried, each from the map of the one before."""
+
+JUDGED, JUDGED_STEPS = 400, 12
+"""Samples of a fold that a map is fitted to at most, and L-BFGS steps for each δ."""
+
+FOLDS, JUDGED_SHARE = 2, 0.5
+"""Folds of the samples, and the share of the time left that the choice of δ may take."""
+
+MOST_STEPS = 40
+"""L-BFGS steps with all samples at most."""
+
+DEFAULT_RIDGE = 0.1
+"""δ where too few samples can be held out."""
+
+
+@dataclass(frozen=True)
+class _Batches:
+    """Samples in batches, sorted by class within each, and what is known of them."""
+
+    X: Array
+    classes: Indices
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, X: Array, classes: Indices) -> _Batches:
+        """Batches of at most `BATCH` samples, all of the same mixture of classes."""
+        order = np.argsort(classes, kind="stable")
+        if order.size > MOST:
+            order = order[np.linspace(0, order.size - 1, MOST).astype(np.intp)]
+        count = -(-order.size // BATCH)
+        order = np.concatenate([order[first::count] for first in range(count)])
+        sizes = tuple(len(range(first, order.size, count)) for first in range(count))
+        return cls(np.ascontiguousarray(X[order]), classes[order], sizes)
+
+    @cached_property
+    def unit(self) -> float:
+        """ḡ."""
+        return target_unit(self.X, self.classes, self.sizes)
+
+    def problem(self, ridge: float, loss: Collapse) -> Problem:
+        """The problem with a loss, which is not convex with a `SoftCollapse`."""
+        return collapse_of_batches(self.X, self.sizes, loss, ridge * self.unit)
+
+    def loss(self, targets: str) -> Collapse:
+        if targets == "soft":
+            return SoftCollapse(self.classes, self.sizes)
+        return Collapse(uniform_targets(self.classes, self.sizes), self.sizes)
+
+    def single(self) -> _Batches:
+        """The same in float32, for descents."""
+        return _Batches(self.X.astype(np.float32), self.classes, self.sizes)
+
+
+class ClassCollapse(MetricLearner):
+    """Learn a metric, or a map to few dimensions, in which the classes collapse and lie apart.
+
+    Solves min Σ_i [Σ_j q_ij d_M(i, j) + ln Σ_{k≠i} exp(−d_M(i, k))] + δ ḡ tr M over M ⪰ 0
+    (Globerson and Roweis, "Metric learning by collapsing classes", NIPS 2005): with
+    p_ik ∝ exp(−d_M(i, k)) the distributions p_i are brought near to the targets q_i, which are over
+    the class of i. For given q the problem is convex. With ``n_components=k`` it is solved over
+    factors with k columns, M = LLᵀ, started from discriminants and principal directions: made for
+    maps of two to ten dimensions, where cutting the leading directions of a metric of full rank
+    loses much.
+
+    With ``targets="uniform"`` q_i is uniform over the class of i, the paper's model. With "soft",
+    the default, q_ij ∝ exp(−d_M(i, j)) over the class of i, at the metric M found: a sample has to
+    be near some others of its class, not all of them. M is then a local minimum of
+    −Σ_i ln Σ_{j of the class of i} p_ij + δ ḡ tr M, which is not convex.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        The number of columns of L, and of `transform`; by default M may have any rank.
+    targets : {"soft", "uniform"}
+        The targets q.
+    ridge : float or "auto"
+        δ; ḡ is the mean eigenvalue of the scatter Σ_i Σ_j (x_i − x_j)(x_i − x_j)ᵀ/(n_i − 1), j of
+        the class of i, which has n_i samples. "auto" takes the best of 0.1, 0.03, 0.01 and 0.001
+        for held-out neighbours, in the number of dimensions asked for, or 0.1 where there is too
+        little to hold out.
+    init : fitted metric learner, optional
+        Start from its metric as well.
+    solver : str
+        The solver of the problem of any rank, as in `gramian.minimize`; a limited number of
+        columns is minimised over by L-BFGS.
+    tol, max_iter, time_limit, random_state, progress, device :
+        As in `gramian.minimize`.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+        Lᵀ, rows in decreasing order of the variance of the mapped samples.
+    ridge_ : float
+        δ.
+    path_ : EvidencePath
+        The δ that were tried and their held-out errors, where ridge="auto" found enough to hold
+        out.
+    result_ : Result
+    certificate_ : Certificate
+        How far M can be from the optimum of any rank of the convex problem with the targets q of
+        the fit (those at M where they are soft). With few columns this is what they cost at most.
+    classes_, n_features_in_, feature_names_in_, n_iter_ :
+        As in scikit-learn.
+
+    Notes
+    -----
+    All pairs of samples count. Beyond 1500 samples they are divided into batches of at most 1500
+    with the same mixture of classes, and k runs over the batch of i; beyond 12000 samples, 12000 of
+    them are used. Features are compared by ḡ tr M: standardise them first.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from gramian.metric import ClassCollapse
+    >>> X, y = load_wine(return_X_y=True)
+    >>> collapse = ClassCollapse(n_components=2).fit(StandardScaler().fit_transform(X), y)
+    >>> collapse.components_.shape
+    (2, 13)
+    """
+
+    _rules: ClassVar = {
+        "targets": one_of("soft", "uniform"),
+        "ridge": or_auto(ABOVE_ZERO),
+        "tol": TOLERANCE,
+    }
+    rank: ClassVar[None] = None
+
+    def __init__(
+        self,
+        *,
+        n_components: int | None = None,
+        targets: str = "soft",
+        ridge: float | str = "auto",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        init: Any = None,
+        random_state: Any = None,
+        progress: bool = False,
+        device: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.targets = targets
+        self.ridge = ridge
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.init = init
+        self.random_state = random_state
+        self.progress = progress
+        self.device = device
+
+    def fit(self, X: Any, y: ArrayLike) -> ClassCollapse:
+        """Learn the metric from labelled samples.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : labels of shape (n_samples,)
+        """
+        started = clock.now()
+        X, classes = self._labelled(X, y)
+        self._check(X.shape[0])
+        check_class_sizes(classes, self.classes_, 1)
+        X, classes, _, _ = self._in_order(X, classes)
+        span, order = by_keys(principal_view(X, type(self).__name__))
+        samples, classes = span.X, classes[order]
+        k = min(self.n_components or samples.shape[1], samples.shape[1])
+        self.ridge_ = self._chosen_ridge(samples, classes, k)
+        batches = _Batches.of(samples, classes)
+        given = self._start(span.matrix)
+        starts = starting_maps(samples, classes, k)
+        starts += [] if given is None else [_of_columns(given, k)]
+        L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
+        result = self._compared(batches, L)
+        result = replace(result, seconds=clock.elapsed(started))
+        gram = Dense(samples.T @ samples, lower=0.0)
+        self._finish(result, result.factor, gram, span.matrix)
+        return self
+
+    def _chosen_ridge(self, samples: Array, classes: Indices, k: int) -> float:
+        """δ by the neighbours of held-out samples."""
+        self._forget("path_")
+        if self.ridge != "auto":
+            return float(self.ridge)
+        kept = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
+        named = np.unique(classes[kept], return_inverse=True)[1]
+        if kept.size < FEWEST or named.max() == 0:
+            return DEFAULT_RIDGE
+        points = samples[kept]
+
+        def losses(split: Split) -> list[Array]:
+            maps = Candidates.alone(self._maps(points, named, split.kept, k))
+            return of_neighbours(points, named, split, maps)
+
+        repeats = repeats_for(named.size)
+        folds = splits(sample_keys(points), named, FOLDS, points.shape[1], repeats)
+        with clock.share(JUDGED_SHARE):
+            found = judged(folds, losses)
+        if found is None:
+            return DEFAULT_RIDGE
+        errors = per_sample(found[0], folds)
+        means = errors.mean(axis=1)
+        self.path_ = EvidencePath(
+            "ridge", np.array(RIDGES), means, int(np.argmin(means)), NEIGHBOUR_ERROR,
+            errors.shape[1],
+        )  # fmt: skip
+        return self.path_.value
+
+    def _maps(self, samples: Array, classes: Indices, rows: Indices, k: int) -> list[Array]:
+        """A map for each δ, fitted to some of the rows, from the map of the δ before.
+
+        The weight of tr M is that of a fit to all samples: for m of n of them δ is n/m times as
+        large.
+        """
+        rows = rows[np.linspace(0, rows.size - 1, min(JUDGED, rows.size)).astype(np.intp)]
+        part, named = samples[rows], np.unique(classes[rows], return_inverse=True)[1]
+        part, share = part - part.mean(axis=0), samples.shape[0] / rows.size
+        batches, found = _Batches.of(part, named), list[Array]()
+        for ridge in RIDGES:
+            starts = found[-1:] or starting_maps(part, named, k)
+            found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
+        return found
+
+    def _descended(self, batches: _Batches, ridge: float, starts: list[Array], steps: int) -> Array:
+        """A local minimum over factors with so many columns; its steps are in float32."""
+        problem = batches.single().problem(ridge, batches.loss(self.targets))
+        problem = moved(problem, place(self.device))
+        settings = settings_for(
+            problem, None, self.tol, self.time_limit, self.random_state, clock.now()
+        )
+        singles = [L.astype(np.float32) for L in starts]
+        if len(singles) > 1:
+            singles = [scaled(problem, L) for L in singles]
+        return best_descent(problem, singles, settings, steps=steps)
+
+    def _compared(self, batches: _Batches, L: Array) -> Result:
+        """L with its certificate among metrics of any rank, refined where it may have any."""
+        loss = batches.loss(self.targets)
+        if isinstance(loss, SoftCollapse):
+            distances = BatchDistances(batches.sizes).of_factor(batches.X @ L)
+            loss = Collapse(loss.soft_targets(distances), batches.sizes)
+        problem = batches.problem(self.ridge_, loss)
+        if L.shape[1] == problem.order:
+            return self._minimize(problem, init=L)
+        certificate = certify_image(problem, problem.objective.image(L))
+        late = clock.left() <= 0 or clock.interrupted()
+        return Result(
+            L,
+            certificate.value,
+            Status.TIME_LIMIT if late else Status.LOCAL,
+            certificate,
+            History([{"iteration": 0.0, "value": certificate.value, "rank": float(L.shape[1])}]),
+            self.solver,
+            problem.name,
+            0.0,
+            problem.displayed,
+            route=("lbfgs",),
+        )
+
+
+def _of_columns(L: Array, k: int) -> Array:
+    """The k leading columns of a factor, by their size, or zeros beside fewer."""
+    turned = L @ np.linalg.svd(L, full_matrices=False)[2].T
+    return np.pad(turned[:, :k], ((0, 0), (0, max(0, k - L.shape[1]))))
