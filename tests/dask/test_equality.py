@@ -204,11 +204,9 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
         bounds = (next(iter(side.lower_bounds(at, bottom))).value
                   for side, at in ((found, a), (known, b)))  # fmt: skip
         assert next(bounds) == pytest.approx(next(bounds))
-    states = [halves_of(side).state(L) for side in (found, known)]
-    for side, state in zip((found, known), states, strict=True):
-        halves_of(side).refit_upper(state, 3)
-        halves_of(side).refit_lower(state, 3)
-    np.testing.assert_allclose(states[0].gathered(), states[1], rtol=1e-8, atol=1e-8)
+    factors, offsets = zip(*(swept(side, L) for side in (found, known)), strict=True)
+    np.testing.assert_allclose(*factors, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(*offsets, rtol=1e-8, atol=1e-8)
     monkeypatch.setattr("gramian.dask._residual.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
@@ -245,15 +243,25 @@ def test_a_completion_fits_predicts_and_recommends(ratings):
     assert not seen & set(found.recommend(1003, 5)[0])
 
 
+def swept(objective, L):
+    """The factor and the offsets after a sweep from L."""
+    halves = halves_of(objective)
+    state = halves.state(L)
+    halves.refit_upper(state, 3)
+    halves.refit_lower(state, 3)
+    whole = state if isinstance(state, np.ndarray) else state.gathered()
+    return halves.factor(state), whole[:, -1]
+
+
 def test_signs_in_blocks(ratings):
     signs = ratings.assign(rating=np.where(ratings["rating"] > 0, 1.0, -1.0))
     known = gm.completion.MMMF(lam=30.0)
     given = known._ratings(signs)
     home, offsets = known._problem(given, 30.0), known._offsets(given)
     model, rated = gd.MMMF(lam=30.0), store(Cluster(), dd.from_pandas(signs, npartitions=3))
-    model._prepare(rated)
-    away = model._of(rated, 30.0)
-    np.testing.assert_allclose(model._row_offsets, offsets.rows, atol=1e-10)
+    model._look_at(rated)
+    away = model._problem(rated, 30.0)
+    np.testing.assert_allclose(model._offsets(rated).rows, offsets.rows, atol=1e-10)
     L = np.random.default_rng(2).normal(size=(home.order, 3))
     certificates = gm.certify(home, L), gm.certify(away, L)
     assert certificates[1].value == pytest.approx(certificates[0].value)
@@ -298,16 +306,15 @@ def test_sweeps_of_weighted_ratings_are_those_of_home(ratings, biases):
     rated = store(
         Cluster(), dd.from_pandas(ratings.assign(weight=weights), npartitions=3), weights="weight"
     )
-    away._prepare(rated)
     sides = [
         problem.objective
-        for problem in (away._of(rated, 8.0), home._problem(home._ratings(ratings, weights), 8.0))
+        for problem in (
+            away._problem(rated, 8.0),
+            home._problem(home._ratings(ratings, weights), 8.0),
+        )
     ]
     L = rng.normal(size=(sides[0].order, 2))
-    states = [halves_of(side).state(L) for side in sides]
-    for side, state in zip(sides, states, strict=True):
-        halves_of(side).refit_upper(state, 3)
-        halves_of(side).refit_lower(state, 3)
-    away = states[0].gathered()
-    np.testing.assert_allclose(away, states[1], rtol=1e-8, atol=1e-8)
-    assert biases or not np.any(away[:, -1])
+    factors, offsets = zip(*(swept(side, L) for side in sides), strict=True)
+    np.testing.assert_allclose(*factors, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(*offsets, rtol=1e-8, atol=1e-8)
+    assert biases or not np.any(offsets[0])

@@ -17,12 +17,12 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask import _nuclear
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._files import read
 from gramian.dask._impostors import Anchors, Task
 from gramian.dask._kernel import sharded
+from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 
 pytestmark = [
@@ -296,11 +296,11 @@ def test_weights_of_ratings_are_those_of_home(ratings, name):
     away, home = getattr(gd, name)(lam=8.0), getattr(gm.completion, name)(lam=8.0)
     given = dd.from_pandas(signs.assign(weight=weights), npartitions=3)
     rated = store(Cluster(), given, weights="weight")
-    away._prepare(rated)
-    problems = away._of(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
+    away._look_at(rated)
+    problems = away._problem(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
     uneven = np.random.default_rng(0).uniform(0.1, 3.0, len(signs))
     given = dd.from_pandas(signs.assign(weight=uneven), npartitions=3)
-    guess = away._guess_on(store(Cluster(), given, weights="weight"), False)
+    guess = away._guess(store(Cluster(), given, weights="weight"))
     assert guess == pytest.approx(home._guess(home._ratings(signs, uneven)), rel=1e-12)
     L = np.random.default_rng(0).normal(size=(problems[0].order, 2))
     values = [problem.value(L) for problem in problems]
@@ -349,7 +349,7 @@ def test_weights_belong_to_their_ratings(ratings):
 def test_a_proof_that_does_not_fit_asks_for_no_matrix_of_all_items(ratings):
     rated = store(Cluster(), dd.from_pandas(ratings, npartitions=2))
     model = gd.NuclearCompletion(lam=8.0)
-    objective = model._of(rated, 8.0).objective
+    objective = model._problem(rated, 8.0).objective
     image = objective.image(np.ones((objective.order, 1)))
     objective.value(image)
     before = rated.cluster.traffic.rounds
@@ -363,7 +363,7 @@ def test_empty_files_and_filtered_frames_are_ratings(ratings, tmp_path):
     whole = store(Cluster(), dd.from_pandas(ratings, npartitions=1))
     given = written(tmp_path / "some", ratings[:0], ratings[:1000], ratings[1000:])
     rated = store(Cluster(), given)
-    assert (rated.shape, rated.mark) == (whole.shape, pytest.approx(whole.mark))
+    assert (rated.shape, rated.check) == (whole.shape, pytest.approx(whole.check))
     frame = dd.from_pandas(ratings, npartitions=6)
     rated = store(Cluster(), frame[frame["user"] >= 200])
     assert rated.size == int(np.sum(ratings["user"] >= 200))
@@ -373,16 +373,16 @@ def test_a_checkpoint_of_other_parameters_or_other_ratings_is_refused(
     ratings, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
-    once, settings = _nuclear._rmse, {"lam": 8.0, "bias_ridge": 2.0}
+    once, settings = Rated.mean_error, {"lam": 8.0, "bias_ridge": 2.0}
 
     def lose(*arguments):
         raise gd.ClusterError("lost")
 
-    monkeypatch.setattr(_nuclear, "_rmse", lose)
+    monkeypatch.setattr(Rated, "mean_error", lose)
     given = dd.from_pandas(ratings, npartitions=2)
     with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
         gd.NuclearCompletion(**settings).fit(given)
-    monkeypatch.setattr(_nuclear, "_rmse", once)
+    monkeypatch.setattr(Rated, "mean_error", once)
     swapped = ratings.copy()
     first, last = swapped["rating"].iloc[0], swapped["rating"].iloc[-1]
     swapped.loc[swapped.index[[0, -1]], "rating"] = [last, first]

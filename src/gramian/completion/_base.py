@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from gramian import clock
 from gramian.backends.arrays import host, place
+from gramian.callbacks import ProgressBar
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._path import LEAST_RATINGS
 from gramian.completion._quick import quick, swept
@@ -26,7 +27,7 @@ from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
-from gramian.result import Result
+from gramian.result import History, Result
 
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
@@ -113,7 +114,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _fit(self, ratings: Ratings) -> Any:
         """Complete the ratings in the canonical order; results are in the order of the ids."""
         self.__dict__.pop("path_", None)  # of an earlier fit
-        ordered = canonical(ratings)
+        ordered = self._ordered(ratings)
         del ratings  # `ordered` has the same entries
         solved = self._solved(ordered.ratings)
         solved = replace(solved, result=ordered.averaged(solved.result))
@@ -122,6 +123,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.result_ = ordered.result(self.result_)
         self._restore(ordered)
         return self
+
+    def _ordered(self, ratings: Ratings) -> Canonical:
+        return canonical(ratings)
 
     def _restore(self, ordered: Canonical) -> None:
         """Put fitted attributes into the order of the ids."""
@@ -143,7 +147,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             start = swept(self, ratings)
         elif self.lam != "auto":
             start = Start(float(self.lam), None, None, self._offsets(ratings))
-        elif ratings.values.size < LEAST_RATINGS or (self.biases and ratings.flat):
+        elif ratings.size < LEAST_RATINGS or (self.biases and ratings.flat):
             start = Start(self._guess(ratings), None, None, self._offsets(ratings))
         else:
             start = by_folds(self, ratings)
@@ -155,7 +159,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """Whether a fit starts with sweeps: the optimum is not as cheap, and the host computes."""
         simple = self.solver == "auto" and self.max_iter is None and place(self.device).is_host
         least = LEAST_RATINGS if ratings.featured else LEAST_SWEPT
-        return bool(simple and ratings.values.size >= least and not (self.biases and ratings.flat))
+        return bool(simple and ratings.size >= least and not (self.biases and ratings.flat))
 
     def _halves(
         self, ratings: Ratings, lam: float, held: Held | None = None
@@ -176,6 +180,28 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """The offsets of a state of the sweeps, in addition to those given."""
         moved, m = state[:, -1].astype(float), offsets.rows.size
         return replace(offsets, rows=offsets.rows + moved[:m], cols=offsets.cols + moved[m:])
+
+    def _of_state(
+        self, halves: Any, ratings: Ratings, offsets: Offsets, state: Array
+    ) -> Factorization:
+        """The matrix of a state of the sweeps."""
+        m, own = ratings.shape[0], np.ascontiguousarray(state[:, :-1])
+        if halves.units is None:
+            own = BlockEmbedding(*self._scales(ratings)).factor(own)
+        return Factorization(own[:m], own[m:], self._swept_offsets(halves, offsets, state))
+
+    def _swept_factor(self, halves: Any, state: Array) -> Array:
+        """The factor of a state of the sweeps."""
+        found: Array = halves.factor(state)
+        return found
+
+    def _proof_seconds(self, ratings: Ratings, history: History) -> float | None:
+        """The time limit of the proof after sweeps; None is a share of their time."""
+        return None
+
+    def _progress_bar(self, limit: float) -> Any:
+        """The progress bar of the sweeps, if the parameters ask for one."""
+        return ProgressBar("completion by auto", 0.0, seconds=limit) if self.progress else None
 
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         X = plain(X)
@@ -207,7 +233,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         found = self._factorized(ratings, solved.problem, factor, start.offsets)
         self.row_factors_, self.col_factors_ = found.row_factors, found.col_factors
         self.row_biases_, self.col_biases_ = found.offsets.rows, found.offsets.cols
-        self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.values)
+        self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.span)
         if found.offsets.thresholds is not None:
             self.thresholds_ = found.offsets.thresholds
         self._n_features_out = self.col_factors_.shape[1]
@@ -230,7 +256,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             offsets = self._best_offsets(problem, factor, L, offsets)
         return Factorization(P, Q, offsets)
 
-    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+    def _bounds_for(self, span: tuple[float, float]) -> tuple[float, float] | None:
         """Where predictions are cut off."""
         return None
 

@@ -233,4 +233,4 @@ class Completed(Objective[RatedImage]):
 
 @halves_of.register
 def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
-    return ShardedHalves(objective, objective.lam, np.dtype(dtype))
+    return ShardedHalves(objective, objective.rated, objective.lam, np.dtype(dtype))

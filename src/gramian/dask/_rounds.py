@@ -34,28 +34,20 @@ class Rounds:
         """The model on the workers: made again from the graph where it is lost."""
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
-    def tasks(
-        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, blocks: Any = None
-    ) -> list[Any]:
-        """A task for each block of users with its rows of X and Y, and of the items it reaches.
-
-        `blocks` are other ratings of the same users, such as those held out.
-        """
+    def tasks(self, name: str, function: Any, X: Factor, Y: Factor, *more: Any) -> list[Any]:
+        """A task for each block of users with its rows of X and Y, and of the items it reaches."""
         tops, lows = self.pieces(X), self._reaching(X)
         others = (None, None) if Y is X else (self.pieces(Y), self._reaching(Y))
         users = self.rated.users
         return self.cluster.each(
-            name, function, blocks or users.blocks, self.model_there, users.ends(),
+            name, function, users.blocks, self.model_there, users.ends(),
             users.ranges(self.rated.items), tops, lows, *others, *more,
         )  # fmt: skip
 
-    def sum(
-        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, size: float = 0.0,
-        blocks: Any = None,
-    ) -> Any:  # fmt: skip
-        """What the tasks come to together; `size` is the bytes that one gives, where many."""
-        nodes = self.tasks(name, function, X, Y, *more, blocks=blocks)
-        return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
+    def sum(self, name: str, function: Any, X: Factor, Y: Factor, *more: Any) -> Any:
+        """What the tasks come to together."""
+        nodes = self.tasks(name, function, X, Y, *more)
+        return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
     def sum_plain(self, name: str, function: Any, *more: Any, size: float = 0.0) -> Any:
         """The same of tasks that need no factor."""

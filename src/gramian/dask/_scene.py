@@ -27,16 +27,6 @@ class Model:
     ridge: float | None
     rows: Array
     cols: Array
-    train: bool = False
-    """Whether the ratings held out are left out."""
-    levels: Array | None = None
-    """Where ratings are ordered levels k = 0 … K − 1, those: then 2k − (K − 1) stands for each."""
-
-    def scores(self, values: Array) -> Array:
-        """What is fitted of ratings, before the mean is taken off."""
-        if self.levels is None:
-            return np.asarray(values, dtype=float)
-        return 2.0 * np.searchsorted(self.levels, values) - (self.levels.size - 1.0)
 
 
 @dataclass(frozen=True)
@@ -66,7 +56,7 @@ class Scene:
 
     @property
     def targets(self) -> Array:
-        return self.model.scores(self.block.values) - self.model.mean
+        return self.block.values.astype(float) - self.model.mean
 
     @property
     def mass(self) -> Array:
@@ -119,7 +109,6 @@ class Scene:
 
 
 def scene_of(block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any) -> Scene:
-    block = block.part(model.train)
     joined = np.concatenate(low) if low else np.zeros((0, top.shape[1]))
     return Scene(block, top, joined, model, ends, reached)
 
