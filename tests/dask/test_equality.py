@@ -17,12 +17,9 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask import _shuffle, _store
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import samples
 from gramian.dask._completion import Completed
-from gramian.dask._kernel import sharded
 from gramian.dask._scene import Model
 from gramian.dask._store import chance, store
-from gramian.graph import neighbor_graph
 from gramian.objectives.halves import halves_of
 from tests.slow import slow
 
@@ -143,34 +140,16 @@ def test_pairs_of_vectors(wine, capsys):
     assert found.threshold_ == pytest.approx(known.threshold_, rel=1e-2)
 
 
-def test_a_kernel_of_sharded_edges_and_links():
-    X = make_moons(450, noise=0.05, random_state=0)[0]
-    graph = neighbor_graph(X, 10, connect="components")
-    laplacian = graph.laplacian(graph.weights(), normalized=True)
-    model = gd.NPKL()
-    model._workers = Cluster()
-    model._set_graph(samples(model._workers, chunked(X, 200)), [200, 200, 50])
-    assert abs(model.laplacian_ - laplacian).max() < 1e-12
-    must, cannot = np.array([[0, 1], [5, 3]]), np.array([[0, 440], [2, 7]])
-    home = gm.problems.npkl(laplacian, must, cannot, 10.0)
-    away = gm.Problem(sharded(model._workers, home.objective))
-    L = np.random.default_rng(0).normal(size=(450, 3))
-    certificates = gm.certify(home, L), gm.certify(away, L)
-    assert certificates[1].value == pytest.approx(certificates[0].value)
-    assert certificates[1].gap == pytest.approx(certificates[0].gap, rel=1e-6)
-    a, b = (side.objective.gradient_factor(side.objective.image(L)) for side in (home, away))
-    np.testing.assert_allclose(a, b, atol=1e-10)
-    a, b = (side.objective.gradient(side.objective.image(L)).form() for side in (home, away))
-    assert abs(a.S - b.S).max() < 1e-12
-    image = away.objective.image(L)
-    gradient, known = away.objective.gradient(image), home.objective.gradient(
-        home.objective.image(L)
-    )  # fmt: skip
-    np.testing.assert_allclose(gradient @ L, known @ L, atol=1e-10)
-    before = model._workers.traffic.rounds
-    np.testing.assert_allclose(gradient @ L[:, 0], known @ L[:, 0], atol=1e-10)
-    assert model._workers.traffic.rounds == before  # what is sparse came home once
-    np.testing.assert_allclose(gradient.dense(), known.dense(), atol=1e-10)
+def test_a_kernel_is_learned_on_the_driver_from_neighbours_of_the_workers():
+    X = make_moons(200, noise=0.05, random_state=0)[0]
+    links = {"must_link": [[0, 1], [5, 3]], "cannot_link": [[0, 190], [2, 7]]}
+    settings = {"lam": 10.0, "shrinkage": 0.0, "tol": 1e-3, "random_state": 0}
+    found = gd.NPKL(**settings).fit(chunked(X, 90), **links)
+    known = gm.kernel.NPKL(**settings).fit(X, **links)
+    assert abs(found.laplacian_ - known.laplacian_).max() < 1e-12
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-6)
+    assert found.result_.route == ("kernel on the driver", *known.result_.route)
+    assert found.certificate_.relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])

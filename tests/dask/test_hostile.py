@@ -21,7 +21,6 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._files import read
 from gramian.dask._impostors import Anchors, Task
-from gramian.dask._kernel import sharded
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 
@@ -160,18 +159,6 @@ def test_a_kernel_of_partitions_that_are_empty_or_have_one_sample():
     model._set_graph(samples(model._workers, da.from_array(X, chunks=((1, 58, 1), 2))), [1, 58, 1])
     known = gm.kernel.NPKL(**settings).fit(X, **links)
     assert abs(model.laplacian_ - known.laplacian_).max() < 1e-12
-
-
-def test_shards_of_a_kernel_do_not_depend_on_who_is_there(monkeypatch):
-    """Otherwise a worker that dies would change the order of sums."""
-    X = make_moons(60, noise=0.05, random_state=0)[0]
-    graph = gm.graph.neighbor_graph(X, 5, connect="components")
-    laplacian = graph.laplacian(graph.weights(), normalized=True)
-    home = gm.problems.npkl(laplacian, np.array([[0, 1]]), np.array([[0, 30]]), 1.0)
-    cluster = Cluster()
-    parts = len(sharded(cluster, home.objective).parts[0].parts)
-    monkeypatch.setattr(type(cluster.client), "nthreads", lambda self: dict.fromkeys(range(20), 1))
-    assert len(sharded(cluster, home.objective).parts[0].parts) == parts
 
 
 # --- columns, labels, marks ----------------------------------------------------------------
