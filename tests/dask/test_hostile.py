@@ -104,22 +104,27 @@ def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
 def test_a_block_without_impostors_is_no_part_of_the_sum():
     blocks = [Anchors(np.array([[x], [x + 0.1]]), np.array([x > 0] * 2) ^ [False, x > 0],
                       np.zeros((2, 1, 1))) for x in (0.0, 100.0)]  # fmt: skip
-    task = Task(Cluster(), blocks, [0, 2], 1.0)
-    task.begin([np.full((2, 1, 1), 1.0)] * 2)
+    task = Task(Cluster(), blocks, [0, 2, 4], 1.0, 1.0, 1, np.eye(1))
     L = np.ones((1, 1))
-    value, count = task.seek(L)  # of the two at 100, of different classes, 0.1 apart
-    assert (value, count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
-    assert task.problem(1).value(L) == pytest.approx(value)
+    found = task.violated(L, task.anchors)  # of the two at 100, of different classes, 0.1 apart
+    assert (found.value, found.count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
+    assert task.problem(found.keys).value(L) == pytest.approx(found.value)
+    unmet = found.keys[task.unmet(task.problem(found.keys), L, 0.25)]
+    assert unmet.shape == (2,)  # the others are 100 apart
+    assert task.joined(unmet, found.keys).shape == found.keys.shape
+    assert task.joined(task.none, unmet).shape == unmet.shape
+    few = task.violated(L, np.array([1, 2]))
+    assert (few.count, few.keys.shape[0] < found.keys.shape[0]) == (1, True)
 
 
-def test_impostors_stay_where_none_are_violated():
+def test_the_nearest_impostors_stay_where_none_are_violated():
     """A problem without any triplet would have no parts on the workers."""
     X, near = np.array([[0.0], [100.0]]), np.zeros((2, 1, 1))
-    cluster = Cluster()
-    task = Task(cluster, [Anchors(X, np.array([0, 1]), near)], [0], 1.0)
-    task.begin([np.full((2, 1, 1), 100.0)])
-    assert task.seek(np.ones((1, 1))) == (1.0, 0)
-    assert task.problem(1).value(np.ones((1, 1))) == 1.0
+    blocks = [Anchors(X, np.array([0, 1]), near)]
+    task = Task(Cluster(), blocks, [0, 2], 1.0, 1.0, 1, np.eye(1))
+    found = task.violated(np.ones((1, 1)), task.anchors)
+    assert (found.value, found.count, found.keys.shape) == (1.0, 0, (2,))
+    assert task.problem(found.keys).value(np.ones((1, 1))) == 1.0
 
 
 @pytest.mark.slow
