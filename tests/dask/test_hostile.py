@@ -197,9 +197,7 @@ def test_numbers_of_several_kinds_make_a_table(frame):
     table = mixed[["a", "b", "c"]].to_numpy(dtype=float)
     same_metric(found, gm.metric.KTA(lam=0.01).fit(table, np.asarray(mixed["kind"])))
     assert found.classes_.tolist() == ["x", "y", "z"]
-    with pytest.raises(
-        ValueError, match=r"partition \d: X has text .*, in 'text'"
-    ):
+    with pytest.raises(ValueError, match=r"partition \d: X has text .*, in 'text'"):
         gd.KTA().fit(dd.from_pandas(mixed.assign(text="a"), npartitions=2), "kind")
 
 
