@@ -112,6 +112,43 @@ def test_samples_of_other_dtypes_are_those_of_home(kind):
     assert found.result_.value == pytest.approx(known.result_.value, rel=1e-5)
 
 
+ON_DRIVER = {
+    "LMNNEig": (samples, {"n_neighbors": 2, "tol": 0.1}),
+    "RegPCP": (moons, {"tol": 0.05}),
+    "MVU": (moons, {"tol": 0.1}),
+    "NeighborLayout": (moons, {}),
+}
+
+
+@pytest.mark.parametrize("name", [slow("LMNNEig"), "RegPCP", slow("MVU"), slow("NeighborLayout")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_samples_come_to_the_driver_where_it_learns(name):
+    data, options = ON_DRIVER[name]
+    X, y = data()
+    home = next(getattr(room, name) for room in (gm.metric, gm.kernel, gm.manifold)
+                if hasattr(room, name))  # fmt: skip
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])])
+    given = dd.from_pandas(frame, npartitions=3)
+    labels = da.from_array(y, chunks=(tuple(given.map_partitions(len).compute()),))
+    found = getattr(gd, name)(**options).fit(given, labels)
+    known = home(**options).fit(frame, y)
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
+    assert found.result_.route == ("samples on the driver", *known.result_.route)
+    assert list(found.feature_names_in_) == list(known.feature_names_in_)
+
+
+def test_what_rows_did_is_completed_on_the_driver():
+    counts = ratings().assign(rating=ratings()["rating"].abs() + 0.1)
+    found = gd.ImplicitCompletion(lam=5.0).fit(dd.from_pandas(counts, npartitions=3))
+    known = gm.completion.ImplicitCompletion(lam=5.0).fit(counts)
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
+    assert found.result_.route[0] == "ratings on the driver"
+    with pytest.raises(ValueError, match="numbers above 0"):
+        gd.ImplicitCompletion().fit(dd.from_pandas(ratings(), npartitions=2))
+    with pytest.raises(ValueError, match="leave factors out"):
+        gd.ImplicitCompletion().fit(dd.from_pandas(counts, npartitions=2), factors="there")
+
+
 def spoilt(frame, change):
     """A Dask frame of three partitions, the second of which is changed."""
     frames = [frame.iloc[part].copy() for part in np.array_split(np.arange(len(frame)), 3)]

@@ -207,7 +207,12 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         X = plain(X)
         self.columns_ = names_of(X)
         self._sweeps = sweeps_for(X[2] if isinstance(X, tuple) and len(X) == 3 else X)
-        return read(self, X, weights)
+        ratings = read(self, X, weights)
+        self._look_at(ratings)
+        return ratings
+
+    def _look_at(self, ratings: Any) -> None:
+        """Check the values of ratings, and set what a fit learns from them alone."""
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
         rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))

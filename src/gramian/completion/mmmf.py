@@ -186,10 +186,8 @@ class MMMF(Completion):
         """The number of levels below that of each rating."""
         return np.searchsorted(self.classes_, ratings.values)
 
-    def _ratings(self, X: Any, weights: Any = None) -> Ratings:
-        ratings = super()._ratings(X, weights)
+    def _look_at(self, ratings: Any) -> None:
         self.classes_ = checked_levels(ratings.values)
-        return ratings
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """Offsets of the scores by ridge regression."""

@@ -97,14 +97,14 @@ class NPKL(LazyTransform, home.NPKL):
             return np.concatenate(self._workers.gather(self._workers.each("rows", _y, shards)))
         return np.asarray(y.compute()) if is_dask_collection(y) else y
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Any, **options: Any) -> Any:
         """Rows of the factor for samples; see `gramian.kernel.NPKL.transform`."""
         if hasattr(self, "kernel_factor_") and not hasattr(self, "X_fit_"):
             raise ValueError(
                 "the samples of this fit stayed on the cluster, and new ones are placed by their "
                 "neighbours among them: the rows of the fit itself are in kernel_factor_"
             )
-        return super().transform(X)
+        return super().transform(X, **options)
 
     def _set_graph(self, shards: list[Any], sizes: list[int]) -> None:
         """The Laplacian of the neighbours, sought block against block."""

@@ -29,9 +29,10 @@ class MMMF(OfRatings, home.MMMF):
     """
 
     def _look_at(self, ratings: Any) -> None:
-        remote = ratings.remote
-        self.classes_ = checked_levels(ratings.levels(MOST_LEVELS) if remote else ratings.values)
-        if remote and self._learned:
+        if not ratings.remote:
+            return super()._look_at(ratings)
+        self.classes_ = checked_levels(ratings.levels(MOST_LEVELS))
+        if self._learned:
             raise ValueError(
                 'thresholds="learned" couples all ratings, which is done at home only: pass '
                 'thresholds="fixed"'

@@ -21,6 +21,7 @@ from gramian.dask._folder import Folder
 from gramian.dask._ratings import Rated, Swept
 from gramian.dask._spread import Spread
 from gramian.dask._store import store
+from gramian.memory import check_memory
 from gramian.objectives.halves import halves_of
 from gramian.persistence import Kept
 from gramian.result import History, Result
@@ -35,6 +36,9 @@ KNOWN = 20_000_000
 DRIVER_RATINGS = 2_000_000
 """Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit
 of 10⁶ ratings takes 2.2 times the processor seconds on a worker."""
+
+RATING_BYTES = 50.0
+"""Bytes of a rating in a fit on the driver: its indices and value in two orders."""
 
 SPEED = 1.5e8
 """Ratings times columns that are swept over in a second, about."""
@@ -76,16 +80,17 @@ class OfRatings(OnCluster, Kept):
         if factors is not None:
             rated = replace(rated, home=Folder(str(factors)))
         model.columns_, model._sweeps = rated.columns, None
-        if factors is None and _few(rated):
+        if factors is None and self._at_home(rated):
             return self._fit_at_home(rated)
-        self._look_at(rated)
+        model._look_at(rated)
         return model._fit(rated)
 
     def _fit_at_home(self, rated: Rated) -> Any:
         """Complete few ratings on the driver: rounds of tasks would cost more than the solve."""
         model: Any = self
+        check_memory(RATING_BYTES * rated.size, f"{rated.size:,} ratings", "fit a part of them")
         ratings = rated.gathered()
-        self._look_at(ratings)
+        model._look_at(ratings)
         model._fit(ratings)
         route = ("ratings on the driver", *model.result_.route)
         model.result_ = replace(model.result_, route=route)
@@ -102,8 +107,9 @@ class OfRatings(OnCluster, Kept):
             return self._lazily("predict", pairs, None, dtype)
         return pairs.map_partitions(_predicted, self.at_home(), meta=("prediction", dtype))
 
-    def _look_at(self, ratings: Any) -> None:
-        """What a fit learns of ratings before anything is solved."""
+    def _at_home(self, rated: Rated) -> bool:
+        """Whether the ratings are completed on the driver."""
+        return rated.size <= DRIVER_RATINGS or sum(rated.shape) <= COMPLETED_ORDER
 
     # --- ratings on the workers in the place of `Ratings` ---------------------------------
 
@@ -171,10 +177,6 @@ class AsStored:
 
     def known(self) -> Any:
         return self.ratings.known(KNOWN)
-
-
-def _few(rated: Rated) -> bool:
-    return rated.size <= DRIVER_RATINGS or sum(rated.shape) <= COMPLETED_ORDER
 
 
 def _predicted(frame: Any, model: Any) -> Any:
