@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.dask._ratings import Rated
-from gramian.dask._scene import Model
+from gramian.dask._scene import Model, in_scene
 from gramian.dask._spread import Spread
 
 Array = NDArray[np.floating]
@@ -40,7 +40,7 @@ class Rounds:
         others = (None, None) if Y is X else (self.pieces(Y), self._reaching(Y))
         users = self.rated.users
         return self.cluster.each(
-            name, function, users.blocks, self.model_there, users.ends(),
+            name, in_scene, function, users.blocks, self.model_there, users.ends(),
             users.ranges(self.rated.items), tops, lows, *others, *more,
         )  # fmt: skip
 
@@ -51,17 +51,9 @@ class Rounds:
 
     def sum_plain(self, name: str, function: Any, *more: Any, size: float = 0.0) -> Any:
         """The same of tasks that need no factor."""
-        users, nothing = self.rated.users, np.zeros((0, 0))
-        nodes = self.cluster.each(
-            name, function, users.blocks, self.model_there, users.ends(),
-            users.ranges(self.rated.items), nothing, (), None, None, *more,
-        )  # fmt: skip
+        nothing = np.zeros((self.order, 0))
+        nodes = self.tasks(name, function, nothing, nothing, *more)
         return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
-
-    def joined(self, name: str, nodes: list[Any]) -> tuple[Any, Array]:
-        """What blocks tell together, and the rows of the product, users above items."""
-        told, upper = self.cluster.beside(name, nodes)
-        return told, np.concatenate([upper, told.lower])
 
     def pieces(self, X: Factor) -> list[Any]:
         """The rows of X of each block of users."""
