@@ -4,17 +4,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 
 @contextmanager
-def workers(count: int, *, memory: str = "auto") -> Iterator[Any]:
-    """A client of so many worker processes of one thread each."""
+def workers(count: int, *, memory: str = "auto", driver: bool = False) -> Iterator[Any]:
+    """A client of so many worker processes of one thread each.
+
+    Few ratings stay on the workers as many do, or come to the `driver` as in any other fit.
+    """
     from distributed import Client, LocalCluster
 
+    from gramian.dask import _recommend
+
     with (
+        patch.object(_recommend, "DRIVER_RATINGS", _recommend.DRIVER_RATINGS if driver else 0),
         LocalCluster(
             n_workers=count,
             threads_per_worker=1,

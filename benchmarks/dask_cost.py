@@ -63,7 +63,7 @@ def run(ctx: Context) -> Report:
             there = _there(client, files)
             costs = _costs()
         measured.add(f"a sweep at rank {RANK}", there["size"], *_beside(there["sweep"], home))
-        with workers(1) as client:
+        with workers(1, driver=True) as client:
             _fit(_dask(), fewer)  # what is compiled is there after it
             for some in (fewer, files):
                 measured.add(f"a fit, rank={RANK}", *_fits(client, some))

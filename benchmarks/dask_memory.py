@@ -99,7 +99,7 @@ def _sweep(sizes: dict[str, Any], folder: Path) -> Any:
     files = rating_files(folder / "stored", users, items, count, max(4, count // FILE))
     started = time.perf_counter()
     rated = store(Cluster(), files, duplicates="mean")
-    rated.counts(True)
+    rated.split(None, 0.1)
     size = 24 * rated.size
     yield f"read and stored, {rated.size:,} ratings", size, time.perf_counter() - started, None
     started = time.perf_counter()

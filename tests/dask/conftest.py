@@ -3,6 +3,13 @@
 import pytest
 
 
+@pytest.fixture(autouse=True)
+def ratings_stay_on_workers(monkeypatch):
+    """Small tests run on the workers what a fit computes there for many ratings."""
+    pytest.importorskip("distributed", reason="gramian[dask] is not installed")
+    monkeypatch.setattr("gramian.dask._recommend.DRIVER_RATINGS", 0)
+
+
 @pytest.fixture(scope="module")
 def client():
     """A cluster of threads: what tasks compute does not depend on where they run."""

@@ -8,9 +8,13 @@ pytest.importorskip("dask", reason="gramian[dask] is not installed")
 pytest.importorskip("distributed", reason="gramian[dask] is not installed")
 
 import gramian.dask as gd
-from gramian import completion, kernel, metric
+from gramian import completion, kernel, manifold, metric
 
-HOMES = {name: getattr(room, name) for room in (completion, kernel, metric) for name in dir(room)}
+HOMES = {
+    name: getattr(room, name)
+    for room in (completion, kernel, manifold, metric)
+    for name in dir(room)
+}
 NAMES = [name for name in gd.__all__ if name in HOMES]
 
 

@@ -17,12 +17,9 @@ import gramian as gm
 import gramian.dask as gd
 from gramian.dask import _shuffle, _store
 from gramian.dask._cluster import Cluster
-from gramian.dask._collections import samples
 from gramian.dask._completion import Completed
-from gramian.dask._kernel import sharded
 from gramian.dask._scene import Model
 from gramian.dask._store import chance, store
-from gramian.graph import neighbor_graph
 from gramian.objectives.halves import halves_of
 from tests.slow import slow
 
@@ -143,34 +140,16 @@ def test_pairs_of_vectors(wine, capsys):
     assert found.threshold_ == pytest.approx(known.threshold_, rel=1e-2)
 
 
-def test_a_kernel_of_sharded_edges_and_links():
-    X = make_moons(450, noise=0.05, random_state=0)[0]
-    graph = neighbor_graph(X, 10, connect="components")
-    laplacian = graph.laplacian(graph.weights(), normalized=True)
-    model = gd.NPKL()
-    model._workers = Cluster()
-    model._set_graph(samples(model._workers, chunked(X, 200)), [200, 200, 50])
-    assert abs(model.laplacian_ - laplacian).max() < 1e-12
-    must, cannot = np.array([[0, 1], [5, 3]]), np.array([[0, 440], [2, 7]])
-    home = gm.problems.npkl(laplacian, must, cannot, 10.0)
-    away = gm.Problem(sharded(model._workers, home.objective))
-    L = np.random.default_rng(0).normal(size=(450, 3))
-    certificates = gm.certify(home, L), gm.certify(away, L)
-    assert certificates[1].value == pytest.approx(certificates[0].value)
-    assert certificates[1].gap == pytest.approx(certificates[0].gap, rel=1e-6)
-    a, b = (side.objective.gradient_factor(side.objective.image(L)) for side in (home, away))
-    np.testing.assert_allclose(a, b, atol=1e-10)
-    a, b = (side.objective.gradient(side.objective.image(L)).form() for side in (home, away))
-    assert abs(a.S - b.S).max() < 1e-12
-    image = away.objective.image(L)
-    gradient, known = away.objective.gradient(image), home.objective.gradient(
-        home.objective.image(L)
-    )  # fmt: skip
-    np.testing.assert_allclose(gradient @ L, known @ L, atol=1e-10)
-    before = model._workers.traffic.rounds
-    np.testing.assert_allclose(gradient @ L[:, 0], known @ L[:, 0], atol=1e-10)
-    assert model._workers.traffic.rounds == before  # what is sparse came home once
-    np.testing.assert_allclose(gradient.dense(), known.dense(), atol=1e-10)
+def test_a_kernel_is_learned_on_the_driver_from_neighbours_of_the_workers():
+    X = make_moons(200, noise=0.05, random_state=0)[0]
+    links = {"must_link": [[0, 1], [5, 3]], "cannot_link": [[0, 190], [2, 7]]}
+    settings = {"lam": 10.0, "shrinkage": 0.0, "tol": 1e-3, "random_state": 0}
+    found = gd.NPKL(**settings).fit(chunked(X, 90), **links)
+    known = gm.kernel.NPKL(**settings).fit(X, **links)
+    assert abs(found.laplacian_ - known.laplacian_).max() < 1e-12
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-6)
+    assert found.result_.route == ("kernel on the driver", *known.result_.route)
+    assert found.certificate_.relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize("ridge", [None, 5.0])
@@ -204,11 +183,9 @@ def test_a_completion_in_blocks_is_that_of_home(ratings, ridge, tmp_path, monkey
         bounds = (next(iter(side.lower_bounds(at, bottom))).value
                   for side, at in ((found, a), (known, b)))  # fmt: skip
         assert next(bounds) == pytest.approx(next(bounds))
-    states = [halves_of(side).state(L) for side in (found, known)]
-    for side, state in zip((found, known), states, strict=True):
-        halves_of(side).refit_upper(state, 3)
-        halves_of(side).refit_lower(state, 3)
-    np.testing.assert_allclose(states[0].gathered(), states[1], rtol=1e-8, atol=1e-8)
+    factors, offsets = zip(*(swept(side, L) for side in (found, known)), strict=True)
+    np.testing.assert_allclose(*factors, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(*offsets, rtol=1e-8, atol=1e-8)
     monkeypatch.setattr("gramian.dask._residual.PIECE", 8.0 * n * 7)  # seven columns a round
     forms = found.gradient(a).form().smaller(), known.gradient(b).form().smaller()
     np.testing.assert_allclose(forms[0].dense(), forms[1].dense(), rtol=1e-9, atol=1e-9)
@@ -245,15 +222,25 @@ def test_a_completion_fits_predicts_and_recommends(ratings):
     assert not seen & set(found.recommend(1003, 5)[0])
 
 
+def swept(objective, L):
+    """The factor and the offsets after a sweep from L."""
+    halves = halves_of(objective)
+    state = halves.state(L)
+    halves.refit_upper(state, 3)
+    halves.refit_lower(state, 3)
+    whole = state if isinstance(state, np.ndarray) else state.gathered()
+    return halves.factor(state), whole[:, -1]
+
+
 def test_signs_in_blocks(ratings):
     signs = ratings.assign(rating=np.where(ratings["rating"] > 0, 1.0, -1.0))
     known = gm.completion.MMMF(lam=30.0)
     given = known._ratings(signs)
     home, offsets = known._problem(given, 30.0), known._offsets(given)
     model, rated = gd.MMMF(lam=30.0), store(Cluster(), dd.from_pandas(signs, npartitions=3))
-    model._prepare(rated)
-    away = model._of(rated, 30.0)
-    np.testing.assert_allclose(model._row_offsets, offsets.rows, atol=1e-10)
+    model._look_at(rated)
+    away = model._problem(rated, 30.0)
+    np.testing.assert_allclose(model._offsets(rated).rows, offsets.rows, atol=1e-10)
     L = np.random.default_rng(2).normal(size=(home.order, 3))
     certificates = gm.certify(home, L), gm.certify(away, L)
     assert certificates[1].value == pytest.approx(certificates[0].value)
@@ -298,16 +285,15 @@ def test_sweeps_of_weighted_ratings_are_those_of_home(ratings, biases):
     rated = store(
         Cluster(), dd.from_pandas(ratings.assign(weight=weights), npartitions=3), weights="weight"
     )
-    away._prepare(rated)
     sides = [
         problem.objective
-        for problem in (away._of(rated, 8.0), home._problem(home._ratings(ratings, weights), 8.0))
+        for problem in (
+            away._problem(rated, 8.0),
+            home._problem(home._ratings(ratings, weights), 8.0),
+        )
     ]
     L = rng.normal(size=(sides[0].order, 2))
-    states = [halves_of(side).state(L) for side in sides]
-    for side, state in zip(sides, states, strict=True):
-        halves_of(side).refit_upper(state, 3)
-        halves_of(side).refit_lower(state, 3)
-    away = states[0].gathered()
-    np.testing.assert_allclose(away, states[1], rtol=1e-8, atol=1e-8)
-    assert biases or not np.any(away[:, -1])
+    factors, offsets = zip(*(swept(side, L) for side in sides), strict=True)
+    np.testing.assert_allclose(*factors, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(*offsets, rtol=1e-8, atol=1e-8)
+    assert biases or not np.any(offsets[0])

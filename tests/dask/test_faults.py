@@ -17,9 +17,10 @@ from distributed import Client, LocalCluster
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask import _nuclear
 from gramian.dask._cluster import Cluster
+from gramian.dask._ratings import Rated
 from gramian.dask._recovery import told_plainly
+from gramian.dask._sweeps import ShardedHalves
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
 
@@ -77,7 +78,7 @@ def test_factors_on_workers_repeat_bit_for_bit_whoever_dies(ratings, tmp_path):
 
 def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
-    once, asked = _nuclear._rmse, []
+    once, asked = Rated.mean_error, []
 
     def lose(*arguments):
         asked.append(arguments)
@@ -89,10 +90,10 @@ def test_a_fit_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch
         LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster,
         Client(cluster),
     ):
-        monkeypatch.setattr(_nuclear, "_rmse", lose)
+        monkeypatch.setattr(Rated, "mean_error", lose)
         with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
             gd.NuclearCompletion(lam=8.0).fit(ratings)
-        monkeypatch.setattr(gd.NuclearCompletion, "_path_on", None)  # it is not begun again
+        monkeypatch.setattr(ShardedHalves, "scattered", None)  # it is not begun again
         with gm.checkpoints(tmp_path, every=0):
             resumed = gd.NuclearCompletion(lam=8.0).fit(ratings)
     assert resumed.result_.status is gm.Status.SETTLED

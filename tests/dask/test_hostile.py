@@ -17,12 +17,11 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 import gramian.dask as gd
-from gramian.dask import _nuclear
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._files import read
 from gramian.dask._impostors import Anchors, Task
-from gramian.dask._kernel import sharded
+from gramian.dask._ratings import Rated
 from gramian.dask._store import store
 
 pytestmark = [
@@ -105,22 +104,27 @@ def test_weights_of_classes_are_refused_on_a_cluster(learner, wine):
 def test_a_block_without_impostors_is_no_part_of_the_sum():
     blocks = [Anchors(np.array([[x], [x + 0.1]]), np.array([x > 0] * 2) ^ [False, x > 0],
                       np.zeros((2, 1, 1))) for x in (0.0, 100.0)]  # fmt: skip
-    task = Task(Cluster(), blocks, [0, 2], 1.0)
-    task.begin([np.full((2, 1, 1), 1.0)] * 2)
+    task = Task(Cluster(), blocks, [0, 2, 4], 1.0, 1.0, 1, np.eye(1))
     L = np.ones((1, 1))
-    value, count = task.seek(L)  # of the two at 100, of different classes, 0.1 apart
-    assert (value, count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
-    assert task.problem(1).value(L) == pytest.approx(value)
+    found = task.violated(L, task.anchors)  # of the two at 100, of different classes, 0.1 apart
+    assert (found.value, found.count) == (pytest.approx(1 + 2 * (1 - 0.01) ** 2), 2)
+    assert task.problem(found.keys).value(L) == pytest.approx(found.value)
+    unmet = found.keys[task.unmet(task.problem(found.keys), L, 0.25)]
+    assert unmet.shape == (2,)  # the others are 100 apart
+    assert task.joined(unmet, found.keys).shape == found.keys.shape
+    assert task.joined(task.none, unmet).shape == unmet.shape
+    few = task.violated(L, np.array([1, 2]))
+    assert (few.count, few.keys.shape[0] < found.keys.shape[0]) == (1, True)
 
 
-def test_impostors_stay_where_none_are_violated():
+def test_the_nearest_impostors_stay_where_none_are_violated():
     """A problem without any triplet would have no parts on the workers."""
     X, near = np.array([[0.0], [100.0]]), np.zeros((2, 1, 1))
-    cluster = Cluster()
-    task = Task(cluster, [Anchors(X, np.array([0, 1]), near)], [0], 1.0)
-    task.begin([np.full((2, 1, 1), 100.0)])
-    assert task.seek(np.ones((1, 1))) == (1.0, 0)
-    assert task.problem(1).value(np.ones((1, 1))) == 1.0
+    blocks = [Anchors(X, np.array([0, 1]), near)]
+    task = Task(Cluster(), blocks, [0, 2], 1.0, 1.0, 1, np.eye(1))
+    found = task.violated(np.ones((1, 1)), task.anchors)
+    assert (found.value, found.count, found.keys.shape) == (1.0, 0, (2,))
+    assert task.problem(found.keys).value(np.ones((1, 1))) == 1.0
 
 
 @pytest.mark.slow
@@ -162,18 +166,6 @@ def test_a_kernel_of_partitions_that_are_empty_or_have_one_sample():
     assert abs(model.laplacian_ - known.laplacian_).max() < 1e-12
 
 
-def test_shards_of_a_kernel_do_not_depend_on_who_is_there(monkeypatch):
-    """Otherwise a worker that dies would change the order of sums."""
-    X = make_moons(60, noise=0.05, random_state=0)[0]
-    graph = gm.graph.neighbor_graph(X, 5, connect="components")
-    laplacian = graph.laplacian(graph.weights(), normalized=True)
-    home = gm.problems.npkl(laplacian, np.array([[0, 1]]), np.array([[0, 30]]), 1.0)
-    cluster = Cluster()
-    parts = len(sharded(cluster, home.objective).parts[0].parts)
-    monkeypatch.setattr(type(cluster.client), "nthreads", lambda self: dict.fromkeys(range(20), 1))
-    assert len(sharded(cluster, home.objective).parts[0].parts) == parts
-
-
 # --- columns, labels, marks ----------------------------------------------------------------
 
 
@@ -205,7 +197,7 @@ def test_numbers_of_several_kinds_make_a_table(frame):
     table = mixed[["a", "b", "c"]].to_numpy(dtype=float)
     same_metric(found, gm.metric.KTA(lam=0.01).fit(table, np.asarray(mixed["kind"])))
     assert found.classes_.tolist() == ["x", "y", "z"]
-    with pytest.raises(ValueError, match=r"columns \['text'\] are not"):
+    with pytest.raises(ValueError, match=r"partition \d: X has text .*, in 'text'"):
         gd.KTA().fit(dd.from_pandas(mixed.assign(text="a"), npartitions=2), "kind")
 
 
@@ -296,11 +288,11 @@ def test_weights_of_ratings_are_those_of_home(ratings, name):
     away, home = getattr(gd, name)(lam=8.0), getattr(gm.completion, name)(lam=8.0)
     given = dd.from_pandas(signs.assign(weight=weights), npartitions=3)
     rated = store(Cluster(), given, weights="weight")
-    away._prepare(rated)
-    problems = away._of(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
+    away._look_at(rated)
+    problems = away._problem(rated, 8.0), home._problem(home._ratings(signs, weights), 8.0)
     uneven = np.random.default_rng(0).uniform(0.1, 3.0, len(signs))
     given = dd.from_pandas(signs.assign(weight=uneven), npartitions=3)
-    guess = away._guess_on(store(Cluster(), given, weights="weight"), False)
+    guess = away._guess(store(Cluster(), given, weights="weight"))
     assert guess == pytest.approx(home._guess(home._ratings(signs, uneven)), rel=1e-12)
     L = np.random.default_rng(0).normal(size=(problems[0].order, 2))
     values = [problem.value(L) for problem in problems]
@@ -349,7 +341,7 @@ def test_weights_belong_to_their_ratings(ratings):
 def test_a_proof_that_does_not_fit_asks_for_no_matrix_of_all_items(ratings):
     rated = store(Cluster(), dd.from_pandas(ratings, npartitions=2))
     model = gd.NuclearCompletion(lam=8.0)
-    objective = model._of(rated, 8.0).objective
+    objective = model._problem(rated, 8.0).objective
     image = objective.image(np.ones((objective.order, 1)))
     objective.value(image)
     before = rated.cluster.traffic.rounds
@@ -363,7 +355,7 @@ def test_empty_files_and_filtered_frames_are_ratings(ratings, tmp_path):
     whole = store(Cluster(), dd.from_pandas(ratings, npartitions=1))
     given = written(tmp_path / "some", ratings[:0], ratings[:1000], ratings[1000:])
     rated = store(Cluster(), given)
-    assert (rated.shape, rated.mark) == (whole.shape, pytest.approx(whole.mark))
+    assert (rated.shape, rated.check) == (whole.shape, pytest.approx(whole.check))
     frame = dd.from_pandas(ratings, npartitions=6)
     rated = store(Cluster(), frame[frame["user"] >= 200])
     assert rated.size == int(np.sum(ratings["user"] >= 200))
@@ -373,16 +365,16 @@ def test_a_checkpoint_of_other_parameters_or_other_ratings_is_refused(
     ratings, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("gramian.completion._base.LEAST_SWEPT", 1000)
-    once, settings = _nuclear._rmse, {"lam": 8.0, "bias_ridge": 2.0}
+    once, settings = Rated.mean_error, {"lam": 8.0, "bias_ridge": 2.0}
 
     def lose(*arguments):
         raise gd.ClusterError("lost")
 
-    monkeypatch.setattr(_nuclear, "_rmse", lose)
+    monkeypatch.setattr(Rated, "mean_error", lose)
     given = dd.from_pandas(ratings, npartitions=2)
     with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
         gd.NuclearCompletion(**settings).fit(given)
-    monkeypatch.setattr(_nuclear, "_rmse", once)
+    monkeypatch.setattr(Rated, "mean_error", once)
     swapped = ratings.copy()
     first, last = swapped["rating"].iloc[0], swapped["rating"].iloc[-1]
     swapped.loc[swapped.index[[0, -1]], "rating"] = [last, first]

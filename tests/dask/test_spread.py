@@ -14,12 +14,14 @@ import pandas as pd
 import gramian as gm
 import gramian.dask as gd
 from gramian.completion._stored import StoredRows
-from gramian.dask import _cluster, _nuclear, _spread
+from gramian.dask import _cluster, _spread
 from gramian.dask._balance import balanced
 from gramian.dask._cluster import Cluster
 from gramian.dask._completion import Completed
+from gramian.dask._ratings import Rated
 from gramian.dask._scene import Model
 from gramian.dask._store import store
+from gramian.dask._sweeps import ShardedHalves
 from gramian.reductions import block_embedding
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning")
@@ -118,7 +120,7 @@ def test_a_model_of_files_answers_as_one_of_arrays(ratings, frame, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("client")
 def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, monkeypatch):
-    once, asked = _nuclear._rmse, []
+    once, asked = Rated.mean_error, []
 
     def lose(*arguments):
         asked.append(arguments)
@@ -128,10 +130,10 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
 
     fit = {"factors": tmp_path / "factors"}
     with monkeypatch.context() as patch:
-        patch.setattr(_nuclear, "_rmse", lose)
+        patch.setattr(Rated, "mean_error", lose)
         with gm.checkpoints(tmp_path, every=0), pytest.raises(gd.ClusterError):
             gd.NuclearCompletion(**LIMITS).fit(ratings, **fit)
-    monkeypatch.setattr(gd.NuclearCompletion, "_path_on", None)  # it is not begun again
+    monkeypatch.setattr(ShardedHalves, "scattered", None)  # it is not begun again
     with gm.checkpoints(tmp_path, every=0):
         resumed = gd.NuclearCompletion(**LIMITS).fit(ratings, **fit)
     assert resumed.result_.status is gm.Status.SETTLED

@@ -91,3 +91,35 @@ def test_offsets_are_fitted_once_for_each_image(entries, monkeypatch):
     assert len(loss._stored._found) == 2
     del z, zero, image
     assert not loss._stored._found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_rows_with_the_offsets_of_the_columns_sum_to_the_whole(entries, seed):
+    rows, cols, values, sides, weight = entries
+    options = {"ridge": 2.0, "centre": 3.0}
+    whole = SquaredWithOffsets(
+        values, rows, cols, (40, 23), scale=sides, weight=weight if seed % 2 else None, **options
+    )
+    rng = np.random.default_rng(seed)
+    z, cut = rng.normal(size=rows.size), int(rng.integers(5, 35))
+    b, c = whole.offsets(z)
+    parts = []
+    for first, last in ((0, cut), (cut, 40)):
+        some = (rows >= first) & (rows < last)
+        part = SquaredWithOffsets(
+            values[some], rows[some] - first, cols[some], (last - first, 23),
+            scale=(sides[0][first:last], sides[1]), weight=weight[some] if seed % 2 else None,
+            columns=c, **options,
+        )  # fmt: skip
+        parts.append((part, some, slice(first, last)))
+    value = sum(part.value(z[some]) for part, some, _ in parts) + 0.5 * 2.0 * (c @ c)
+    assert value == pytest.approx(whole.value(z))
+    for part, some, own in parts:
+        np.testing.assert_allclose(part.gradient(z[some]), whole.gradient(z)[some], atol=1e-10)
+        np.testing.assert_allclose(part.offsets(z[some])[0], b[own], atol=1e-10)
+        assert part.error(z[some]) < 1e-20
+    sums = sum(part.column_sums(z[some]) for part, some, _ in parts)
+    np.testing.assert_allclose(sums, 2.0 * c, atol=1e-10)
+    w = whole.gradient(z)
+    dual = sum(part.conjugate(w[some]) for part, some, _ in parts)
+    assert dual - sums @ c + sums @ sums / 4.0 == pytest.approx(whole.conjugate(w))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from gramian.arrays.places import host, place
+from gramian.callbacks import ProgressBar
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.completion._canonical import Canonical, canonical
@@ -26,7 +27,7 @@ from gramian.estimators.persistence import Kept
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
-from gramian.result import Result
+from gramian.result import History, Result
 
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
@@ -113,7 +114,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
     def _fit(self, ratings: Ratings) -> Any:
         """Complete the ratings in the canonical order; results are in the order of the ids."""
         self.__dict__.pop("path_", None)  # of an earlier fit
-        ordered = canonical(ratings)
+        ordered = self._ordered(ratings)
         del ratings  # `ordered` has the same entries
         solved = self._solved(ordered.ratings)
         solved = replace(solved, result=ordered.averaged(solved.result))
@@ -122,6 +123,9 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         self.result_ = ordered.result(self.result_)
         self._restore(ordered)
         return self
+
+    def _ordered(self, ratings: Ratings) -> Canonical:
+        return canonical(ratings)
 
     def _restore(self, ordered: Canonical) -> None:
         """Put fitted attributes into the order of the ids."""
@@ -143,7 +147,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             start = swept(self, ratings)
         elif self.lam != "auto":
             start = Start(float(self.lam), None, None, self._offsets(ratings))
-        elif ratings.values.size < LEAST_RATINGS or (self.biases and ratings.flat):
+        elif ratings.size < LEAST_RATINGS or (self.biases and ratings.flat):
             start = Start(self._guess(ratings), None, None, self._offsets(ratings))
         else:
             start = by_folds(self, ratings)
@@ -155,7 +159,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         """Whether a fit starts with sweeps: the optimum is not as cheap, and the host computes."""
         simple = self.solver == "auto" and self.max_iter is None and place(self.device).is_host
         least = LEAST_RATINGS if ratings.featured else LEAST_SWEPT
-        return bool(simple and ratings.values.size >= least and not (self.biases and ratings.flat))
+        return bool(simple and ratings.size >= least and not (self.biases and ratings.flat))
 
     def _halves(
         self, ratings: Ratings, lam: float, held: Held | None = None
@@ -177,11 +181,38 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         moved, m = state[:, -1].astype(float), offsets.rows.size
         return replace(offsets, rows=offsets.rows + moved[:m], cols=offsets.cols + moved[m:])
 
+    def _of_state(
+        self, halves: Any, ratings: Ratings, offsets: Offsets, state: Array
+    ) -> Factorization:
+        """The matrix of a state of the sweeps."""
+        m, own = ratings.shape[0], np.ascontiguousarray(state[:, :-1])
+        if halves.units is None:
+            own = BlockEmbedding(*self._scales(ratings)).factor(own)
+        return Factorization(own[:m], own[m:], self._swept_offsets(halves, offsets, state))
+
+    def _swept_factor(self, halves: Any, state: Array) -> Array:
+        """The factor of a state of the sweeps."""
+        found: Array = halves.factor(state)
+        return found
+
+    def _proof_seconds(self, ratings: Ratings, history: History) -> float | None:
+        """The time limit of the proof after sweeps; None is a share of their time."""
+        return None
+
+    def _progress_bar(self, limit: float) -> Any:
+        """The progress bar of the sweeps, if the parameters ask for one."""
+        return ProgressBar("completion by auto", 0.0, seconds=limit) if self.progress else None
+
     def _ratings(self, X: Any, weights: Any = None) -> Ratings:
         X = plain(X)
         self.columns_ = names_of(X)
         self._sweeps = sweeps_for(X[2] if isinstance(X, tuple) and len(X) == 3 else X)
-        return read(self, X, weights)
+        ratings = read(self, X, weights)
+        self._look_at(ratings)
+        return ratings
+
+    def _look_at(self, ratings: Any) -> None:
+        """Check the values of ratings, and set what a fit learns from them alone."""
 
     def _scales(self, ratings: Ratings) -> tuple[Array, Array]:
         rows, cols = (powers(ratings.counts(side), self.weight_power) for side in (0, 1))
@@ -207,7 +238,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
         found = self._factorized(ratings, solved.problem, factor, start.offsets)
         self.row_factors_, self.col_factors_ = found.row_factors, found.col_factors
         self.row_biases_, self.col_biases_ = found.offsets.rows, found.offsets.cols
-        self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.values)
+        self.mean_, self.bounds_ = found.offsets.mean, self._bounds_for(ratings.span)
         if found.offsets.thresholds is not None:
             self.thresholds_ = found.offsets.thresholds
         self._n_features_out = self.col_factors_.shape[1]
@@ -230,7 +261,7 @@ class Completion(Recommender, Kept, BaseEstimator, ABC):
             offsets = self._best_offsets(problem, factor, L, offsets)
         return Factorization(P, Q, offsets)
 
-    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+    def _bounds_for(self, span: tuple[float, float]) -> tuple[float, float] | None:
         """Where predictions are cut off."""
         return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,8 @@ class StagedProgress(Progress):
 
     def held(self, drawn: Held) -> Held:
         """The ratings that are held out: those of the earlier call, or these."""
+        if not isinstance(drawn, np.ndarray):  # the workers of a cluster know them
+            return drawn
         if "held" not in self.found:
             self.keep(now=True, held=np.packbits(drawn))
             return drawn
@@ -50,16 +51,9 @@ class StagedProgress(Progress):
 def _mark(model: Any, ratings: Ratings) -> dict[str, Any]:
     given = {name: getattr(model, name) for name in PARAMETERS if hasattr(model, name)}
     seed = model.random_state if isinstance(model.random_state, int) else None
-    features = (each for each in ratings.features if each is not None)
-    sums = [ratings.rows, ratings.cols, ratings.values, *features]
-    sums += [] if ratings.weights is None else [ratings.weights]
-    check = 0
-    for each in sums:
-        check = zlib.crc32(np.ascontiguousarray(each).data, check)
     return {
         "estimator": type(model).__name__,
         **given,
         "random_state": seed,
-        "shape": list(ratings.shape),
-        "ratings": check,
+        **ratings.mark,
     }

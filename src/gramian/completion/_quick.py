@@ -10,17 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.callbacks import ProgressBar
 from gramian.common import clock
 from gramian.common.random_state import generator
 from gramian.completion._path import HELD_OUT_SHARE, PATH_RANK, PATH_SHARE, falling
 from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import Ratings
-from gramian.completion._recommender import Factorization
 from gramian.completion._selection import Solved, Start, guess_for_split
 from gramian.estimators.path import EvidencePath
 from gramian.methods.quick import Quick
-from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]
@@ -52,13 +49,16 @@ def quick(model: Any, ratings: Ratings) -> Solved:
     limit = np.inf if model.time_limit is None else float(model.time_limit)
     with _sweeps(model, limit) as sweeps:
         halves, state, start = _whole(model, ratings, sweeps)
-        if not ratings.featured and clock.left() < FINISHING_TIME * model._pace * sweeps.reading:
+        late = clock.left() < FINISHING_TIME * model._pace * sweeps.reading
+        if late and not (ratings.featured or ratings.remote):
             sweeps.deadline = min(sweeps.deadline, clock.now())
             return Solved(sweeps.cut_off(halves, state, model._problem_name), None, start)
-        factor, ahead = halves.factor(state), sweeps.ahead(halves, state)
+        factor = model._swept_factor(halves, state)
+        ahead = None if ratings.remote else sweeps.ahead(halves, state)
         del halves  # both orders of the entries, and the certificate needs one
     problem = model._problem(ratings, start.lam, start.offsets)
-    return Solved(sweeps.result(problem, factor, ahead), problem, start)
+    seconds = model._proof_seconds(ratings, sweeps.history)
+    return Solved(sweeps.result(problem, factor, ahead, seconds=seconds), problem, start)
 
 
 def swept(model: Any, ratings: Ratings) -> Start:
@@ -78,7 +78,7 @@ def _sweeps(model: Any, limit: float) -> Iterator[Quick]:
     started = clock.now()
     reading = 0.0 if model.time_limit is None else max(model.time_limit - clock.left(), 0.0)
     deadline = min(started + limit, clock.budget_end() - reading)
-    bar = ProgressBar("completion by auto", 0.0, seconds=limit) if model.progress else None
+    bar = model._progress_bar(limit)
     try:
         rng = generator(model.random_state)
         yield Quick(rng, deadline, started, watch=bar, reading=reading)
@@ -93,11 +93,11 @@ def _whole(model: Any, ratings: Ratings, sweeps: Quick) -> tuple[Any, Array, Sta
     lam, path, state = _settled(model, ratings, sweeps, kept)
     halves, offsets = model._halves(ratings, lam)
     if state is None:
-        state = sweeps.scattered(halves, sum(ratings.shape), _path_columns(model, ratings))
+        state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
         sweeps.sweep(halves, state, (FIRST_SWEEPS + NEXT_SWEEPS) * halves.pace)
     elif not kept.done("whole"):
         sweeps.sweep(halves, state, NEXT_SWEEPS * halves.pace)
-        _reached(kept, sweeps, "whole", state=state)
+        _reached(kept, sweeps, "whole", state=ratings.kept(state))
     return halves, state, Start(lam, path, None, model._swept_offsets(halves, offsets, state))
 
 
@@ -114,76 +114,74 @@ def _settled(model: Any, ratings: Ratings, sweeps: Quick, kept: StagedProgress) 
     its own so that its arrays are freed before the last sweeps.
     """
     if kept.done("still"):
-        return _stored(model, kept)
+        return _stored(model, ratings, kept)
     given = None if model.lam == "auto" else float(model.lam)
     left = sweeps.deadline - clock.now()
     if left < model._pace * sweeps.reading and not kept.done("path"):
         return Choice(model._guess(ratings) if given is None else given, None, None)
-    held = kept.held(_split(sweeps.rng, ratings))
+    held = kept.held(ratings.split(sweeps.rng, HELD_OUT_SHARE))
     halves, offsets = model._halves(ratings, guess_for_split(model, ratings), held)
     error_of, held_out = _held_out_error(model, halves, offsets, ratings, held), int(held.sum())
     del held
-    rank = _path_columns(model, ratings)
     if kept.done("path"):
-        lam, path, state = _stored(model, kept)
+        lam, path, state = _stored(model, ratings, kept)
     elif given is None:
         until = sweeps.started + PATH_SHARE * (sweeps.deadline - sweeps.started)
-        lam, path, state = _by_path(model, sweeps, halves, error_of, rank, until, kept, held_out)
+        path, state = _by_path(model, ratings, sweeps, halves, error_of, until, kept, held_out)
+        lam = path.value
     else:
         lam, path = given, None
-        state = sweeps.scattered(halves, sum(ratings.shape), rank)
+        state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
         sweeps.sweep(replace(halves, lam=lam), state, FIRST_SWEEPS * halves.pace)
     assert state is not None
-    columns = columns_for(ratings.values.size, ratings.shape, model.rank)
-    state = sweeps.widened(state, columns, halves.noise)
-    _reached(kept, sweeps, "path", lam=lam, state=state, path=path)
+    state = halves.widened(state, columns_for(ratings, model.rank), sweeps.rng)
+    _reached(kept, sweeps, "path", lam=lam, state=ratings.kept(state), path=path)
 
     def error_kept(state: Array) -> float:
         kept.keep()
         return float(error_of(state))
 
     sweeps.until_still(replace(halves, lam=lam), state, error_kept)
-    _reached(kept, sweeps, "still", state=state)
+    _reached(kept, sweeps, "still", state=ratings.kept(state))
     return Choice(lam, path, state)
 
 
-def _stored(model: Any, kept: StagedProgress) -> Choice:
+def _stored(model: Any, ratings: Ratings, kept: StagedProgress) -> Choice:
     """The λ and the state that an earlier call of the same fit stored."""
     found = kept.found
     path = found["path"] if model.lam == "auto" else None
-    return Choice(float(found["lam"]), path, np.array(found["state"]))
+    return Choice(float(found["lam"]), path, ratings.restored(found["state"]))
 
 
-def columns_for(entries: int, shape: tuple[int, int], rank: int | None) -> int:
+def columns_for(ratings: Ratings, rank: int | None) -> int:
     """The number of columns that the entries of a row or column determine, up to `MAX_RANK`."""
-    mean = max(entries / sum(shape), 1.0)
-    return min(rank or int(min(COLUMNS_PER_ENTRY * mean, MAX_RANK)), *shape)
+    mean = max(ratings.size / sum(ratings.shape), 1.0)
+    return min(rank or int(min(COLUMNS_PER_ENTRY * mean, MAX_RANK)), *ratings.shape)
 
 
 def _path_columns(model: Any, ratings: Ratings) -> int:
-    return min(PATH_RANK, columns_for(ratings.values.size, ratings.shape, model.rank))
+    return min(PATH_RANK, columns_for(ratings, model.rank))
 
 
 def _by_path(
     model: Any,
+    ratings: Ratings,
     sweeps: Quick,
     halves: Any,
     error_of: Any,
-    rank: int,
     until: float,
     kept: StagedProgress,
     held_out: int,
-) -> Choice:
+) -> tuple[EvidencePath, Array]:
     """λ by the held-out error, and the state with the least of it.
 
     The λ that an earlier call has tried take no sweep.
     """
     tried = dict(zip(kept.found.get("lams", ()), kept.found.get("errors", ()), strict=True))
     if tried:
-        state, best = np.array(kept.found["state"]), np.array(kept.found["best"])
+        state, best = (ratings.restored(kept.found[name]) for name in ("state", "best"))
     else:
-        state = sweeps.scattered(halves, halves.split + halves.lower.indptr.size - 1, rank)
-        best = state
+        best = state = halves.scattered(sweeps.rng, _path_columns(model, ratings))
 
     def error_at(lam: float) -> float:
         nonlocal best
@@ -195,7 +193,8 @@ def _by_path(
         if not tried or error < min(tried.values()):
             best = state.copy()
         tried[lam] = error
-        kept.keep(lams=[*tried], errors=[*tried.values()], state=state, best=best)
+        states = {"state": ratings.kept(state), "best": ratings.kept(best)}
+        kept.keep(lams=[*tried], errors=[*tried.values()], **states)
         return error
 
     def enough() -> bool:
@@ -203,31 +202,18 @@ def _by_path(
 
     path = falling(halves.lam, error_at, enough, measure=model._measure, held_out=held_out)
     kept.keep(now=True)
-    return Choice(path.value, path, best)
-
-
-def _split(rng: np.random.Generator, ratings: Ratings) -> Held:
-    """The entries that are held out, drawn a block at a time."""
-    held = np.empty(ratings.values.size, dtype=bool)
-    for part in ratings.parts():
-        drawn = held[part]
-        drawn[:] = rng.random(drawn.size) < HELD_OUT_SHARE
-    return held
+    return path, best
 
 
 def _held_out_error(
     model: Any, halves: Any, offsets: Any, ratings: Ratings, held: Held
 ) -> Callable[[Array], float]:
     """The error of the held-out entries as a function of a state of the sweeps."""
-    m, test = ratings.shape[0], ratings.part(held)
+    test, bounds = ratings.part(held), model._bounds_for(ratings.span)
     train = ratings.part(~held) if model._ranks else ratings
-    embedding, bounds = BlockEmbedding(*model._scales(ratings)), model._bounds_for(ratings.values)
 
     def error(state: Array) -> float:
-        own = np.ascontiguousarray(state[:, :-1])
-        if halves.units is None:
-            own = embedding.factor(own)
-        beside = model._swept_offsets(halves, offsets, state)
-        return float(model._error(Factorization(own[:m], own[m:], beside, bounds), test, train))
+        found = model._of_state(halves, ratings, offsets, state)
+        return float(model._error(replace(found, bounds=bounds), test, train))
 
     return error

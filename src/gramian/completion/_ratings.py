@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +18,7 @@ from gramian.common.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
+Held = NDArray[np.bool_]
 PerPart = Callable[[slice], Array]
 
 TABLE_RATIO = 4
@@ -93,6 +95,35 @@ class Ratings:
     features: tuple[Array | None, Array | None] = (None, None)
     """Standardized features of the rows and of the columns."""
 
+    remote: ClassVar[bool] = False
+    """Whether the entries are on the workers of a cluster."""
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return int(self.values.size)
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The least and the largest value."""
+        return float(self.values.min()), float(self.values.max())
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean of the values."""
+        return float(np.average(self.values, weights=self.weights))
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Names and values that differ for other entries."""
+        features = (each for each in self.features if each is not None)
+        arrays = [self.rows, self.cols, self.values, *features]
+        arrays += [] if self.weights is None else [self.weights]
+        check = 0
+        for each in arrays:
+            check = crc32(np.ascontiguousarray(each).data, check)
+        return {"shape": list(self.shape), "ratings": check}
+
     @property
     def shape(self) -> tuple[int, int]:
         return len(self.row_ids), len(self.col_ids)
@@ -100,7 +131,7 @@ class Ratings:
     @property
     def flat(self) -> bool:
         """Whether all values are equal up to rounding, so that offsets alone describe them."""
-        low, high = float(self.values.min()), float(self.values.max())
+        low, high = self.span
         return high - low <= EQUAL_VALUES * max(abs(low), abs(high))
 
     @property
@@ -142,6 +173,36 @@ class Ratings:
         counts, mean = self.counts(side), float(np.sum(sums)) / self.values.size
         means = (sums - mean * counts) / (counts + ridge)
         return lambda part: values(part) - mean - means[index[part]]
+
+    def split(self, rng: np.random.Generator, share: float) -> Held:
+        """The entries that are held out, drawn a block at a time."""
+        held = np.empty(self.size, dtype=bool)
+        for part in self.parts():
+            drawn = held[part]
+            drawn[:] = rng.random(drawn.size) < share
+        return held
+
+    def folds(self, rng: np.random.Generator, folds: int, count: int) -> list[Held]:
+        """Up to `count` disjoint splits, each of one in `folds` entries."""
+        part = rng.integers(folds, size=self.size)
+        held = [part == k for k in range(count)]
+        return [each for each in held if each.any()]
+
+    def mean_error(self, found: Any, error: Callable[[Array, Array], Array]) -> float:
+        """The mean of error(prediction, value) over the entries."""
+        total = 0.0
+        for part in self.parts():
+            predicted = found.values(self.rows[part], self.cols[part])
+            total += float(np.sum(error(predicted, self.values[part])))
+        return total / self.size
+
+    def kept(self, state: Array) -> Any:
+        """What a checkpoint stores of a state of the sweeps."""
+        return state
+
+    def restored(self, stored: Any) -> Array:
+        """The state that a checkpoint has stored."""
+        return np.array(stored)
 
     @property
     def starts(self) -> Indices:

@@ -209,7 +209,7 @@ def matrix_of(X: Any) -> Any:
         if X.ndim != 2 or 0 in X.shape:
             raise ValueError(f"the matrix of ratings must have rows and columns, got {X.shape}")
         coo = sp.coo_array(X)
-        _checked_values(np.asarray(coo.data))
+        checked_values(np.asarray(coo.data))
         return coo
     return check_array(X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
 
@@ -229,7 +229,7 @@ def _from_triples(triples: list[NDArray[Any]], duplicates: str, weights: Any) ->
     row_ids, i = Ids.of(rows)
     col_ids, j = Ids.of(cols)
     omega = None if weights is None else _checked_weights(weights, rows.size)
-    return _sorted(i, j, _checked_values(values), row_ids, col_ids, duplicates, omega)
+    return _sorted(i, j, checked_values(values), row_ids, col_ids, duplicates, omega)
 
 
 def _from_matrix(X: Any, duplicates: str, weights: Any) -> Ratings:
@@ -325,7 +325,7 @@ def _refuse_repeated(i: Indices, j: Indices, first: Indices, row_ids: Ids, col_i
     )
 
 
-def _checked_values(values: NDArray[Any]) -> Array:
+def checked_values(values: NDArray[Any]) -> Array:
     """Finite numbers, or an error that names the first that is not."""
     if values.dtype.kind == "c":
         raise ValueError(f"ratings must be numbers, got {values.dtype}")
@@ -341,14 +341,20 @@ def _checked_values(values: NDArray[Any]) -> Array:
 
 
 def _checked_weights(given: Any, count: int) -> Array:
-    """`count` weights, finite and none below 0."""
+    """`count` weights, finite, none below 0 and some above."""
+    weights = checked_weights(given, count)
+    if not np.any(weights > 0):
+        raise ValueError("every sample_weight is zero: nothing is left to fit")
+    return weights
+
+
+def checked_weights(given: Any, count: int) -> Array:
+    """`count` weights, finite and none below 0; all may be 0, as in a part of the ratings."""
     weights = real_numbers(given, "sample_weight")
     if weights.shape != (count,):
         raise ValueError(f"sample_weight must have shape ({count},), got {weights.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
         raise ValueError("sample_weight must be finite and not below 0")
-    if not np.any(weights > 0):
-        raise ValueError("every sample_weight is zero: nothing is left to fit")
     return weights
 
 

@@ -71,10 +71,9 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
     def enough() -> bool:
         return clock.passed(until)
 
-    part = generator(model.random_state).integers(FOLDS, size=ratings.values.size)
-    count = int(np.clip(-(-HELD_OUT_ENTRIES * FOLDS // part.size), 1, FOLDS))
-    held = [part == k for k in range(count)]
-    folds = [Fold.of(model, ratings, each, guess) for each in held if each.any()]
+    count = int(np.clip(-(-HELD_OUT_ENTRIES * FOLDS // ratings.size), 1, FOLDS))
+    held = ratings.folds(generator(model.random_state), FOLDS, count)
+    folds = [Fold.of(model, ratings, each, guess) for each in held]
     found: dict[float, Array] = {}
 
     def error(lam: float) -> float:
@@ -88,7 +87,7 @@ def by_folds(model: Any, ratings: Ratings) -> Start:
         found[lam] = host(folds[0].factor)
         return float(np.mean(errors)) if first or len(errors) == len(folds) else np.inf
 
-    held_out = sum(fold.test.values.size for fold in folds)
+    held_out = sum(fold.test.size for fold in folds)
     path = falling(guess, error, enough, measure=model._measure, held_out=held_out)
     return Start(path.value, path, found[path.value], model._offsets(ratings))
 
@@ -109,7 +108,7 @@ class Fold:
     @classmethod
     def of(cls, model: Any, ratings: Ratings, held: NDArray[np.bool_], guess: float) -> Fold:
         train = ratings.part(~held)
-        offsets, bounds = model._offsets(train), model._bounds_for(ratings.values)
+        offsets, bounds = model._offsets(train), model._bounds_for(ratings.span)
         problem = model._problem(train, guess, offsets)
         rank = min(PATH_RANK, problem.order, model.rank or PATH_RANK)
         problem = moved(problem, place_for(problem, model.device, rank))

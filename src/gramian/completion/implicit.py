@@ -124,15 +124,13 @@ class ImplicitCompletion(Updating, Completion):
         found = super().evaluate(X, k=k, relevant=relevant)
         return {name: value for name, value in found.items() if name not in ("rmse", "mae")}
 
-    def _ratings(self, X: Any, weights: Any = None) -> Ratings:
-        ratings = super()._ratings(X, weights)
+    def _look_at(self, ratings: Any) -> None:
         if np.any(ratings.values <= 0):
             bad = float(ratings.values[np.argmax(ratings.values <= 0)])
             raise ValueError(
                 f"ImplicitCompletion takes what rows did, as numbers above 0, and one is {bad:g}: "
                 "leave such entries out, or use NuclearCompletion for ratings"
             )
-        return ratings
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """Zeros: the model has no offsets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -185,10 +186,8 @@ class MMMF(Completion):
         """The number of levels below that of each rating."""
         return np.searchsorted(self.classes_, ratings.values)
 
-    def _ratings(self, X: Any, weights: Any = None) -> Ratings:
-        ratings = super()._ratings(X, weights)
+    def _look_at(self, ratings: Any) -> None:
         self.classes_ = checked_levels(ratings.values)
-        return ratings
 
     def _offsets(self, ratings: Ratings) -> Offsets:
         """Offsets of the scores by ridge regression."""
@@ -214,15 +213,16 @@ class MMMF(Completion):
         return replace(given, thresholds=thresholds)
 
     def _guess(self, ratings: Ratings) -> float:
-        m, n = (np.unique(index).size for index in (ratings.rows, ratings.cols))
-        size = ratings.values.size * (self.classes_.size - 1.0)
+        m, n = (int(np.count_nonzero(ratings.counts(side))) for side in (0, 1))
+        size = ratings.size * (self.classes_.size - 1.0)
         return LAM_PER_SIGN * float(np.sqrt(size / m) + np.sqrt(size / n))
 
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
         """The mean absolute error in levels."""
-        levels = self._levels(found.values(test.rows, test.cols), found.offsets.thresholds)
-        steps = np.searchsorted(self.classes_, levels) - np.searchsorted(self.classes_, test.values)
-        return float(np.mean(np.abs(steps)))
+        thresholds = (
+            self._midway() if found.offsets.thresholds is None else found.offsets.thresholds
+        )
+        return test.mean_error(found, partial(_levels_off, self.classes_, thresholds))
 
     def _finish(self, ratings: Ratings, solved: Solved) -> None:
         super()._finish(ratings, solved)
@@ -230,16 +230,24 @@ class MMMF(Completion):
             count = ratings.values.size if ratings.weights is None else ratings.weights.sum()
             value = self.result_.value + 0.5 * self.mu * float(count) * (self.classes_.size - 1)
         else:
-            objective: Any = solved.problem.objective
-            loss, image = objective.loss, objective.image(self.result_.factor)
-            sharp = loss.smoothed(1e-12)
-            hinges = (
-                sharp.value_at(image.z, loss.thresholds(image.z))
-                if self._learned
-                else sharp.value(image.z)
-            )
-            value = hinges + image.linear
+            value = self._sharp_value(solved.problem.objective)
         self.hinge_gap_ = relative(value - self.certificate_.lower_bound, value)
+
+    def _sharp_value(self, objective: Any) -> float:
+        """The objective without smoothing at the result."""
+        loss, image = objective.loss, objective.image(self.result_.factor)
+        sharp = loss.smoothed(1e-12)
+        hinges = (
+            sharp.value_at(image.z, loss.thresholds(image.z))
+            if self._learned
+            else sharp.value(image.z)
+        )
+        return float(hinges + image.linear)
+
+
+def _levels_off(classes: Array, thresholds: Array, scores: Array, values: Array) -> Array:
+    """The number of levels between predictions and values."""
+    return np.abs(np.searchsorted(thresholds, scores) - np.searchsorted(classes, values))
 
 
 def _each(offsets: Offsets, ratings: Ratings) -> Array:

@@ -228,7 +228,7 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _offsets(self, ratings: Ratings) -> Offsets:
         """The mean; the problem contains the offsets of rows and columns."""
         m, n = ratings.shape
-        mean = float(np.average(ratings.values, weights=ratings.weights)) * self.biases
+        mean = ratings.mean * self.biases
         return Offsets(mean, np.zeros(m), np.zeros(n))
 
     def _problem(self, ratings: Ratings, lam: float, offsets: Offsets | None = None) -> Problem:
@@ -255,15 +255,11 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         size = 1.0
         if not (self.biases and ratings.flat):
             size = ratings.spread(self.bias_ridge if self.biases else None) or 1.0
-        count = ratings.values.size
+        count = ratings.size
         return LAM_PER_NOISE * size * float(np.sqrt(count / m) + np.sqrt(count / n))
 
     def _error(self, found: Factorization, test: Ratings, train: Ratings) -> float:
-        square = 0.0
-        for part in test.parts():
-            off = found.values(test.rows[part], test.cols[part]) - test.values[part]
-            square += float(off @ off)
-        return float(np.sqrt(square / test.values.size))
+        return float(np.sqrt(test.mean_error(found, _square)))
 
     def _best_offsets(
         self, problem: Problem, factor: Array, block: Array, given: Offsets
@@ -323,12 +319,15 @@ class NuclearCompletion(Updating, ClassNamePrefixFeaturesOutMixin, TransformerMi
         P = scaling(features, self.feature_weight) @ coefficients
         return self._factorization.cut(self.mean_ + self.col_biases_ + P @ self.col_factors_.T)
 
-    def _bounds_for(self, values: Array) -> tuple[float, float] | None:
+    def _bounds_for(self, span: tuple[float, float]) -> tuple[float, float] | None:
         if self.bounds is None:
             return None
-        given = (values.min(), values.max()) if isinstance(self.bounds, str) else self.bounds
-        low, high = given
+        low, high = span if isinstance(self.bounds, str) else self.bounds
         return float(low), float(high)
+
+
+def _square(predicted: Array, values: Array) -> Array:
+    return np.square(predicted - values)
 
 
 def _are_bounds(given: Any) -> bool:

@@ -9,7 +9,12 @@ _HOMES = {
     "KTA": "_alignment",
     "LinearSeparation": "_alignment",
     "DMLEig": "_dml_eig",
+    "ImplicitCompletion": "_implicit",
     "LMNN": "_lmnn",
+    "LMNNEig": "_driver",
+    "MVU": "_driver",
+    "NeighborLayout": "_driver",
+    "RegPCP": "_driver",
     "TripletMetric": "_triplet_metric",
     "NPKL": "_kernel",
     "MMMF": "_mmmf",
@@ -19,8 +24,9 @@ _HOMES = {
 """The module of each name: workers import what their tasks need, and no more."""
 
 __all__ = [
-    "KTA", "LMNN", "MMMF", "NPKL", "ClusterError", "DMLEig", "LinearSeparation",
-    "NuclearCompletion", "TripletMetric",
+    "KTA", "LMNN", "MMMF", "MVU", "NPKL", "ClusterError", "DMLEig", "ImplicitCompletion",
+    "LMNNEig", "LinearSeparation", "NeighborLayout", "NuclearCompletion", "RegPCP",
+    "TripletMetric",
 ]  # fmt: skip
 
 

@@ -81,11 +81,16 @@ def refuse_device(model: Any) -> None:
 class LazyTransform(OnCluster):
     """`transform` of Dask collections stays lazy."""
 
-    def transform(self, X: Any) -> Any:
-        """Map samples; a Dask array or frame gives a Dask array, computed when it is asked for."""
-        if is_dask_collection(X):
-            return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
-        return super().transform(X)  # type: ignore[misc]
+    def transform(self, X: Any, **options: Any) -> Any:
+        """Map samples; a Dask array or frame gives a Dask array, computed when it is asked for.
+
+        Options are those of the estimator outside `gramian.dask`, for samples in memory.
+        """
+        if not is_dask_collection(X):
+            return super().transform(X, **options)  # type: ignore[misc]
+        if options:
+            raise ValueError(f"{next(iter(options))} is for samples in memory: compute them first")
+        return self._lazily("transform", X, self._n_features_out)  # type: ignore[attr-defined]
 
 
 class OnShards(LazyTransform):

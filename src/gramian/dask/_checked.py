@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
-from pandas.api.types import is_numeric_dtype
 
-from gramian.arrays.samples import check_size, refuse_masked, refuse_odd_labels
+from gramian.arrays.samples import check_size, checked_samples, naming_text, refuse_odd_labels
+from gramian.completion._reading import checked_values, checked_weights, refuse_missing
 from gramian.metric._weak_input import marks as checked_marks
 
 NAMES = {2: "pairs", 3: "triplets"}
@@ -36,18 +35,10 @@ def sample_of(raw: Any, labels: Any, column: str | None) -> Sample:
             labels = _named(raw, column, list(raw.columns)).to_numpy()
             raw = raw.drop(columns=column)
         names = np.asarray(raw.columns, dtype=object)
-        raw = _numbers(raw)
     elif column is not None:
         raise ValueError(f"y={column!r} names a column, and X has none: pass y as a Dask array")
-    X = sp.csr_array(raw) if sp.issparse(raw) else np.asarray(raw)
-    refuse_masked(raw, "X")
-    if X.ndim != 2 or X.dtype.kind not in "iufb":
-        raise ValueError(f"samples must be a table of numbers, got shape {X.shape} of {X.dtype}")
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(float)
-    entries = X.data if sp.issparse(X) else X
-    if not np.all(np.isfinite(entries)):
-        raise ValueError("X contains NaN or infinity")
-    check_size(X, "X")
+    with naming_text(raw):
+        X = checked_samples(raw, ensure_min_samples=0, input_name="X")
     y = None if labels is None else np.asarray(labels)
     if y is not None:
         _check_labels(y, X.shape[0])
@@ -71,20 +62,6 @@ def _named(raw: Any, column: str, names: list[Any]) -> Any:
     if column not in names:
         raise ValueError(f"there is no column {column!r}, only {_few(names)}")
     return raw[column]
-
-
-def _numbers(frame: pd.DataFrame) -> Any:
-    """The columns of a frame as one table: numbers of several kinds become floating ones."""
-    table = frame.to_numpy()
-    if table.dtype != object:
-        return table
-    text = [name for name in frame.columns if not is_numeric_dtype(frame[name])]
-    if text:
-        raise ValueError(
-            f"samples must be numbers, and the columns {_few(text)} are not: leave them out, or "
-            "encode them"
-        )
-    return frame.to_numpy(dtype=float, na_value=np.nan)
 
 
 def tuples_of(raw: Any, marks: Any, width: int) -> tuple[Any, Any]:
@@ -127,27 +104,21 @@ def ratings_of(raw: Any, columns: Any) -> tuple[Any, ...]:
 def _checked_ratings(rows: Any, cols: Any, values: Any, weights: Any = None) -> tuple[Any, ...]:
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError("users, items and ratings must be as many")
-    numbers = _as_numbers(values, "ratings")
-    bad = np.flatnonzero(~np.isfinite(numbers))
-    if bad.size:
-        raise ValueError(f"the rating of user {rows[bad[0]]} and item {cols[bad[0]]} is "
-                         f"{values[bad[0]]}: leave out what is not known")  # fmt: skip
+    refuse_missing(rows, "row")
+    refuse_missing(cols, "column")
+    numbers = checked_values(values)
     check_size(numbers, "the ratings", least=0.0)
     if weights is None:
         return rows, cols, numbers
-    omega = _as_numbers(weights, "weights")
-    if omega.shape != rows.shape or not np.all(np.isfinite(omega) & (omega >= 0)):
-        raise ValueError("weights must be as many as the ratings, finite and at least 0")
-    return rows, cols, numbers, omega
+    return rows, cols, numbers, checked_weights(weights, rows.size)
 
 
-def _as_numbers(values: Any, name: str) -> Any:
+def in_partition(name: str, check: Any, *given: Any) -> Any:
+    """What a check makes of a partition; its error names the partition."""
     try:
-        if not np.iscomplexobj(values):
-            return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        pass
-    raise ValueError(f"{name} must be numbers, got {values[:3].tolist()}")
+        return check(*given)
+    except ValueError as reason:
+        raise ValueError(f"{name}: {reason}") from reason
 
 
 def refuse_mixed(a: Any, b: Any, name: str) -> None:

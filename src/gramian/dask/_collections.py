@@ -15,7 +15,14 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection
 
-from gramian.dask._checked import NAMES, ratings_of, sample_of, triple_of, tuples_of
+from gramian.dask._checked import (
+    NAMES,
+    in_partition,
+    ratings_of,
+    sample_of,
+    triple_of,
+    tuples_of,
+)
 from gramian.dask._cluster import Cluster
 from gramian.dask._files import files_of, is_files, read
 
@@ -41,29 +48,37 @@ def samples(cluster: Cluster, X: Any, y: Any = None) -> list[Any]:
     """Blocks of samples with their labels: y is a Dask collection, an array, or a column's name."""
     nodes = blocks(X)
     if y is None or isinstance(y, str):
-        return cluster.each("read", sample_of, nodes, None, y)
-    return cluster.each("read", sample_of, nodes, _beside(cluster, X, nodes, y, "y", "X"), None)
+        return _checked(cluster, sample_of, X, nodes, None, y)
+    labels = _beside(cluster, X, nodes, y, "y", "X")
+    return _checked(cluster, sample_of, X, nodes, labels, None)
 
 
 def tuples(cluster: Cluster, given: Any, width: int, marks: Any = None) -> list[Any]:
     """Blocks (t, width, d) of pairs or triplets of vectors, with a mark for each pair."""
     nodes = blocks(given, NAMES[width])
-    if marks is None:
-        return cluster.each("read", tuples_of, nodes, None, width)
-    labels = _beside(cluster, given, nodes, marks, "same", NAMES[width])
-    return cluster.each("read", tuples_of, nodes, labels, width)
+    labels = None
+    if marks is not None:
+        labels = _beside(cluster, given, nodes, marks, "same", NAMES[width])
+    return _checked(cluster, tuples_of, given, nodes, labels, width)
 
 
 def ratings(cluster: Cluster, X: Any, columns: Any = None, weights: Any = None) -> list[Any]:
     """Blocks (rows, cols, values), and a weight for each where there are any, as they come."""
     if not is_triple(X):
-        return cluster.each("read", ratings_of, blocks(X), columns)
+        return _checked(cluster, ratings_of, X, blocks(X), columns)
     first = blocks(X[0], "rows")
     others = [(X[1], "cols"), (X[2], "values")]
     if weights is not None:
         others.append((weights, "sample_weight"))
     parts = [_beside(cluster, X[0], first, part, name, "rows") for part, name in others]
-    return cluster.each("read", triple_of, first, *parts)
+    return _checked(cluster, triple_of, X[0], first, *parts)
+
+
+def _checked(cluster: Cluster, check: Any, given: Any, nodes: list[Any], *more: Any) -> list[Any]:
+    """A node for each block that is read and checked; errors name the file or the partition."""
+    counted = [f"partition {k}" for k in range(len(nodes))]
+    names = files_of(given) if is_files(given) else counted
+    return cluster.each("read", in_partition, names, check, nodes, *more)
 
 
 def is_triple(X: Any) -> bool:

@@ -33,7 +33,6 @@ from gramian.objectives.parts import Parts, rounding_of_parts
 from gramian.objectives.restriction import QuadraticRestriction
 from gramian.objectives.supports import Growth, Support
 from gramian.proofs import rounded_sum
-from gramian.proofs.base import UNIT
 
 Array = NDArray[np.floating]
 
@@ -89,7 +88,7 @@ class Completed(Objective[RatedImage]):
     def value(self, image: RatedImage) -> float:
         told, c = self._told(image), image.offsets
         own = 0.0 if c is None or self.model.ridge is None else 0.5 * self.model.ridge * (c @ c)
-        return told.loss + float(own) + 0.5 * self.lam * self.trace(image)
+        return told.value + float(own) + 0.5 * self.lam * self.trace(image)
 
     def trace(self, image: RatedImage) -> float:
         if image.trace is None:
@@ -117,17 +116,12 @@ class Completed(Objective[RatedImage]):
         )
 
     def rounding(self, image: RatedImage) -> float:
-        """As at home: of the loss, its slope along z, ⟨C, M⟩, and what the offsets leave."""
-        told = self._told(image)
-        linear = 0.5 * self.lam * self.trace(image)
-        longest = rounded_sum(max(image.factor.shape))
-        terms = abs(told.loss) + abs(linear) + told.along
+        """That of the blocks, of their sum and ⟨C, M⟩, and what the offsets leave."""
+        told, linear = self._told(image), 0.5 * self.lam * self.trace(image)
         blocks = rounded_sum(len(self.rated.users.blocks))
-        rest = self._rest(image)
-        return float(
-            (4 * rounded_sum(1) + blocks) * terms + (longest + 16 * UNIT) * told.along
-            + longest * linear + rest
-        )  # fmt: skip
+        sums = (4 * rounded_sum(1) + blocks) * (abs(told.value) + abs(linear))
+        longest = rounded_sum(max(image.factor.shape))
+        return float(told.rounding + sums + longest * linear + self._rest(image))
 
     def _rest(self, image: RatedImage) -> float:
         """‖ρ‖²/κ, ρ what the equations of the items' offsets leave."""
@@ -153,7 +147,8 @@ class Completed(Objective[RatedImage]):
     def _look(self, image: RatedImage) -> None:
         sloping = not isinstance(image.X, Spread)
         nodes = self.rounds.tasks("gradient", look, image.X, image.Y, image.offsets, sloping)
-        image.told, image.slope = self.rounds.joined("gradient", nodes)
+        image.told, upper = self.cluster.beside("gradient", nodes)
+        image.slope = np.concatenate([upper, image.told.lower])
 
     def row_offsets(self, image: RatedImage) -> Array:
         """b that belongs to a point; c is that of the image."""
@@ -179,7 +174,8 @@ class Completed(Objective[RatedImage]):
             D = np.ascontiguousarray(D)
             c = None if self.offsets is None else self.offsets.of(image.X, D, targets=False)
             nodes = self.rounds.tasks("curvature", bent, image.X, D, c)
-            return 2.0 * (gradient @ D) + 4.0 * self.rounds.joined("curvature", nodes)[1]
+            lower, upper = self.cluster.beside("curvature", nodes)
+            return 2.0 * (gradient @ D) + 4.0 * np.concatenate([upper, lower])
 
         return product
 
@@ -207,8 +203,7 @@ class Completed(Objective[RatedImage]):
         widths = tuple(pair[0].shape[1] for pair in pairs)
         c = None if self.offsets is None else self.offsets.of_columns(X, Y, widths)
         G = self.rounds.sum("restriction", products, X, Y, widths, c)
-        if c is not None and self.offsets is not None:
-            G = G + self.offsets.ridge * (c.T @ c)
+        G = 0.5 * (G + G.T)
         linear = 0.5 * self.lam * np.array([float(np.sum(a * b)) for a, b in pairs])
         return QuadraticRestriction(0.5 * G[1:, 1:], 0.5 * (linear - G[0, 1:]), 0.5 * G[0, 0])
 
@@ -218,19 +213,21 @@ class Completed(Objective[RatedImage]):
         return Growth(0.0, 0.5 * self.lam)
 
     def support(self, image: RatedImage) -> Support:
-        """−g*(sw): ½ s² Σ ω ρ² − s Σ ω ρ t + s²/2κ ‖the offsets' sums of ωρ‖², with the sign."""
-        told = self._told(image)
-        bend = told.square
-        if self.model.ridge is not None:
-            sums = told.by_row + float(told.by_col @ told.by_col)
-            bend += sums / (2 * self.model.ridge)
+        """−g*(sw): that of the blocks, for their offsets c, and ⟨v, c⟩ + ‖v‖²/2κ of v, the sums of
+        sw over users.
+        """
+        told, c = self._told(image), image.offsets
+        square, linear = told.square, told.linear
+        if c is not None and self.model.ridge is not None:
+            square += float(told.by_col @ told.by_col) / (2 * self.model.ridge)
+            linear -= float(told.by_col @ c)
 
         def at(s: float) -> float:
-            return s * told.against - s * s * bend
+            return -s * (s * square + linear)
 
         return Support(at(1.0), 0.5 * self.lam, at)
 
 
 @halves_of.register
 def _(objective: Completed, dtype: Any = float) -> ShardedHalves:
-    return ShardedHalves(objective, objective.lam, np.dtype(dtype))
+    return ShardedHalves(objective, objective.rated, objective.lam, np.dtype(dtype))

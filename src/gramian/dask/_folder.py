@@ -106,12 +106,12 @@ class Folder:
         return Spread(rated, made[0], made[1], columns, roots=frozenset({written}))
 
 
-def parts_of(factor: StoredRows, split: int, scales: Array) -> tuple[StoredRows, StoredRows]:
+def parts_of(factor: StoredRows, scales: tuple[Array, Array]) -> tuple[StoredRows, StoredRows]:
     """The rows of users and those of items, each over the root of its scale."""
-    at, roots = int(np.searchsorted(factor.cuts, split)), np.sqrt(scales)
+    at, (rows, cols) = int(np.searchsorted(factor.cuts, scales[0].size)), map(np.sqrt, scales)
     return (
-        StoredRows(factor.paths[:at], factor.cuts[: at + 1], factor.columns, roots[:split]),
-        StoredRows(factor.paths[at:], factor.cuts[at:], factor.columns, roots[split:]),
+        StoredRows(factor.paths[:at], factor.cuts[: at + 1], factor.columns, rows),
+        StoredRows(factor.paths[at:], factor.cuts[at:], factor.columns, cols),
     )
 
 

@@ -1,4 +1,4 @@
-"""LMNN on a cluster: rounds over the impostors that are violated."""
+"""LMNN on a cluster: the active set of `gramian.constrained`, with impostors on the workers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gramian import metric as home
-from gramian.bounds import LowerBounds
 from gramian.common import clock
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
-from gramian.dask._impostors import Task, differences, target_scatter, whitened
+from gramian.dask._impostors import Task, target_scatter, whitened
 from gramian.dask._labelled import labelled, refuse_indices, rows_of, shaped, tupled, whitening_of
 from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
-from gramian.estimators.active_set import ENDED, ROUNDS, ended, whole
+from gramian.estimators.active_set import ActiveSet
 from gramian.metric._local import ridge_for
-from gramian.objectives import Composite, Linear, LowerBound, Sum
+from gramian.objectives import Composite, Linear, Sum
 from gramian.objectives.matrices import Dense
 from gramian.problem import Problem
-from gramian.result import Result, Status
+from gramian.result import Result
 
 Array = NDArray[np.floating]
 
@@ -43,53 +42,26 @@ class LMNN(OnShards, home.LMNN):
         self._check(found.count)
         lam, d = float(self.lam), found.mean.size
         quick = alignment(cluster, shards, found) if self.neighbor_metric == "kta" else None
-        near, far = (
-            cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, same))
-            for same in (True, False)
-        )
+        near = cluster.keep(sought(cluster, shards, found.mean, self.n_neighbors, quick, True))
         self.ridge_ = ridge_for(self.ridge, shaped(found.count, d))
         mean = cluster.shared("mean", found.mean)
         R = whitening_of(cluster.sum("scatter", target_scatter, shards, near, mean), self.ridge_)
         turn = cluster.shared("whitening", R)
         anchors = cluster.keep(cluster.each("anchors", whitened, shards, near, mean, turn))
-        sizes = cluster.gather(cluster.each("count", rows_of, shards))
-        task = Task(cluster, anchors, [int(s) for s in np.cumsum([0, *sizes[:-1]])], lam)
-        task.begin(cluster.each("impostors", differences, shards, far, mean, turn))
+        starts = np.cumsum([0, *cluster.gather(cluster.each("count", rows_of, shards))]).tolist()
         most = lam * self.n_neighbors * float(found.counts @ (found.count - found.counts))
-        result = self._rounds_of(task, self._start(R), most, started)
+        quick = np.linalg.solve(R, np.eye(d) if quick is None else quick)
+        task = Task(cluster, anchors, starts, lam, most, self.n_neighbors, quick)
+
+        def solve(problem: Problem, *, dtype: Any = None, **options: Any) -> Result:
+            return self._minimize(problem, **options)
+
+        rounds = ActiveSet(task, solve, self.tol, self.rank)
+        result, self.n_active_ = rounds.run(self._start(R))
+        result = replace(result, seconds=clock.elapsed(started))
         gram = found.moments(center=True).gram.dense()
         self._finish(result, result.factor, Dense(R.T @ gram @ R, lower=0.0), R)
         return self
-
-    def _rounds_of(self, task: Task, start: Array | None, most: float, started: float) -> Result:
-        """Solve for the active triplets, find those that are violated now, and so on."""
-        bounds: LowerBounds[LowerBound] = LowerBounds()
-        factor, gap = start, 1.0
-        best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
-        for _ in range(ROUNDS):
-            problem = task.problem(self.n_features_in_)
-            tol = max(0.3 * self.tol, min(1e-2, 0.03 * gap))
-            result = self._minimize(problem, init=factor, tol=tol)
-            factor = result.factor
-            bounds.add(result.certificate.bound)
-            value, count = task.seek(factor)
-            moved = abs(best[0] - value) > self.tol * value
-            best = min(best, (value, count, factor), key=lambda known: known[0])
-            certificate = whole(bounds, result.certificate, best[0], most)
-            gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
-            done = certificate.within(self.tol)
-            settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
-            if done or settled or result.status in ENDED or clock.left() <= 0:
-                break
-        self.n_active_ = best[1]
-        return replace(
-            result,
-            factor=best[2],
-            value=certificate.value,
-            certificate=certificate,
-            status=ended(result.status, done=done, late=clock.left() <= 0),
-            seconds=clock.elapsed(started),
-        )
 
     def fit_triplets(self, triplets: Any, *, X: Any = None) -> LMNN:
         """Learn the metric from triplets (anchor, same, other): S are their pairs, each once."""

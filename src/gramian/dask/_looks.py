@@ -1,7 +1,8 @@
-"""What tasks tell of F over a block of users: its value, its gradient, products with both."""
+"""What tasks tell of F over a block of users, by the objective at home for given offsets c."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,33 +10,27 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays import cpu
-from gramian.dask._ratings import Block
-from gramian.dask._scene import Model, columns, dense_product, images, scene_of
+from gramian.dask._scene import Scene
 
 Array = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Told:
-    """What a round tells of F at a point; sums over blocks, but for `upper`, one array a block."""
+    """What a round tells of F at a point: sums over blocks of users."""
 
-    loss: float
-    """½ Σ ω ρ² + κ/2 ‖b‖², ρ what is left of the ratings; that of c is the driver's."""
-    along: float
-    """Σ |w z|."""
+    value: float
+    """F of the block."""
+    rounding: float
     with_point: float
-    """Σ w z."""
+    """⟨w, z⟩."""
     square: float
-    """½ Σ ω ρ²."""
-    against: float
-    """Σ ω ρ t."""
-    by_row: float
-    """‖Σ_j ω ρ‖²."""
+    linear: float
+    """g*(sw) = s² square + s linear for the loss of the block."""
     by_col: Array
-    """Σ_i ω ρ, a number for each item."""
+    """What the ratings of each item leave, weighted."""
     lower: Array
-    """The rows of ∇F·V that belong to items."""
+    """The rows of 𝒜*(w)X that belong to items."""
 
     def __add__(self, other: Told) -> Told:
         return Told(*(a + b for a, b in zip(_fields(self), _fields(other), strict=True)))
@@ -45,77 +40,58 @@ def _fields(told: Told) -> tuple[Any, ...]:
     return tuple(getattr(told, name) for name in told.__dataclass_fields__)
 
 
-def look(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array | None, sloping: bool,
-) -> tuple[Told, Array]:  # fmt: skip
-    """F of a block and, where that is asked for, the rows of ∇F·V."""
-    scene = scene_of(block, model, ends, reached, top, low)
-    z, t = images(scene, top2, low2), scene.targets
-    b, left = scene.fitted(t - z, c)
-    weighted = scene.omega * left
-    square = 0.5 * float(left @ weighted)
-    loss = square + (0.0 if model.ridge is None else 0.5 * model.ridge * float(b @ b))
-    rows, cols = scene.by_row(left), scene.by_col(left)
-    sizes = float(np.abs(weighted) @ np.abs(z)), -float(weighted @ z)
-    told = (loss, *sizes, square, float(weighted @ t))
-    G, columns = scene.gradient(-weighted), slice(None) if sloping else slice(0)
-    upper = cpu.sparse_product(G, scene.low[:, columns])
-    lower = scene.whole(G.T @ scene.top[:, columns])
-    return Told(*told, float(rows @ rows), scene.whole(cols), lower), upper
+def look(scene: Scene, c: Array | None, sloping: bool) -> tuple[Told, Array]:
+    """F of a block and, where that is asked for, the rows of 𝒜*(w)X."""
+    part = scene.part(c)
+    image = part.image(scene.X) if scene.Y is scene.X else part.pair_image(scene.X, scene.Y)
+    w = part.dual(image)
+    once, twice = (part.loss.conjugate(s * w) for s in (1.0, 2.0))
+    square = 0.5 * twice - once
+    linear = once - square
+    lower, upper = _slope(scene, w, scene.X if sloping else scene.X[:, :0])
+    numbers = part.value(image), part.rounding(image), float(w @ image.z), square, linear
+    return Told(*numbers, scene.residual_sums(c), lower), upper
 
 
-def products(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    widths: tuple[int, ...], C: Array | None,
-) -> Array:  # fmt: skip
-    """Σ ω e_k e_l + κ ⟨b_k, b_l⟩ of what is left of each column."""
-    scene = scene_of(block, model, ends, reached, top, low)
-    E = columns(scene, top2, low2, widths)
-    B = np.zeros((scene.block.rows, E.shape[1]))
-    for k in range(E.shape[1]):
-        B[:, k], E[:, k] = scene.fitted(E[:, k], None if C is None else C[:, k])
-    omega = scene.omega if scene.block.weights is None else scene.block.weights[:, None]
-    ridge = 0.0 if model.ridge is None else model.ridge
-    return E.T @ (omega * E) + ridge * (B.T @ B)
+def _slope(scene: Scene, w: Array, X: Array) -> tuple[Array, Array]:
+    """The rows of 𝒜*(w)X that belong to items, among all, and those of users."""
+    if not X.shape[1]:
+        return np.zeros((scene.model.cols.size, 0)), X[: scene.block.rows]
+    slope = scene.map.adjoint(w, X)
+    return scene.whole(slope[scene.block.rows :]), slope[: scene.block.rows]
 
 
-def residual(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array | None,
-) -> sp.csr_array:  # fmt: skip
-    """½G of a block among all items."""
-    scene = scene_of(block, model, ends, reached, top, low)
-    _, left = scene.fitted(scene.targets - images(scene, top2, low2), c)
-    items = scene.own(np.arange(model.cols.size))
-    data = -0.5 * scene.scale * (scene.omega * left)
-    indices = items[scene.block.neighbour].astype(np.int32)
-    shape = scene.block.rows, model.cols.size
-    return sp.csr_array((data, indices, scene.block.starts), shape=shape)
+def bent(scene: Scene, c: Array | None) -> tuple[Array, Array]:
+    """The rows of 𝒜*(∇²g 𝒜(sym(XYᵀ)))X, items and users."""
+    part = scene.part(None if c is None else -c, targets=False)
+    return _slope(scene, part.loss.gradient(scene.z), scene.X)
 
 
-def bent(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array | None,
-) -> tuple[Told, Array]:  # fmt: skip
-    """𝒜*(∇²g 𝒜(sym(LDᵀ)))L of a block."""
-    scene = scene_of(block, model, ends, reached, top, low)
-    _, left = scene.fitted(images(scene, top2, low2), c)
-    G = scene.gradient(scene.omega * left)
-    lower = scene.whole(G.T @ scene.top)
-    nothing = np.zeros(model.cols.size)
-    return Told(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, nothing, lower), cpu.sparse_product(G, scene.low)
+def columns(scene: Scene, widths: tuple[int, ...]) -> list[Array]:
+    """The targets, and the entries of each of several ½(XYᵀ + YXᵀ) side by side, as z."""
+    units = scene.embedding.units(scene.map.rows, scene.map.cols)
+    found: list[Array] = [(scene.block.values - scene.model.mean) / units]
+    ends = np.cumsum([0, *widths])
+    for a, b in itertools.pairwise(ends):
+        X, Y = (np.ascontiguousarray(side[:, a:b]) for side in (scene.X, scene.Y))
+        found.append(scene.map.bilinear(X, Y))
+    return found
 
 
-def times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
-    return G.T @ top, G @ low
+def products(scene: Scene, widths: tuple[int, ...], C: Array | None) -> Array:
+    """⟨z_k, ∇²g z_l⟩ of all columns, with the offsets of items in those of C."""
+    found = columns(scene, widths)
+    slopes = [
+        scene.part(None if C is None else -C[:, k], targets=False).loss.gradient(z)
+        for k, z in enumerate(found)
+    ]
+    return np.stack(found) @ np.stack(slopes, axis=1)
 
 
-def gram_times(G: sp.csr_array, V: Array) -> Array:
-    """GᵀGV."""
-    return np.asarray(G.T @ (G @ V))
-
-
-def gram(G: sp.csr_array, first: int, last: int) -> Array:
-    """Some columns of GᵀG."""
-    return dense_product(G, sp.csr_array(G[:, first:last]))
+def residual(scene: Scene, c: Array | None) -> sp.csr_array:
+    """The block ½G of 𝒜*(w) among all items."""
+    part = scene.part(c)
+    G = scene.map.matrix(0.5 * part.loss.gradient(scene.z))
+    items = scene.own(np.arange(scene.model.cols.size)).astype(np.int32)
+    shape = scene.block.rows, scene.model.cols.size
+    return sp.csr_array((G.data, items[G.indices], G.indptr), shape=shape)

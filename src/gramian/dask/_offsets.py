@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.places import norm
-from gramian.dask._ratings import Block
+from gramian.dask._looks import columns
 from gramian.dask._rounds import Factor, Rounds
-from gramian.dask._scene import Model, columns, dense_product, images, scene_of
+from gramian.dask._scene import Scene
 from gramian.linalg import conjugate_gradient
 
 Array = NDArray[np.floating]
@@ -46,11 +45,12 @@ class Offsets:
 
     def of(self, X: Factor, Y: Factor, *, targets: bool) -> Array:
         """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
-        return self.solve(self.rounds.sum("offsets", _right, X, Y, targets)[:, 0])
+        sums: Array = self.rounds.sum("offsets", _residual_sums, X, Y, None, targets)
+        return self.solve(sums if targets else -sums)
 
     def of_columns(self, X: Array, Y: Array, widths: tuple[int, ...]) -> Array:
         """c of the targets and of the entries of each ½(XYᵀ + YXᵀ), a column each."""
-        return self.solve(self.rounds.sum("offsets", _rights, X, Y, widths))
+        return self.solve(self.rounds.sum("offsets", _sums_of_columns, X, Y, widths))
 
     def of_rows(self, X: Factor, Y: Factor, c: Array) -> Array:
         """b that belongs to c."""
@@ -76,8 +76,8 @@ class Offsets:
     def _product(self, c: Array) -> Array:
         self._steps += 1
         there = self.rounds.cluster.shared("vectors", c)
-        lost = self.rounds.sum_plain("offsets", _schur_times, there)
-        return np.asarray(self._mass * c - lost)
+        lost = self.rounds.sum_plain("offsets", _residual_sums, there, False)
+        return np.asarray(self.ridge * c - lost)
 
     @cached_property
     def _mass(self) -> Array:
@@ -94,55 +94,33 @@ class Offsets:
 # --- what tasks do -----------------------------------------------------------------------
 
 
-def _right(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    targets: bool,
-) -> Array:  # fmt: skip
-    scene = scene_of(block, model, ends, reached, top, low)
-    z = images(scene, top2, low2)
-    return scene.whole(scene.right(scene.targets - z if targets else z)[:, None])
+def _residual_sums(scene: Scene, c: Array | None, targets: bool) -> Array:
+    return scene.residual_sums(c, targets=targets)
 
 
-def _rights(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    widths: tuple[int, ...],
-) -> Array:  # fmt: skip
-    scene = scene_of(block, model, ends, reached, top, low)
-    E = columns(scene, top2, low2, widths)
-    return scene.whole(np.column_stack([scene.right(e) for e in E.T]))
+def _sums_of_columns(scene: Scene, widths: tuple[int, ...]) -> Array:
+    loss: Any = scene.part(targets=False).loss
+    sums = [-loss.column_sums(z) for z in columns(scene, widths)]
+    return scene.whole(np.stack(sums, axis=1))
 
 
-def _schur_times(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array,
-) -> Array:  # fmt: skip
-    scene = scene_of(block, model, ends, reached, top, low)
-    N = scene.links()
-    return scene.whole(N.T @ ((N @ scene.own(c)) / scene.mass))
+def _column_mass(scene: Scene) -> Array:
+    loss: Any = scene.part().loss
+    return scene.whole(loss.masses[1] - loss.ridge)
 
 
-def _column_mass(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
-) -> Array:
-    scene = scene_of(block, model, ends, reached, top, low)
-    return scene.whole(scene.by_col(np.ones(scene.rows.size)))
-
-
-def _schur(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, *_: Any
-) -> Array:
+def _schur(scene: Scene) -> Array:
     """Nᵀ D⁻¹ N among all items."""
-    scene = scene_of(block, model, ends, reached, top, low)
-    N = scene.links()
-    weighted = sp.csr_array(sp.diags_array(1.0 / scene.mass) @ N)
-    found, items = np.zeros((model.cols.size,) * 2), scene.own(np.arange(model.cols.size))
-    found[np.ix_(items, items)] = dense_product(N, weighted)
+    loss: Any = scene.part().loss
+    found, items = (
+        np.zeros((scene.model.cols.size,) * 2),
+        scene.own(np.arange(scene.model.cols.size)),
+    )
+    found[np.ix_(items, items)] = loss.links.gram(1.0 / loss.masses[0])
     return found
 
 
-def _row_offsets(
-    block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any, top2: Any, low2: Any,
-    c: Array | None,
-) -> Array:  # fmt: skip
-    scene = scene_of(block, model, ends, reached, top, low)
-    return scene.fitted(scene.targets - images(scene, top2, low2), c)[0]
+def _row_offsets(scene: Scene, c: Array | None) -> Array:
+    loss: Any = scene.part(c).loss
+    found: Array = loss.offsets(scene.z)[0]
+    return found

@@ -7,14 +7,16 @@ those alone.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.completion._ratings import Elsewhere, Ids, Ratings
+from gramian.completion._recommender import Factorization, Offsets
 from gramian.dask._cluster import Cluster
+from gramian.dask._spread import home_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
@@ -39,15 +41,8 @@ class Block:
     def rows(self) -> int:
         return self.starts.size - 1
 
-    def part(self, train: bool) -> Block:
-        """All ratings, or those that are not held out."""
-        return self._kept(~self.held) if train else self
-
-    def test(self) -> Block:
-        """The ratings held out."""
-        return self._kept(self.held)
-
-    def _kept(self, kept: NDArray[np.bool_]) -> Block:
+    def part(self, kept: NDArray[np.bool_]) -> Block:
+        """Some of the ratings, in the same rows."""
         starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
         weights = None if self.weights is None else self.weights[kept]
         entries = self.neighbour[kept], self.values[kept], self.held[kept]
@@ -87,8 +82,31 @@ class Side:
 
 
 @dataclass(frozen=True)
+class HeldOut:
+    """The entries that are held out, or all others (`rest`): workers know which they are."""
+
+    count: int
+    rest: bool = False
+
+    def __invert__(self) -> HeldOut:
+        return replace(self, rest=not self.rest)
+
+    def sum(self) -> int:
+        return self.count
+
+
+@dataclass(frozen=True)
+class Swept:
+    """The matrix of a state [P b; Q c] of sweeps on the workers; see `Factorization`."""
+
+    state: Any
+    offsets: Offsets
+    bounds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
 class Rated:
-    """Ratings on a cluster, and what the driver knows of them."""
+    """Ratings on a cluster, and what the driver knows of them: as `Ratings` for an estimator."""
 
     cluster: Cluster
     users: Side
@@ -101,15 +119,17 @@ class Rated:
     weight: float
     """Σ ω."""
     span: tuple[float, float]
-    mark: float
+    check: float
     """Σ χ v with a number χ for each place: other ratings have another sum."""
     seed: int
     """Which ratings are held out."""
     columns: Any = None
     home: Any = None
-    """Where states on the workers are planted anew from: the driver unless told (`_spread`)."""
-    tests: list[Any] | None = None
-    """Blocks of users with what was held out, of those that it was taken from."""
+    """Where states are written and read again; default the driver (`_spread`)."""
+
+    remote: ClassVar[bool] = True
+    featured: ClassVar[bool] = False
+    flat = Ratings.flat
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -119,29 +139,93 @@ class Rated:
     def mean(self) -> float:
         return self.total / self.weight
 
-    def counts(self, train: bool) -> tuple[Indices, Indices]:
-        """The ratings of each user and of each item, or of those that are not held out."""
-        if not train:
-            return self.users.counts, self.items.counts
-        told = [
-            np.concatenate(self.cluster.gather(self.cluster.each("count", _trained, side.blocks)))
-            for side in (self.users, self.items)
-        ]
-        return told[0], told[1]
+    @property
+    def mark(self) -> dict[str, Any]:
+        """Names and values that differ for other ratings."""
+        data = [self.size, self.check, self.weight, self.seed]
+        return {"shape": list(self.shape), "ratings": data, "factors": self.home is not None}
 
-    def trained(self) -> Rated:
-        """The ratings that are not held out, in blocks of their own: many rounds are over those."""
-        parts, cluster = [], self.cluster
-        for side, counts in zip((self.users, self.items), self.counts(True), strict=True):
-            blocks = cluster.keep(cluster.each("train", _train, side.blocks))
-            parts.append(replace(side, blocks=blocks, counts=counts))
-        users, items = parts
-        total, weight = cluster.sum("mean", weighed, users.blocks)
-        tests = cluster.keep(cluster.each("held-out", _test, self.users.blocks))
+    def ids(self, side: int) -> Ids:
+        """The ids of the users (side 0) or of the items (side 1)."""
+        return (self.row_ids, self.col_ids)[side]
+
+    def counts(self, side: int) -> Indices:
+        """The ratings of each user (side 0) or of each item (side 1)."""
+        return (self.users, self.items)[side].counts
+
+    def split(self, rng: Any, share: float) -> HeldOut:
+        """The ratings that were drawn as held out when they were stored."""
+        return HeldOut(int(self.cluster.sum("count", _held_out, self.users.blocks)))
+
+    def folds(self, rng: Any, folds: int, count: int) -> list[HeldOut]:
+        """The same split alone: workers have no other."""
+        return [self.split(rng, 1.0 / folds)]
+
+    def part(self, held: HeldOut) -> Rated:
+        """The held-out ratings by users, or all others by users and items, in blocks of their own.
+
+        Many rounds run over those.
+        """
+        sides, cluster = [self.users, self.items], self.cluster
+        for k, side in enumerate(sides[: 1 + held.rest]):
+            blocks = cluster.keep(cluster.each("part", _part, side.blocks, held.rest))
+            counts = np.concatenate(cluster.gather(cluster.each("count", _counts, blocks)))
+            sides[k] = replace(side, blocks=blocks, counts=counts)
+        total, weight = cluster.sum("mean", _weighed, sides[0].blocks)
         return replace(
-            self, users=users, items=items, size=int(users.counts.sum()), total=float(total),
-            weight=float(weight), tests=tests,
+            self, users=sides[0], items=sides[1], size=int(sides[0].counts.sum()),
+            total=float(total), weight=float(weight),
         )  # fmt: skip
+
+    def scored(self, levels: Array) -> Rated:
+        """The ratings with 2k − (K − 1) for level k of K."""
+        blocks = self.cluster.keep(self.cluster.each("levels", _scored, self.users.blocks, levels))
+        total, weight = self.cluster.sum("mean", _weighed, blocks)
+        users = replace(self.users, blocks=blocks)
+        return replace(self, users=users, total=float(total), weight=float(weight))
+
+    def mean_square(self, mean: float = 0.0) -> float:
+        """The mean of (v − μ)²."""
+        return float(self.cluster.sum("sizes", _squares, self.users.blocks, mean)) / self.size
+
+    def spread(self, ridge: float | None) -> float:
+        """The root mean square of the values less the shrunken means of items, then of users."""
+        if ridge is None:
+            return float(np.sqrt(self.mean_square()))
+        users, ranges, counts = self.users, self.users.ranges(self.items), self.items.counts
+
+        def over(function: Any, *more: Any) -> Any:
+            return self.cluster.sum("sizes", function, users.blocks, ranges, counts.size, *more)
+
+        sums = over(_item_sums)
+        mean = float(np.sum(sums)) / self.size
+        means = mean + (sums - mean * counts) / (counts + ridge)
+        rest = float(np.sum(sums - counts * means)) / self.size
+        return float(np.sqrt(over(_beside_both, means + rest, ridge) / self.size))
+
+    def mean_error(self, found: Any, error: Any) -> float:
+        """The mean of error(prediction, value), a round."""
+        if isinstance(found, Swept):
+            tops, lows = found.state.upper, found.state.lower
+        else:
+            P, Q, beside = found.row_factors, found.col_factors, found.offsets
+            tops = self.users.pieces(np.column_stack([P, beside.rows]))
+            lows = self.taken(np.column_stack([Q, beside.cols]), self.items, "factor")
+        near = [[lows[b] for b in some] for some in self.users.reached]
+        told = found.offsets.mean, found.bounds, error
+        total = self.cluster.sum("held-out", _error, self.users.blocks, tops, near, *told)
+        return float(total) / max(self.size, 1)
+
+    def kept(self, state: Any) -> Any:
+        """What a checkpoint stores of a state, found out when it is written."""
+        return lambda: self._home.stored(state)
+
+    def restored(self, stored: Any) -> Any:
+        return self._home.restored(self, stored)
+
+    @property
+    def _home(self) -> Any:
+        return home_of(self)
 
     def levels(self, most: int) -> Array:
         """The different ratings, where they are no more than that."""
@@ -177,22 +261,58 @@ class Rated:
 # --- what tasks do -----------------------------------------------------------------------
 
 
-def _trained(block: Block) -> Indices:
-    return np.diff(block.part(True).starts)
+def _held_out(block: Block) -> int:
+    return int(np.count_nonzero(block.held))
 
 
-def _train(block: Block) -> Block:
-    return block.part(True)
+def _part(block: Block, rest: bool) -> Block:
+    return block.part(block.held ^ rest)
 
 
-def _test(block: Block) -> Block:
-    return block.test()
+def _counts(block: Block) -> Indices:
+    return np.diff(block.starts)
 
 
-def weighed(block: Block) -> Array:
+def _weighed(block: Block) -> Array:
     """Σ ω v and Σ ω."""
     omega = np.ones(block.values.size) if block.weights is None else block.weights
     return np.array([omega @ block.values.astype(float), omega.sum()])
+
+
+def _scored(block: Block, levels: Array) -> Block:
+    scores = 2.0 * np.searchsorted(levels, block.values) - (levels.size - 1.0)
+    return replace(block, values=scores)
+
+
+def _squares(block: Block, mean: float) -> float:
+    off = block.values.astype(float) - mean
+    return float(off @ off)
+
+
+def _item_sums(block: Block, reached: list[list[int]], items: int) -> Array:
+    """Σ_i v of each item."""
+    return np.bincount(_items(block, reached), block.values, minlength=items).astype(float)
+
+
+def _beside_both(
+    block: Block, reached: list[list[int]], items: int, means: Array, ridge: float
+) -> float:
+    """Σ (v less the mean of its item and the shrunken mean of its user)²."""
+    left = block.values - means[_items(block, reached)]
+    rows = block.row_of()
+    sums = np.bincount(rows, left, minlength=block.rows)
+    left -= (sums / (np.diff(block.starts) + ridge))[rows]
+    return float(left @ left)
+
+
+def _error(
+    block: Block, top: Array, low: list[Array], mean: float, bounds: Any, error: Any
+) -> float:
+    """Σ error(prediction, value) of a matrix [P b; Q c]."""
+    P, Q = top.astype(float), np.concatenate(low).astype(float)
+    own, other = (np.ascontiguousarray(side[:, :-1]) for side in (P, Q))
+    found = Factorization(own, other, Offsets(mean, P[:, -1], Q[:, -1]), bounds)
+    return float(np.sum(error(found.values(block.row_of(), block.neighbour), block.values)))
 
 
 def _levels(block: Block, most: int) -> Array:
@@ -203,9 +323,14 @@ def _union(a: Array, b: Array) -> Array:
     return np.union1d(a, b)
 
 
-def _known(block: Block, reached: list[list[int]]) -> tuple[Indices, Array]:
+def _items(block: Block, reached: list[list[int]]) -> NDArray[np.int32]:
+    """The item of each rating, among all."""
     items = np.concatenate([np.arange(a, b, dtype=np.int32) for a, b in reached])
-    return items[block.neighbour], block.values.astype(float)
+    return items[block.neighbour]
+
+
+def _known(block: Block, reached: list[list[int]]) -> tuple[Indices, Array]:
+    return _items(block, reached), block.values.astype(float)
 
 
 def _every(block: Block, ends: list[int], reached: list[list[int]]) -> tuple[Any, ...]:

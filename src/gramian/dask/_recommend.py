@@ -1,10 +1,8 @@
-"""What completions of ratings on a cluster share: choosing λ, solving, ids and factors."""
+"""Completions of ratings on a cluster: the estimators at home with ratings on the workers."""
 
 from __future__ import annotations
 
-import sys
-from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import dask.array as da
@@ -13,21 +11,21 @@ import pandas as pd
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
-from gramian.common import clock
+from gramian.common.memory import check_memory
 from gramian.common.random_state import generator
-from gramian.completion._base import powers
-from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE, falling
+from gramian.completion._ratings import Ids
+from gramian.completion._recommender import Offsets
+from gramian.dask._balance import balanced
 from gramian.dask._base import OnCluster, bar_for, refuse_device
 from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
-from gramian.dask._ratings import Rated
+from gramian.dask._ratings import Rated, Swept
+from gramian.dask._spread import Spread
 from gramian.dask._store import store
-from gramian.estimators.fitting import settle
 from gramian.estimators.persistence import Kept
-from gramian.methods.rough import rough
-from gramian.problem import Problem
-from gramian.reductions.block_embedding import balanced
-from gramian.run import minimize
+from gramian.methods.quick import PROOF_LEAST, PROOF_SHARE
+from gramian.objectives.halves import halves_of
+from gramian.result import History, Result
 from gramian.solvers.auto import COMPLETED_ORDER
 
 Array = NDArray[np.floating]
@@ -35,9 +33,19 @@ Array = NDArray[np.floating]
 KNOWN = 20_000_000
 """Ratings that come home with the model, so that `recommend` leaves them out: 0.25 GB."""
 
+DRIVER_RATINGS = 2_000_000
+"""Number of ratings up to which a fit computes on the driver: they take 100 MB there, and the fit
+of 10⁶ ratings takes 2.2 times the processor seconds on a worker."""
 
-class OfRatings(OnCluster, Kept, ABC):
-    """What completions on a cluster share: reading ratings, choosing λ, ids and factors."""
+RATING_BYTES = 50.0
+"""Bytes of a rating in a fit on the driver: its indices and value in two orders."""
+
+SPEED = 1.5e8
+"""Ratings times columns that are swept over in a second, about."""
+
+
+class OfRatings(OnCluster, Kept):
+    """What completions on a cluster share: ratings that are read and stored on the workers."""
 
     _far = False
     """Whether factors can stay on the workers."""
@@ -68,30 +76,25 @@ class OfRatings(OnCluster, Kept, ABC):
         seed = int(generator(model.random_state).integers(2**31))
         cluster, given = Cluster(), {"duplicates": model.duplicates, "weights": sample_weight}
         with cluster.in_time("the ratings of the cluster"):
-            rated = store(cluster, X, seed=seed, **given)
+            rated: Any = store(cluster, X, seed=seed, **given)
         if factors is not None:
             rated = replace(rated, home=Folder(str(factors)))
-        model.columns_ = rated.columns
-        model.__dict__.pop("path_", None)
-        if sum(rated.shape) <= COMPLETED_ORDER and factors is None:
+        model.columns_, model._sweeps = rated.columns, None
+        if factors is None and self._at_home(rated):
             return self._fit_at_home(rated)
-        self._prepare(rated)
-        problem = self._solved_on(rated)
-        settle(model, model.result_)
-        model.bounds_ = model._bounds_for(np.array(rated.span))
-        self._unpack_on(rated, problem, model.result_.factor)
-        model._rows, model._cols = rated.row_ids, rated.col_ids
-        model.row_ids_, model.col_ids_ = rated.row_ids.names, rated.col_ids.names
-        model._known = rated.known(KNOWN)
-        model._n_features_out = model.col_factors_.shape[1]
-        return self
+        model._look_at(rated)
+        return model._fit(rated)
 
     def _fit_at_home(self, rated: Rated) -> Any:
-        """So few rows and columns are completed on the driver: a round costs more than a solve."""
+        """Complete few ratings on the driver: rounds of tasks would cost more than the solve."""
         model: Any = self
+        check_memory(RATING_BYTES * rated.size, f"{rated.size:,} ratings", "fit a part of them")
         ratings = rated.gathered()
         model._look_at(ratings)
-        return model._fit(ratings)
+        model._fit(ratings)
+        route = ("ratings on the driver", *model.result_.route)
+        model.result_ = replace(model.result_, route=route)
+        return model
 
     def predict(self, pairs: Any, *, return_known: bool = False) -> Any:
         """The entries of pairs; those of a Dask array or frame stay lazy."""
@@ -104,97 +107,76 @@ class OfRatings(OnCluster, Kept, ABC):
             return self._lazily("predict", pairs, None, dtype)
         return pairs.map_partitions(_predicted, self.at_home(), meta=("prediction", dtype))
 
-    def _look_at(self, ratings: Any) -> None:
-        """What a fit at home does with ratings before anything is solved."""
+    def _at_home(self, rated: Rated) -> bool:
+        """Whether the ratings are completed on the driver."""
+        return rated.size <= DRIVER_RATINGS or sum(rated.shape) <= COMPLETED_ORDER
 
-    def _prepare(self, rated: Rated) -> None:
-        """The same with those on the cluster."""
+    # --- ratings on the workers in the place of `Ratings` ---------------------------------
 
-    def _solved_on(self, rated: Rated) -> Problem:
-        """Choose λ and solve: sets `lam_`, `result_` and, where λ is chosen, `path_`."""
+    def _ordered(self, ratings: Any) -> Any:
+        if not ratings.remote:
+            return super()._ordered(ratings)  # type: ignore[misc]
+        return AsStored(ratings)
+
+    def _halves(self, ratings: Any, lam: float, held: Any = None) -> tuple[Any, Offsets]:
+        if not ratings.remote:
+            return super()._halves(ratings, lam, held)  # type: ignore[misc]
         model: Any = self
-        started, start = clock.now(), None
-        if model.lam != "auto":
-            model.lam_ = float(model.lam)
-        elif rated.size < LEAST_RATINGS:
-            model.lam_ = self._guess_on(rated, False)
-        else:
-            start = self._chosen(rated)
-        problem = self._of(rated, model.lam_)
-        left = None
-        if model.time_limit is not None:
-            left = max(model.time_limit - (clock.elapsed(started)), sys.float_info.min)
-        bar = bar_for(model, rated.cluster, problem.name)
-        try:
-            model.result_ = minimize(
-                problem, model.solver, init=start, rank=model.rank,
-                tol=model._tolerance, max_iter=model.max_iter,
-                time_limit=left, random_state=model.random_state, callback=bar,
-            )  # fmt: skip
-        finally:
-            if bar is not None:
-                bar.close()
-        return problem
+        offsets = model._offsets(ratings)
+        halves = halves_of(model._problem(ratings, lam, offsets).objective, np.float32)
+        return (halves if held is None else halves.without(held)), offsets
 
-    def _chosen(self, rated: Rated) -> Array:
-        """Set λ by the path, and give the factor of its best solve to start from."""
-        model: Any = self
-        guess = self._guess_on(rated, True)
-        problem = self._of(rated, guess, train=True)
-        rank = min(PATH_RANK, problem.order, model.rank or PATH_RANK)
-        found: dict[float, Array] = {}
-        last: Array | None = None
+    def _of_state(self, halves: Any, ratings: Any, offsets: Offsets, state: Any) -> Any:
+        if not isinstance(state, Spread):
+            return super()._of_state(halves, ratings, offsets, state)  # type: ignore[misc]
+        return Swept(state, offsets)
 
-        def error_of(lam: float) -> float:
-            nonlocal last
-            of_lam = self._of(rated, lam, train=True, like=problem)
-            found[lam] = last = rough(of_lam, last, rank=rank, random_state=model.random_state)
-            return self._error_on(rated, of_lam, last)
+    def _swept_offsets(self, halves: Any, offsets: Offsets, state: Any) -> Offsets:
+        """Those of a state on the workers are found with its certificate."""
+        if isinstance(state, Spread):
+            return offsets
+        return super()._swept_offsets(halves, offsets, state)  # type: ignore[misc]
 
-        model.bounds_ = model._bounds_for(np.array(rated.span))
-        started, limit = clock.now(), model.time_limit
-        until = np.inf if limit is None else started + PATH_SHARE * float(limit)
-        held_out = rated.size - int(rated.counts(True)[0].sum())
-        model.path_ = falling(
-            guess,
-            error_of,
-            lambda: clock.passed(until),
-            measure=model._measure,
-            held_out=held_out,
-        )
-        model.lam_ = model.path_.value
-        return found[model.lam_]
+    def _swept_factor(self, halves: Any, state: Any) -> Any:
+        """A balanced factor, on the workers."""
+        if not isinstance(state, Spread):
+            return super()._swept_factor(halves, state)  # type: ignore[misc]
+        return balanced(halves.factor_there(state))
 
-    def _scales_of(self, rated: Rated, train: bool) -> tuple[Array, Array]:
-        model: Any = self
-        rows, cols = rated.counts(train)
-        return powers(rows, model.weight_power), powers(cols, model.weight_power)
+    def _proof_seconds(self, ratings: Any, history: History) -> float | None:
+        """By the numbers swept over, so that the proof does not depend on a clock."""
+        if not ratings.remote:
+            return None
+        swept = ratings.size * float(np.sum(history["rank"] + 1))
+        return max(PROOF_LEAST, PROOF_SHARE * swept / SPEED)
 
-    def _factors(self, rated: Rated, factor: Array) -> Array:
-        """[P; Q] balanced; sets the factors in the units of the entries."""
-        model: Any = self
-        m, (rows, cols) = rated.shape[0], self._scales_of(rated, False)
-        L = balanced(factor, m)
-        model.row_factors_ = L[:m] / np.sqrt(rows)[:, None]
-        model.col_factors_ = L[m:] / np.sqrt(cols)[:, None]
-        model.row_biases_, model.col_biases_ = np.zeros(m), np.zeros(rated.shape[1])
-        return L
+    def _progress_bar(self, limit: float) -> Any:
+        return bar_for(self, Cluster(), "completion by auto", seconds=limit)
 
-    @abstractmethod
-    def _of(self, rated: Rated, lam: float, *, train: bool = False, like: Any = None) -> Problem:
-        """The problem for one λ."""
 
-    @abstractmethod
-    def _guess_on(self, rated: Rated, train: bool) -> float:
-        """A λ of the right size."""
+@dataclass(frozen=True)
+class AsStored:
+    """Ratings on the workers in the order of their ids; see `Canonical`."""
 
-    @abstractmethod
-    def _error_on(self, rated: Rated, problem: Problem, factor: Array) -> float:
-        """The error of the entries held out."""
+    ratings: Rated
 
-    @abstractmethod
-    def _unpack_on(self, rated: Rated, problem: Problem, factor: Array) -> None:
-        """Set factors and offsets."""
+    def averaged(self, result: Result) -> Result:
+        return result
+
+    def result(self, result: Result) -> Result:
+        return result
+
+    def restored(self, side: int, lines: Any) -> Any:
+        return lines
+
+    def offsets(self, side: int, lines: Any) -> Any:
+        return lines
+
+    def ids(self, side: int) -> Ids:
+        return self.ratings.ids(side)
+
+    def known(self) -> Any:
+        return self.ratings.known(KNOWN)
 
 
 def _predicted(frame: Any, model: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.dask._looks import gram, gram_times, times
 from gramian.dask._rounds import Rounds
 
 Array = NDArray[np.floating]
+
+COLUMNS = 512
+"""Columns of a product of sparse matrices that are formed at a time."""
 
 PIECE = 3e7
 """Bytes of a block's part of BᵀB that a task holds at a time."""
@@ -68,3 +70,24 @@ class Residual:
         there = self.cluster.shared("vectors", np.ascontiguousarray(V))
         found: Array = self.cluster.sum("product", gram_times, self.kept, there)
         return found
+
+
+# --- what tasks do -----------------------------------------------------------------------
+
+
+def times(G: sp.csr_array, top: Array, low: Array) -> tuple[Array, Array]:
+    return G.T @ top, G @ low
+
+
+def gram_times(G: sp.csr_array, V: Array) -> Array:
+    """GᵀGV."""
+    return np.asarray(G.T @ (G @ V))
+
+
+def gram(G: sp.csr_array, first: int, last: int) -> Array:
+    """Some columns of GᵀG, dense, some at a time: the sparse product would be larger."""
+    found, turned = np.empty((G.shape[1], last - first)), sp.csr_array(G.T)
+    right = sp.csc_array(G[:, first:last])
+    for at in range(0, last - first, COLUMNS):
+        found[:, at : at + COLUMNS] = (turned @ right[:, at : at + COLUMNS]).toarray()
+    return found

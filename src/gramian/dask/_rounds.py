@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.dask._ratings import Rated
-from gramian.dask._scene import Model
+from gramian.dask._scene import Model, in_scene
 from gramian.dask._spread import Spread
 
 Array = NDArray[np.floating]
@@ -34,42 +34,26 @@ class Rounds:
         """The model on the workers: made again from the graph where it is lost."""
         return self.cluster.keep([self.cluster.shared("model", self.model)])[0]
 
-    def tasks(
-        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, blocks: Any = None
-    ) -> list[Any]:
-        """A task for each block of users with its rows of X and Y, and of the items it reaches.
-
-        `blocks` are other ratings of the same users, such as those held out.
-        """
+    def tasks(self, name: str, function: Any, X: Factor, Y: Factor, *more: Any) -> list[Any]:
+        """A task for each block of users with its rows of X and Y, and of the items it reaches."""
         tops, lows = self.pieces(X), self._reaching(X)
         others = (None, None) if Y is X else (self.pieces(Y), self._reaching(Y))
         users = self.rated.users
         return self.cluster.each(
-            name, function, blocks or users.blocks, self.model_there, users.ends(),
+            name, in_scene, function, users.blocks, self.model_there, users.ends(),
             users.ranges(self.rated.items), tops, lows, *others, *more,
         )  # fmt: skip
 
-    def sum(
-        self, name: str, function: Any, X: Factor, Y: Factor, *more: Any, size: float = 0.0,
-        blocks: Any = None,
-    ) -> Any:  # fmt: skip
-        """What the tasks come to together; `size` is the bytes that one gives, where many."""
-        nodes = self.tasks(name, function, X, Y, *more, blocks=blocks)
-        return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
+    def sum(self, name: str, function: Any, X: Factor, Y: Factor, *more: Any) -> Any:
+        """What the tasks come to together."""
+        nodes = self.tasks(name, function, X, Y, *more)
+        return self.cluster.gather([self.cluster.tree(name, nodes)])[0]
 
     def sum_plain(self, name: str, function: Any, *more: Any, size: float = 0.0) -> Any:
         """The same of tasks that need no factor."""
-        users, nothing = self.rated.users, np.zeros((0, 0))
-        nodes = self.cluster.each(
-            name, function, users.blocks, self.model_there, users.ends(),
-            users.ranges(self.rated.items), nothing, (), None, None, *more,
-        )  # fmt: skip
+        nothing = np.zeros((self.order, 0))
+        nodes = self.tasks(name, function, nothing, nothing, *more)
         return self.cluster.gather([self.cluster.tree(name, nodes, each=size)])[0]
-
-    def joined(self, name: str, nodes: list[Any]) -> tuple[Any, Array]:
-        """What blocks tell together, and the rows of the product, users above items."""
-        told, upper = self.cluster.beside(name, nodes)
-        return told, np.concatenate([upper, told.lower])
 
     def pieces(self, X: Factor) -> list[Any]:
         """The rows of X of each block of users."""

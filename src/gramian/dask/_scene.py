@@ -1,22 +1,25 @@
-"""What a task sees of a block of ratings: the factors that they need, and each one's numbers."""
+"""A block of ratings as a task sees it: the objective at home over the ratings of the block."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.arrays import cpu
 from gramian.dask._ratings import Block
+from gramian.losses import Loss, Squared, SquaredWithOffsets
+from gramian.maps import BlockEntries
+from gramian.objectives import Composite
+from gramian.reductions.block_embedding import BlockEmbedding
 
 Array = NDArray[np.floating]
 
-COLUMNS = 512
-"""Columns of a product of sparse matrices that are formed at a time."""
+NO_WEIGHT = 1e-200
+"""The weight of the one rating that stands for those of a block without any."""
 
 
 @dataclass(frozen=True)
@@ -27,54 +30,59 @@ class Model:
     ridge: float | None
     rows: Array
     cols: Array
-    train: bool = False
-    """Whether the ratings held out are left out."""
-    levels: Array | None = None
-    """Where ratings are ordered levels k = 0 … K − 1, those: then 2k − (K − 1) stands for each."""
-
-    def scores(self, values: Array) -> Array:
-        """What is fitted of ratings, before the mean is taken off."""
-        if self.levels is None:
-            return np.asarray(values, dtype=float)
-        return 2.0 * np.searchsorted(self.levels, values) - (self.levels.size - 1.0)
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A block with the factors that its ratings need, and the numbers of each rating."""
+    """A block with the rows of the factors X and Y that its ratings need, users above items."""
 
     block: Block
-    top: Array
-    low: Array
     model: Model
     ends: list[int]
     reached: list[list[int]]
-
-    @property
-    def omega(self) -> Array | float:
-        return 1.0 if self.block.weights is None else self.block.weights
+    X: Array
+    Y: Array
 
     @cached_property
-    def rows(self) -> NDArray[np.int32]:
-        """The row of each rating."""
-        return self.block.row_of()
+    def map(self) -> BlockEntries:
+        shape = self.block.rows, sum(b - a for a, b in self.reached)
+        return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
 
     @cached_property
-    def scale(self) -> Array:
-        a, b = self.model.rows[self.ends[0] : self.ends[1]], self.own(self.model.cols)
-        return (a**-0.5)[self.rows] * (b**-0.5)[self.block.neighbour]
+    def embedding(self) -> BlockEmbedding:
+        return BlockEmbedding(self.model.rows[slice(*self.ends)], self.own(self.model.cols))
 
-    @property
-    def targets(self) -> Array:
-        return self.model.scores(self.block.values) - self.model.mean
+    @cached_property
+    def z(self) -> Array:
+        """The entries of ½(XYᵀ + YXᵀ)."""
+        return self.map.bilinear(self.X, self.Y)
 
-    @property
-    def mass(self) -> Array:
-        """D_k: the ratings of each row, weighted, and κ."""
-        assert self.model.ridge is not None
-        if self.block.weights is None:
-            return np.diff(self.block.starts) + self.model.ridge
-        return self.by_row(np.ones(self.rows.size)) + self.model.ridge
+    def part(self, c: Array | None = None, *, targets: bool = True) -> Composite:
+        """F of the block with the offsets c of the items, 0 by default; those of users are free.
+
+        Without targets its gradient is the second derivative of F along z, where −c belongs to z.
+        """
+        block, model = self.block, self.model
+        values = block.values if targets else np.zeros(block.values.size)
+        mean = model.mean if targets else 0.0
+        if model.ridge is None:
+            units = self.embedding.units(self.map.rows, self.map.cols)
+            omega = 1.0 if block.weights is None else block.weights
+            loss: Loss = Squared((values - mean) / units, weight=0.5 * omega * units**2)
+        else:
+            loss = SquaredWithOffsets(
+                values, self.map.rows, self.map.cols, self.map.shape, ridge=model.ridge,
+                scale=self.embedding.sides, weight=block.weights, centre=mean,
+                columns=self.own(np.zeros(model.cols.size) if c is None else c),
+            )  # fmt: skip
+        return Composite(self.map, loss)
+
+    def residual_sums(self, c: Array | None = None, *, targets: bool = True) -> Array:
+        """The sums over users of what F of the block leaves, for all items; 0 without offsets."""
+        loss: Any = self.part(c, targets=targets).loss
+        if self.model.ridge is None:
+            return np.zeros(self.model.cols.size)
+        return self.whole(loss.column_sums(self.z))
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """What belongs to the items that the block reaches, of all of them."""
@@ -82,83 +90,26 @@ class Scene:
 
     def whole(self, own: NDArray[Any]) -> Array:
         """Back among all items, 0 for those that the block does not reach."""
-        found = np.zeros((self.model.cols.size, *own.shape[1:]))
-        at = 0
+        found, at = np.zeros((self.model.cols.size, *own.shape[1:])), 0
         for a, b in self.reached:
             found[a:b] = own[at : at + b - a]
             at += b - a
         return found
 
-    def by_row(self, e: Array) -> Array:
-        return np.bincount(self.rows, self.omega * e, minlength=self.block.rows).astype(float)
 
-    def by_col(self, e: Array) -> Array:
-        count = sum(b - a for a, b in self.reached)
-        return np.bincount(self.block.neighbour, self.omega * e, minlength=count).astype(float)
-
-    def links(self) -> sp.csr_array:
-        ones = np.ones(self.block.values.size) if self.block.weights is None else self.block.weights
-        return self.block.matrix(ones, sum(b - a for a, b in self.reached))
-
-    def right(self, e: Array) -> Array:
-        """g − Nᵀ D⁻¹ f of the items, for what is to be fitted."""
-        return self.by_col(e) - self.links().T @ (self.by_row(e) / self.mass)
-
-    def fitted(self, e: Array, c: Array | None) -> tuple[Array, Array]:
-        """b for these c, and what is left of e beside both."""
-        if c is None:
-            return np.zeros(self.block.rows), e
-        own = self.own(c)
-        b = (self.by_row(e) - self.links() @ own) / self.mass
-        return b, e - b[self.rows] - own[self.block.neighbour]
-
-    def gradient(self, e: Array) -> sp.csr_array:
-        """The block ½G of ½[0 G; Gᵀ 0], weighted by e."""
-        data = 0.5 * self.scale * e
-        return self.block.matrix(data, sum(b - a for a, b in self.reached))
+def in_scene(
+    function: Callable[..., Any], block: Block, model: Model, ends: list[int],
+    reached: list[list[int]], top: Array, low: list[Array], top2: Any, low2: Any, *more: Any,
+) -> Any:  # fmt: skip
+    """A function of the scene of a block."""
+    if not block.values.size:
+        block = _without_weight(block)
+    X = np.concatenate([top, *low])
+    Y = X if top2 is None else np.concatenate([top2, *low2])
+    return function(Scene(block, model, ends, reached, X, Y), *more)
 
 
-def scene_of(block: Block, model: Model, ends: Any, reached: Any, top: Array, low: Any) -> Scene:
-    block = block.part(model.train)
-    joined = np.concatenate(low) if low else np.zeros((0, top.shape[1]))
-    return Scene(block, top, joined, model, ends, reached)
-
-
-def entries(scene: Scene, top: Array, low: Array) -> Array:
-    """s_e p_i·q_j."""
-    found = cpu.gather_products(
-        np.ascontiguousarray(top), np.ascontiguousarray(low), scene.rows, scene.block.neighbour
-    )
-    return scene.scale * found
-
-
-def images(scene: Scene, top: Array | None, low: Any) -> Array:
-    """The entries of ½(XYᵀ + YXᵀ), Y where there is one beside the scene's own."""
-    if top is None:
-        return entries(scene, scene.top, scene.low)
-    other = np.concatenate(low)
-    return 0.5 * (entries(scene, scene.top, other) + entries(scene, top, scene.low))
-
-
-def columns(scene: Scene, top2: Any, low2: Any, widths: tuple[int, ...]) -> Array:
-    """The targets, and the entries of each of several ½(XYᵀ + YXᵀ) side by side."""
-    found = [scene.targets]
-    at, other = 0, scene.low if low2 is None else np.concatenate(low2)
-    above = scene.top if top2 is None else top2
-    for width in widths:
-        part = slice(at, at + width)
-        one = entries(scene, scene.top[:, part], other[:, part])
-        two = entries(scene, above[:, part], scene.low[:, part])
-        found.append(0.5 * (one + two))
-        at += width
-    return np.column_stack(found)
-
-
-def dense_product(A: sp.csr_array, B: sp.csr_array) -> Array:
-    """AᵀB as a dense matrix, some columns at a time: its sparse form would be larger."""
-    found, turned = np.empty((A.shape[1], B.shape[1])), sp.csr_array(A.T)
-    right = sp.csc_array(B)
-    for first in range(0, B.shape[1], COLUMNS):
-        part = right[:, first : first + COLUMNS]
-        found[:, first : first + COLUMNS] = (turned @ part).toarray()
-    return found
+def _without_weight(block: Block) -> Block:
+    starts = np.minimum(np.arange(block.rows + 1), 1)
+    first: NDArray[np.int32] = np.zeros(1, dtype=np.int32)
+    return Block(starts, first, np.zeros(1), np.zeros(1, dtype=bool), np.full(1, NO_WEIGHT))

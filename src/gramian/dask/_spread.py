@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.dask._cluster import Cluster
-from gramian.dask._ratings import Rated
+
+if TYPE_CHECKING:
+    from gramian.dask._ratings import Rated
 
 Array = NDArray[np.floating]
 

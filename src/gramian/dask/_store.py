@@ -22,7 +22,6 @@ from gramian.completion._reading import (
     merged,
     names_of,
     rating_columns,
-    refuse_missing,
 )
 from gramian.dask._checked import refuse_mixed
 from gramian.dask._cluster import Cluster
@@ -174,8 +173,6 @@ def _cuts(counts: Indices) -> Indices:
 
 def _names(block: Sequence[Any]) -> tuple[Names, Names]:
     rows, cols = block[:2]
-    refuse_missing(rows, "row")
-    refuse_missing(cols, "column")
     try:
         return _counted(rows), _counted(cols)
     except TypeError:

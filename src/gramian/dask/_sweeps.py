@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.arrays import cpu
-from gramian.dask._rating_sums import sizes
-from gramian.dask._ratings import Block, Side
+from gramian.dask._ratings import Block, HeldOut, Rated, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
-from gramian.methods.quick import SPARE
 from gramian.objectives import mixing
+from gramian.objectives.halves import NEW_COLUMNS, scattered_size
 from gramian.objectives.row_fits import RowFits
 
 if TYPE_CHECKING:
@@ -30,50 +29,65 @@ Array = NDArray[np.floating]
 
 @dataclass(frozen=True)
 class ShardedHalves:
-    """Half-sweeps over a state [P b; Q c] on the workers; see `Halves` at home."""
+    """Half-sweeps over a state [P b; Q c] on the workers; see `Halves` at home.
+
+    The rows of a state are those of the factor over their `units`, as at home in float32.
+    """
 
     objective: Completed
+    rated: Rated
+    """The entries of the sweeps."""
     lam: float
     dtype: Any
     constant: float = 0.0
 
+    pace: ClassVar[int] = 1
+
     @property
-    def split(self) -> int:
-        return self.objective.split
+    def units(self) -> Array:
+        model = self.objective.model
+        return np.sqrt(np.concatenate([model.rows, model.cols]))
+
+    def without(self, held: HeldOut) -> ShardedHalves:
+        """The same without the entries held out."""
+        return replace(self, rated=self.rated.part(~held))
 
     def state(self, factor: Array | Spread) -> Spread:
         """[P b; Q c] with the best offsets."""
         objective, offsets = self.objective, np.zeros(self.objective.order)
-        there = factor if isinstance(factor, Spread) else spread(objective.rated, factor)
+        there = factor if isinstance(factor, Spread) else spread(self.rated, factor)
         if objective.model.ridge is not None:
             image = objective.image(there)
             rows = objective.row_offsets(image)
             assert image.offsets is not None
             offsets = np.concatenate([rows, image.offsets])
-        made = there.mapped("offsets", _with_offsets, there.pieces(offsets), self.dtype)
+        pieces = there.pieces(self.units), there.pieces(offsets)
+        made = there.mapped("offsets", _with_offsets, *pieces, self.dtype)
         return replace(made, columns=there.columns + 1)
 
     def factor_there(self, state: Spread) -> Spread:
         """[P; Q] of a state, in float64."""
-        return replace(state.mapped("factor", _factor), columns=state.columns - 1)
+        made = state.mapped("factor", _factor, state.pieces(self.units))
+        return replace(made, columns=state.columns - 1)
 
     def factor(self, state: Spread) -> Any:
         """The same, on the driver where that has room for it."""
         there = self.factor_there(state)
-        return there if self.objective.rated.home is not None else there.gathered()
+        return there.gathered() if self.rated.home is None else there
 
     def refit_upper(self, state: Spread, steps: int) -> None:
         """Better P and b for these Q and c."""
-        rated = self.objective.rated
-        nodes = self._refits(_refit_rows, state.upper, state.lower, rated.users, rated.items, steps)
+        rated = self.rated
+        nodes = self._refits(_refit_rows, state.upper, state.lower, rated.users, steps)
         state.upper = rated.cluster.keep(nodes)
 
     def refit_lower(self, state: Spread, steps: int) -> float:
         """Better Q and c for these P and b; F before."""
-        rated, cluster = self.objective.rated, self.objective.cluster
-        both = self._refits(_refit, state.lower, state.upper, rated.items, rated.users, steps)
+        rated, cluster = self.rated, self.rated.cluster
+        both = self._refits(_refit, state.lower, state.upper, rated.items, steps)
         weights = self._penalties()
-        before = cluster.each("norm", _penalty, state.upper, weights)
+        model, ends = self.objective.rounds.model_there, rated.users.ends()
+        before = cluster.each("norm", _upper_penalty, state.upper, model, ends, weights)
         asked = cluster.keep([
             *cluster.each("half-sweep", _second, both), *cluster.each("loss", _first, both), *before
         ])  # fmt: skip
@@ -96,12 +110,12 @@ class ShardedHalves:
         return self.lam, 1.0 if ridge is None else ridge
 
     def _refits(
-        self, function: Any, own: list[Any], other: list[Any], side: Side, across: Side, steps: int
+        self, function: Any, own: list[Any], other: list[Any], side: Side, steps: int
     ) -> list[Any]:
         objective = self.objective
         return objective.cluster.each(
             "half-sweep", function, side.blocks, objective.rounds.model_there, side.ends(),
-            side.ranges(across), side is objective.rated.items, own,
+            side is self.rated.items, own,
             [[other[b] for b in some] for some in side.reached], self._penalties(), steps,
         )  # fmt: skip
 
@@ -132,16 +146,16 @@ class ShardedHalves:
 
     def scattered(self, rng: np.random.Generator, rank: int) -> Spread:
         """A state of random Q, of the size that products as large as the targets need."""
-        rated = self.objective.rated
-        squares, scale = sizes(self.objective.rounds)
-        size = np.sqrt(max(np.sqrt(squares / max(scale, 1e-300)), 1e-30)) / rank**0.25
-        spans = [end - begin for begin, end in rated.users.ends() + rated.items.ends()]
-        users, kind = len(rated.users.blocks), str(self.dtype)
-        lengths = [0.0] * users + [float(size)] * (len(spans) - users)
-        nodes = rated.cluster.each(
-            "scatter", _scattered, spans, rank, lengths, _seeds(rng, len(spans)), kind
+        rated, model = self.rated, self.objective.model
+        size = scattered_size(rated.mean_square(model.mean), 1.0, rank)
+        lengths = [
+            *(np.zeros(end - begin) for begin, end in rated.users.ends()),
+            *(size / np.sqrt(part) for part in rated.items.pieces(model.cols)),
+        ]
+        users, seeds = len(rated.users.blocks), _seeds(rng, len(lengths))
+        made = rated.cluster.keep(
+            rated.cluster.each("scatter", _scattered, lengths, rank, seeds, str(self.dtype))
         )
-        made = rated.cluster.keep(nodes)
         return Spread(rated, made[:users], made[users:], rank + 1)
 
     def widened(self, state: Spread, rank: int, rng: np.random.Generator) -> Spread:
@@ -149,10 +163,11 @@ class ShardedHalves:
         own = state.columns - 1
         if rank <= own:
             return state
-        square = state.sum("norm", _penalty, (2.0, 0.0))
-        length = SPARE * np.sqrt(square / (state.shape[0] * (rank - own)))
-        seeds = _seeds(rng, len(state.blocks))
-        made = state.mapped("scatter", _widened, rank, max(float(length), 1e-6), seeds)
+        units = self.units
+        square = state.sum("norm", _penalty, state.pieces(units**2), (2.0, 0.0))
+        length = NEW_COLUMNS * np.sqrt(square / (state.shape[0] * (rank - own)))
+        lengths = state.pieces(max(float(length), 1e-6) / units)
+        made = state.mapped("scatter", _widened, rank, lengths, _seeds(rng, len(state.blocks)))
         return replace(made, columns=rank + 1)
 
 
@@ -169,14 +184,12 @@ def _seeds(rng: np.random.Generator, count: int) -> list[int]:
 
 
 def _refit(
-    block: Block, model: Model, ends: list[int], reached: list[list[int]], turned: bool, own: Array,
-    other: list[Array], weights: tuple[float, float], steps: int,
+    block: Block, model: Model, ends: list[int], turned: bool, own: Array, other: list[Array],
+    weights: tuple[float, float], steps: int,
 ) -> tuple[float, Array]:  # fmt: skip
     """A few steps of conjugate gradients on each row of a block, and F of the block before."""
-    block, dtype = block.part(model.train), own.dtype
-    own_scale, other_scale = (model.cols, model.rows) if turned else (model.rows, model.cols)
-    stiffness = own_scale[ends[0] : ends[1]]
-    reaching = np.concatenate([other_scale[a:b] for a, b in reached])
+    dtype = own.dtype
+    stiffness = (model.cols if turned else model.rows)[ends[0] : ends[1]]
     free, roots = model.ridge is not None, None
     targets = (block.values - model.mean).astype(dtype, copy=False)
     if block.weights is not None:
@@ -186,29 +199,15 @@ def _refit(
         cpu.index_array(block.starts), cpu.index_array(block.neighbour), roots, targets,
         free, roots if free else None, stiffness.astype(dtype),
     )  # fmt: skip
-    P, Q = _over([own], stiffness), _over(other, reaching)
+    P = own.copy()
     penalty = np.full(P.shape[1], weights[0])
     penalty[-1] = weights[1]
-    lost = fits.refit(P, Q, penalty, steps)
-    P[:, :-1] *= np.sqrt(stiffness)[:, None].astype(dtype)
-    return lost, P
+    return fits.refit(P, np.concatenate(other), penalty, steps), P
 
 
 def _refit_rows(*given: Any) -> Array:
     """The rows alone."""
     return _refit(*given)[1]
-
-
-def _over(parts: list[Array], scale: Array) -> Array:
-    """[P/√a b] of all parts: in these units no rating has a scale of its own."""
-    dtype, rows = parts[0].dtype, scale.size
-    found, over, begin = np.empty((rows, parts[0].shape[1]), dtype), scale**-0.5, 0
-    for part in parts:
-        here = slice(begin, begin + part.shape[0])
-        np.multiply(part[:, :-1], over[here, None].astype(dtype), out=found[here, :-1])
-        found[here, -1] = part[:, -1]
-        begin = here.stop
-    return found
 
 
 def _first(pair: tuple[float, Array]) -> float:
@@ -219,18 +218,25 @@ def _second(pair: tuple[float, Array]) -> Array:
     return pair[1]
 
 
-def _penalty(rows: Array, weights: tuple[float, float]) -> float:
-    """λ/2 ‖P‖² + κ/2 ‖b‖²."""
-    norms = (np.sum(np.square(part), dtype=float) for part in (rows[:, :-1], rows[:, -1]))
-    return float(0.5 * sum(w * norm for w, norm in zip(weights, norms, strict=True)))
+def _upper_penalty(
+    rows: Array, model: Model, ends: list[int], weights: tuple[float, float]
+) -> float:
+    return _penalty(rows, model.rows[ends[0] : ends[1]], weights)
 
 
-def _with_offsets(factor: Array, offsets: Array, dtype: Any) -> Array:
-    return np.column_stack([factor, offsets]).astype(dtype)
+def _penalty(rows: Array, stiffness: Array, weights: tuple[float, float]) -> float:
+    """λ/2 Σ a_i ‖p_i‖² + κ/2 ‖b‖²."""
+    squares = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1])
+    norms = float(stiffness @ squares), float(np.sum(np.square(rows[:, -1]), dtype=float))
+    return 0.5 * sum(w * norm for w, norm in zip(weights, norms, strict=True))
 
 
-def _factor(rows: Array) -> Array:
-    return np.array(rows[:, :-1], dtype=float, order="C")
+def _with_offsets(factor: Array, units: Array, offsets: Array, dtype: Any) -> Array:
+    return np.column_stack([factor / units[:, None], offsets]).astype(dtype)
+
+
+def _factor(rows: Array, units: Array) -> Array:
+    return np.array(rows[:, :-1], dtype=float, order="C") * units[:, None]
 
 
 def _difference(before: Array, after: Array) -> Array:
@@ -245,19 +251,19 @@ def _mixture(last: Array, others: list[Array], weights: Array) -> Array:
     return mixing.mixture([*others, last], weights.astype(last.dtype))
 
 
-def _scattered(rows: int, rank: int, size: float, seed: int, dtype: str) -> Array:
-    """Random columns of a size, 0 for none, and offsets of 0."""
-    state = np.zeros((rows, rank + 1), dtype=dtype)
-    if size:
-        state[:, :-1] = size * _noise(seed, (rows, rank))
+def _scattered(size: Array, rank: int, seed: int, dtype: str) -> Array:
+    """Random columns of a size for each row, and offsets of 0."""
+    state = np.zeros((size.shape[0], rank + 1), dtype=dtype)
+    if size.any():
+        state[:, :-1] = size[:, None] * _noise(seed, (size.shape[0], rank))
     return state
 
 
-def _widened(state: Array, rank: int, size: float, seed: int) -> Array:
+def _widened(state: Array, rank: int, size: Array, seed: int) -> Array:
     own = state.shape[1] - 1
     wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
     wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
-    wide[:, own:-1] = size * _noise(seed, (state.shape[0], rank - own))
+    wide[:, own:-1] = size[:, None] * _noise(seed, (state.shape[0], rank - own))
     return wide
 
 

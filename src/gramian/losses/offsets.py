@@ -81,6 +81,9 @@ class SquaredWithOffsets(Placed):
         ω > 0; 1 unless told.
     centre : float
         μ, 0 unless told.
+    columns : array of shape (n,), optional
+        Given offsets c: then those of the rows alone are free, as for a block of rows whose columns
+        have entries elsewhere.
     """
 
     quadratic = True
@@ -97,9 +100,10 @@ class SquaredWithOffsets(Placed):
         scale: Array | float | tuple[Array, Array] = 1.0,
         weight: Array | None = None,
         centre: float = 0.0,
+        columns: Array | None = None,
     ) -> None:
         self.given, self.ridge = np.asarray(targets, dtype=float), float(ridge)
-        self.centre = float(centre)
+        self.centre, self.columns = float(centre), columns
         self.rows, self.cols, self.shape = rows, cols, shape
         self.size: int | None = self.given.size
         self.sides: tuple[Array, Array] | None = None
@@ -126,7 +130,8 @@ class SquaredWithOffsets(Placed):
         return self._scale(EVERY)
 
     def _targets(self, part: slice) -> Array:
-        return self.given[part] - self.centre if self.centre else self.given[part]
+        targets = self.given[part] - self.centre if self.centre else self.given[part]
+        return targets if self.columns is None else targets - self.columns[self.cols[part]]
 
     def _scale(self, part: slice) -> Array:
         if self.one_by_one is not None:
@@ -188,8 +193,14 @@ class SquaredWithOffsets(Placed):
         """‖ρ‖²/2κ at most, ρ the gradient of the sum in the offsets, which should vanish."""
         b, c = self.offsets(z)
         by_row, by_col = self._sums_left(z, b, c)
-        rest = _square(self.ridge * b - by_row) + _square(self.ridge * c - by_col)
+        rest = _square(self.ridge * b - by_row)
+        if self.columns is None:
+            rest += _square(self.ridge * c - by_col)
         return rest / self.ridge
+
+    def column_sums(self, z: Array) -> Array:
+        """What the entries of each column leave of their targets, weighted."""
+        return self._sums_left(z, *self.offsets(z))[1]
 
     def conjugate(self, w: Array) -> float:
         """½ Σ v²/ω + ⟨v, t⟩ + ‖Bᵀv‖²/(2κ) with v = w/s and B the offsets' sums."""
@@ -207,7 +218,8 @@ class SquaredWithOffsets(Placed):
             return v
 
         by_row, by_col = self._sums(divided)
-        offsets = float(by_row @ by_row + by_col @ by_col) / (2 * self.ridge)
+        free = _square(by_row) + (_square(by_col) if self.columns is None else 0.0)
+        offsets = free / (2 * self.ridge)
         return lambda share: share * (share * (0.5 * square + offsets) + linear)
 
     def least_squares(self, dtype: Any = float) -> LeastSquares:
@@ -293,22 +305,25 @@ class SquaredWithOffsets(Placed):
         return b + more[0], c + more[1]
 
     @cached_property
-    def _system(self) -> _Offsets:
+    def _system(self) -> _Offsets | _RowOffsets:
+        if self.columns is not None:
+            return _RowOffsets(self.masses[0])
         if not self.place.is_host:
             home = at_home(self)
-            by_row, by_col = (self.place.put(mass) for mass in home._masses())
+            by_row, by_col = (self.place.put(mass) for mass in home.masses)
             return _Offsets(_LinksThere(self), home._counts, by_row, by_col, self.place)
-        return _Offsets(self._links, self._counts, *self._masses())
+        return _Offsets(self.links, self._counts, *self.masses)
 
     @property
-    def _links(self) -> _Links:
+    def links(self) -> _Links:
         return _Links(self.rows, self.cols, self.weight, self.shape)
 
     @property
     def _counts(self) -> tuple[Array, Array]:
         return self._sums(lambda part: np.ones(self.rows[part].size))
 
-    def _masses(self) -> tuple[Array, Array]:
+    @property
+    def masses(self) -> tuple[Array, Array]:
         weight = self.weight
         sums = self._counts if weight is None else self._sums(lambda part: weight[part])
         return sums[0] + self.ridge, sums[1] + self.ridge
@@ -391,13 +406,23 @@ class _LinksThere:
     def gram(self, weights: Array) -> Array:
         """NᵀDN for a diagonal D, dense, from dense blocks of rows."""
         place, n = self.loss.place, self.shape[1]
-        links = at_home(self.loss)._links.whole()
+        links = at_home(self.loss).links.whole()
         links = links if self.side == 0 else links.T.tocsr()
         found, step = place.zeros((n, n)), max(1, BLOCK // n)
         for first in range(0, self.shape[0], step):
             block = place.sparse(links[first : first + step]).toarray()
             found += (block * weights[first : first + step, None]).T @ block
         return found
+
+
+class _RowOffsets:
+    """D_r b = f, and no offsets of columns."""
+
+    def __init__(self, mass: Array) -> None:
+        self.mass = mass
+
+    def solve(self, f: Array, g: Array) -> tuple[Array, Array]:
+        return f / along(self.mass, f), 0.0 * g
 
 
 class _Offsets(Placed):

@@ -22,6 +22,9 @@ from gramian.objectives.row_fits import RowFits
 Array = NDArray[np.floating]
 Mask = NDArray[np.bool_]
 
+NEW_COLUMNS = 1.0
+"""The norm of new random columns of a state, in units of that of its own columns."""
+
 
 @dataclass(frozen=True, eq=False)
 class Halves:
@@ -95,6 +98,37 @@ class Halves:
     def dtype(self) -> Any:
         return self.upper.targets.dtype
 
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return int(self.upper.targets.size)
+
+    def scattered(self, rng: np.random.Generator, rank: int) -> Array:
+        """A state of random Q, of the size that products as large as the targets need."""
+        rows = self.split + self.lower.indptr.size - 1
+        state = np.zeros((rows, rank + 1), dtype=self.dtype)
+        targets, scale = self.upper.targets, self.upper.scale
+        square = float(np.mean(1.0 if scale is None else np.square(scale)))
+        Q = state[self.split :, :-1]
+        Q[:] = scattered_size(float(np.mean(np.square(targets))), square, rank)
+        Q *= rng.standard_normal(Q.shape, dtype=np.float32)
+        if self.noise is not None:
+            Q *= self.noise[self.split :, None]
+        return state
+
+    def widened(self, state: Array, rank: int, rng: np.random.Generator) -> Array:
+        """The state with random columns added, up to a rank."""
+        own = state.shape[1] - 1
+        if rank <= own:
+            return state
+        wide = np.empty((state.shape[0], rank + 1), dtype=state.dtype)
+        wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
+        more = rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
+        size = 1.0 if self.noise is None else self.noise[:, None]
+        length = NEW_COLUMNS * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
+        wide[:, own:-1] = max(float(length), 1e-6) * size * more
+        return wide
+
     def without(self, by_row: Mask, by_column: Mask) -> Halves:
         """The same without held-out entries, whose squares get weight 0.
 
@@ -154,6 +188,12 @@ class Halves:
         beside = 0.5 * (self.lam * float(norms[0]) + self.ridge * float(norms[1]))
         gram = self.everywhere * (other[:, :-1].T @ other[:, :-1]) if self.everywhere else None
         return self.constant + beside + fits.refit(own, other, penalty, steps, gram=gram)
+
+
+def scattered_size(targets: float, scale: float, rank: int) -> float:
+    """The size of random numbers of Q, by the mean squares of targets and scales."""
+    ratio = float(np.sqrt(targets / max(scale, 1e-300)))
+    return float(np.sqrt(max(ratio, 1e-30)) / rank**0.25)
 
 
 @singledispatch

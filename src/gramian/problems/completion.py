@@ -149,9 +149,9 @@ def implicit_completion(
 def trace_weighted(problem: Problem, lam: float) -> Problem:
     """The same completion with another λ; everything independent of λ is shared."""
     objective = problem.objective
-    if isinstance(objective, Everywhere):
-        return replace(problem, objective=objective.trace_weighted(positive(lam, "lam")))
-    assert isinstance(objective, Composite)
+    if not isinstance(objective, Composite):
+        own: Any = objective
+        return replace(problem, objective=own.trace_weighted(positive(lam, "lam")))
     C = 0.5 * positive(lam, "lam")
     return replace(problem, objective=objective.with_linear(C))
 

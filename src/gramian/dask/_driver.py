@@ -1,0 +1,83 @@
+"""Estimators that learn on the driver from samples of a cluster.
+
+Their samples come to the driver: the graph, the kernel or the slack variables of the problem have a
+row for each sample, and the driver holds those in any case.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from dask.base import is_dask_collection
+
+from gramian import kernel, manifold, metric
+from gramian.common.memory import check_memory
+from gramian.dask._base import LazyTransform
+from gramian.dask._checked import Sample, same_columns
+from gramian.dask._cluster import Cluster, size_of
+from gramian.dask._collections import filled, samples
+
+
+class OnDriver(LazyTransform):
+    """A mixin in front of an estimator that learns on the driver."""
+
+    def fit(self, X: Any, y: Any = None, **named: Any) -> Any:
+        """Learn from a Dask array, a Dask frame or files, which come to the driver.
+
+        Other arguments are those of the estimator of the same name outside `gramian.dask`.
+        """
+        X, y = gathered(Cluster(), X, y)
+        named = {
+            name: given.compute() if is_dask_collection(given) else given
+            for name, given in named.items()
+        }
+        fitted = self.at_home().fit(X, y, **named)
+        route = ("samples on the driver", *fitted.result_.route)
+        fitted.result_ = replace(fitted.result_, route=route)
+        self.__dict__.update(fitted.__dict__)
+        return self
+
+
+def gathered(cluster: Cluster, X: Any, y: Any) -> tuple[Any, Any]:
+    """The samples and their labels on the driver, a frame where columns have names."""
+    with cluster.in_time("the samples of the cluster"):
+        shards = cluster.keep(samples(cluster, X, y))
+        shards, _ = filled(cluster, shards, _rows_of, "X")
+        need = float(cluster.sum("count", _bytes_of, shards))
+        check_memory(2.0 * need, "the samples", "fit a part of them")
+        blocks: list[Sample] = cluster.gather(shards)
+    for block in blocks[1:]:
+        same_columns(blocks[0].names, block.names)
+    tables = [block.X for block in blocks]
+    whole: Any = sp.csr_array(sp.vstack(tables)) if sp.issparse(tables[0]) else np.vstack(tables)
+    if blocks[0].names is not None:
+        whole = pd.DataFrame(whole, columns=blocks[0].names)
+    return whole, None if y is None else np.concatenate([block.y for block in blocks])
+
+
+def _rows_of(block: Sample) -> int:
+    return int(block.X.shape[0])
+
+
+def _bytes_of(block: Sample) -> int:
+    return size_of(block.X)
+
+
+class LMNNEig(OnDriver, metric.LMNNEig):
+    """`gramian.metric.LMNNEig` of Dask collections or files, which come to the driver."""
+
+
+class RegPCP(OnDriver, kernel.RegPCP):
+    """`gramian.kernel.RegPCP` of Dask collections or files, which come to the driver."""
+
+
+class MVU(OnDriver, manifold.MVU):
+    """`gramian.manifold.MVU` of Dask collections or files, which come to the driver."""
+
+
+class NeighborLayout(OnDriver, manifold.NeighborLayout):
+    """`gramian.manifold.NeighborLayout` of Dask collections or files, which come to the driver."""

@@ -1,0 +1,253 @@
+"""One fit at home, with data in blocks that stream to a device, and on a cluster: one answer."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+pytest.importorskip("dask", reason="gramian[dask] is not installed")
+pytest.importorskip("distributed", reason="gramian[dask] is not installed")
+
+import dask.array as da
+import dask.dataframe as dd
+import pandas as pd
+from sklearn.datasets import load_wine, make_moons
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+import gramian.dask as gd
+from gramian.dask._looks import look
+from gramian.dask._ratings import Block
+from gramian.dask._scene import Model, in_scene
+from tests.slow import slow
+
+pytestmark = [
+    pytest.mark.usefixtures("client"),
+    pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore::ResourceWarning"),
+]
+
+NO_ROOM = "300000"
+"""Bytes of the device, for which the data of a test are too many."""
+
+
+def samples():
+    X, y = load_wine(return_X_y=True)
+    return StandardScaler().fit_transform(X)[::3], y[::3]
+
+
+def moons():
+    X, y = make_moons(150, noise=0.08, random_state=0)
+    return X, np.where(np.arange(len(X)) < 20, y, -1)
+
+
+@cache
+def ratings():
+    rng = np.random.default_rng(0)
+    R = rng.normal(size=(480, 2)) @ rng.normal(size=(2, 60)) + rng.normal(size=(480, 1))
+    i, j = np.nonzero(rng.random(R.shape) < 0.1)
+    return pd.DataFrame({"user": i, "item": j, "rating": np.round(R[i, j], 1)})
+
+
+def stars():
+    return (ratings(),)
+
+
+def signs():
+    return (ratings().assign(rating=np.where(ratings()["rating"] > 0, 1.0, -1.0)),)
+
+
+CASES = {
+    "KTA": (samples, {"lam": 0.01}),
+    "LinearSeparation": (samples, {"lam": 1e-3}),
+    "TripletMetric": (samples, {"shrinkage": 0.0, "n_neighbors": 2, "tol": 0.05}),
+    "DMLEig": (samples, {"shrinkage": 0.0, "tol": 1e-2}),
+    "LMNN": (samples, {"shrinkage": 0.0, "n_neighbors": 2, "tol": 1e-2}),
+    "NPKL": (moons, {"lam": 10.0, "shrinkage": 0.0, "tol": 1e-2, "random_state": 0}),
+    "NuclearCompletion": (stars, {"lam": 8.0, "tol": 1e-2}),
+    "MMMF": (signs, {"lam": 30.0, "tol": 0.05}),
+}
+
+HOME = {name: getattr(room, name) for room in (gm.metric, gm.kernel, gm.completion)
+        for name in dir(room) if name in CASES}  # fmt: skip
+
+
+@cache
+def at_home(name):
+    data, options = CASES[name]
+    return HOME[name](**options).fit(*data())
+
+
+def placed(data):
+    """The data as Dask collections of three partitions or more."""
+    if isinstance(data[0], pd.DataFrame):
+        return (dd.from_pandas(data[0], npartitions=3),)
+    X, y = data
+    rows = -(-len(X) // 3)
+    return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
+
+
+@pytest.mark.parametrize("place", ["blocks", "cluster"])
+@pytest.mark.parametrize("name", [*CASES])
+def test_every_place_gives_the_answer_of_home(name, place, monkeypatch):
+    data, options = CASES[name]
+    known = at_home(name)
+    if place == "cluster":
+        found = getattr(gd, name)(**options).fit(*placed(data()))
+    else:
+        torch = pytest.importorskip(
+            "torch", reason="tensors need torch: pip install 'gramian[gpu]'"
+        )
+        monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
+        found = HOME[name](**options, device=torch.device("cpu")).fit(*data())
+    gaps = known.certificate_.gap + found.certificate_.gap
+    apart = abs(found.result_.value - known.result_.value)
+    assert apart <= gaps + 1e-9 * abs(known.result_.value)
+    assert found.certificate_.relative_gap <= max(options.get("tol", 0.0), 1e-9)
+    at_home_again = found.at_home() if place == "cluster" else found
+    assert type(at_home_again) is type(known)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int64])
+def test_samples_of_other_dtypes_are_those_of_home(kind):
+    (X, y), options = samples(), CASES["KTA"][1]
+    given = np.round(8 * X).astype(kind)
+    found, known = gd.KTA(**options).fit(*placed((given, y))), HOME["KTA"](**options).fit(given, y)
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-5)
+
+
+ON_DRIVER = {
+    "LMNNEig": (samples, {"n_neighbors": 2, "tol": 0.1}),
+    "RegPCP": (moons, {"tol": 0.05}),
+    "MVU": (moons, {"tol": 0.1}),
+    "NeighborLayout": (moons, {}),
+}
+
+
+@pytest.mark.parametrize("name", [slow("LMNNEig"), "RegPCP", slow("MVU"), slow("NeighborLayout")])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_samples_come_to_the_driver_where_it_learns(name):
+    data, options = ON_DRIVER[name]
+    X, y = data()
+    home = next(getattr(room, name) for room in (gm.metric, gm.kernel, gm.manifold)
+                if hasattr(room, name))  # fmt: skip
+    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(X.shape[1])])
+    given = dd.from_pandas(frame, npartitions=3)
+    labels = da.from_array(y, chunks=(tuple(given.map_partitions(len).compute()),))
+    found = getattr(gd, name)(**options).fit(given, labels)
+    known = home(**options).fit(frame, y)
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
+    assert found.result_.route == ("samples on the driver", *known.result_.route)
+    assert list(found.feature_names_in_) == list(known.feature_names_in_)
+
+
+def test_what_rows_did_is_completed_on_the_driver():
+    counts = ratings().assign(rating=ratings()["rating"].abs() + 0.1)
+    found = gd.ImplicitCompletion(lam=5.0).fit(dd.from_pandas(counts, npartitions=3))
+    known = gm.completion.ImplicitCompletion(lam=5.0).fit(counts)
+    assert found.result_.value == pytest.approx(known.result_.value, rel=1e-9)
+    assert found.result_.route[0] == "ratings on the driver"
+    with pytest.raises(ValueError, match="numbers above 0"):
+        gd.ImplicitCompletion().fit(dd.from_pandas(ratings(), npartitions=2))
+    with pytest.raises(ValueError, match="leave factors out"):
+        gd.ImplicitCompletion().fit(dd.from_pandas(counts, npartitions=2), factors="there")
+
+
+def spoilt(frame, change):
+    """A Dask frame of three partitions, the second of which is changed."""
+    frames = [frame.iloc[part].copy() for part in np.array_split(np.arange(len(frame)), 3)]
+    frames[1] = change(frames[1])
+    return dd.concat([dd.from_pandas(part, npartitions=1) for part in frames])
+
+
+def nan_rating(frame):
+    frame.iloc[4, 2] = np.nan
+    return frame
+
+
+def infinite_rating(frame):
+    frame.iloc[4, 2] = np.inf
+    return frame
+
+
+def nan_user(frame):
+    users = frame["user"].astype(float)
+    users.iloc[7] = np.nan
+    return frame.assign(user=users)
+
+
+@pytest.mark.parametrize("name", ["NuclearCompletion", slow("MMMF")])
+@pytest.mark.parametrize("change", [nan_rating, infinite_rating, nan_user])
+def test_a_bad_partition_of_ratings_gets_the_sentence_of_home(name, change):
+    whole = change(ratings().copy())
+    with pytest.raises(ValueError) as at_home:
+        HOME[name](lam=8.0).fit(whole)
+    sentence = str(at_home.value)
+    with pytest.raises(ValueError) as there:
+        getattr(gd, name)(lam=8.0).fit(spoilt(ratings(), change))
+    assert str(there.value) == f"partition 1: {sentence}"
+
+
+@pytest.mark.parametrize("name", ["KTA", slow("LMNN"), slow("DMLEig"), slow("NPKL")])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e80])
+def test_a_bad_partition_of_samples_gets_the_sentence_of_home(name, bad):
+    X, y = samples()
+    X[25, 3] = bad
+    with pytest.raises(ValueError) as at_home:
+        HOME[name]().fit(X, y)
+    with pytest.raises(ValueError) as there:
+        getattr(gd, name)().fit(*placed((X, y)))
+    first = str(at_home.value).splitlines()[0]
+    assert str(there.value).splitlines()[0] == f"partition 1: {first}"
+
+
+def test_a_bad_file_is_named(tmp_path):
+    for k, part in enumerate(np.array_split(np.arange(len(ratings())), 3)):
+        frame = ratings().iloc[part].copy()
+        (nan_rating(frame) if k == 2 else frame).to_parquet(tmp_path / f"{k}.parquet")
+    with pytest.raises(ValueError, match=r"2\.parquet: rating 4 is nan"):
+        gd.NuclearCompletion(lam=8.0).fit(str(tmp_path))
+
+
+def test_ratings_in_any_order_of_ids_and_with_empty_partitions_are_the_same():
+    turned = ratings().sample(frac=1.0, random_state=1)
+    frames = [turned[:0], turned[:2000], turned[:0], turned[2000:]]
+    given = dd.concat([dd.from_pandas(part, npartitions=1) for part in frames])
+    found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(given)
+    known = at_home("NuclearCompletion")
+    assert np.array_equal(found.row_ids_, known.row_ids_)
+    gaps = known.certificate_.gap + found.certificate_.gap
+    assert abs(found.result_.value - known.result_.value) <= gaps
+
+
+def test_few_ratings_are_completed_on_the_driver(monkeypatch):
+    monkeypatch.setattr("gramian.dask._recommend.DRIVER_RATINGS", 10_000)
+    found = gd.NuclearCompletion(lam=8.0, tol=1e-2).fit(*placed(stars()))
+    known = at_home("NuclearCompletion")
+    assert found.result_.route == ("ratings on the driver", *known.result_.route)
+    np.testing.assert_allclose(found.row_factors_, known.row_factors_, atol=1e-6)
+    learned = gd.MMMF(lam=30.0).fit(dd.from_pandas(ratings().round({"rating": 0}), npartitions=2))
+    assert learned.thresholds_.size == learned.classes_.size - 1  # learned, as at home
+
+
+@pytest.mark.slow
+def test_a_limited_rank_is_one_on_a_cluster_too():
+    X, y = samples()
+    options = {"shrinkage": 0.0, "n_neighbors": 2, "rank": 2}
+    found = gd.LMNN(**options).fit(*placed((X, y)))
+    known = gm.metric.LMNN(**options).fit(X, y)
+    assert found.components_.shape[0] == known.components_.shape[0] == 2
+    assert found.result_.value == pytest.approx(known.result_.value, rel=0.05)
+    assert found.certificate_.lower_bound <= known.result_.value
+
+
+@pytest.mark.parametrize("ridge", [None, 5.0])
+def test_a_block_without_ratings_adds_nothing(ridge):
+    block = Block(np.zeros(4, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0),
+                  np.zeros(0, dtype=bool))  # fmt: skip
+    model = Model(1.0, ridge, np.ones(3), np.ones(2))
+    given = [0, 3], [[0, 2]], np.ones((3, 2)), [np.ones((2, 2))], None, None
+    c = None if ridge is None else np.ones(2)
+    told, upper = in_scene(look, block, model, *given, c, True)
+    numbers = [told.value, told.rounding, told.with_point, told.square, told.linear]
+    np.testing.assert_allclose([*numbers, *told.by_col], 0.0, atol=1e-100)
+    np.testing.assert_allclose(np.vstack([told.lower, upper]), 0.0, atol=1e-100)
