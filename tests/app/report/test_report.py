@@ -46,11 +46,11 @@ PAGES = {
     "result": lambda path: gm.minimize(gm.problems.kta(X, y, 1.0)).report(path),
 }
 SECTIONS = {
-    "metric": ["Two leading directions", "Who is taken for whom", "Settings of KTA"],
+    "metric": ["Two leading directions", "Confusion matrix", "Settings of KTA"],
     "manifold": ["Embedding", "Variance kept"],
     "kernel": ["Clusters and links"],
     "completion": ["The path of λ", "Recommendations"],
-    "solvers": ["kta: 3 runs", "How it got there", "Eigenvalues of M"],
+    "solvers": ["kta: 3 runs", "Convergence", "Eigenvalues of M"],
     "result": ["kta by auto"],
 }
 
@@ -184,7 +184,7 @@ def test_names_of_classes_are_wrapped_and_whole_in_the_title():
     text = figures.matrix(np.eye(2), [name, "benign"], "").body
     assert f"<title>{name}</title>" in text
     lines = re.findall(r">([^<]*)</tspan>", text)
-    assert " ".join(lines[:-1]) == f"1 {name}" and len(lines) == 3 and lines[-1] == "2 benign"
+    assert " ".join(lines[:-1]) == f"1 {name}" and len(lines) == 4 and lines[-1] == "2 benign"
     assert max(map(len, lines)) * figures.LETTER < 200
 
 

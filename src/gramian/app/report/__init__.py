@@ -111,8 +111,8 @@ def report_estimator(
     more : sections, optional
         What else there is to show.
     verdict : Verdict, optional
-        Whether it helped on what was held out, which the page begins with; where it is not given
-        it is found by other fits, of a metric from X and y, if they are quick.
+        Whether it helped on held-out data, shown first. By default it is computed by further fits
+        where these are quick (of a metric, from X and y).
     source : str, optional
         The file that it was learned from, for the head of the page.
     """

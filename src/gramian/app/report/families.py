@@ -44,10 +44,10 @@ def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
 
 
 def _evidence(estimator: Any) -> list[Section]:
-    """What was held out said of the choices of a fit."""
+    """Held-out error said of the choices of a fit."""
     paths = [getattr(estimator, name, None) for name in ("setting_path_", "path_")]
     parts = "".join(_told(path) for path in paths if path is not None)
-    return [Section("What was held out", parts)] if parts else []
+    return [Section("Held-out error", parts)] if parts else []
 
 
 def _told(path: Any) -> str:
@@ -92,10 +92,10 @@ def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
         drawn = turned_to(two_directions(Z), two_directions(X)) if plane else _in_rows(Z, y)
         places.append(figure(figures.points(drawn, color=y, title=words, upward=plane)))
     which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
-    note = f"{which} by the majority of its nearest others."
+    note = f"{which} is classified by its {NEIGHBOURS} nearest other samples."
     return [
         Section("Two leading directions", beside(*places)),
-        Section("Who is taken for whom", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
+        Section("Confusion matrix", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
     ]
 
 

@@ -182,7 +182,7 @@ def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
     parts = ['<g class="cells">']
     for i, j in np.ndindex(values.shape):
         x, y = left + j * side, TOP + i * side
-        told = f"is {escape(names[i])}, called {escape(names[j])}: {values[i, j]}"
+        told = f"true {escape(names[i])}, predicted {escape(names[j])}: {values[i, j]}"
         parts.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{side:.1f}" height="{side:.1f}" '
             f'fill-opacity="{values[i, j] / most:.3f}"><title>{told}</title></rect>'
@@ -202,7 +202,7 @@ def matrix(counts: Array, names: Sequence[str], title: str) -> Figure:
             f'text-anchor="middle">{escape(name) if short else k + 1}'
             f"<title>{escape(name)}</title></text>"
         )
-    parts.append(f'<text x="16" y="{TOP - 12}">is ↓ called →</text></g>')
+    parts.append(f'<text x="16" y="{TOP - 12}">true ↓ predicted →</text></g>')
     return Figure(title, "".join(parts))
 
 

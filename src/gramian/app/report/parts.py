@@ -113,7 +113,7 @@ def convergence(runs: Sequence[Result]) -> Section:
     steps = max(len(run.history) for run in runs)
     many = "one step" if steps <= 1 else f"{steps} steps"
     none = f"<p>The answer was found after {many}: there is no curve to draw.</p>"
-    return Section("How it got there", beside(*drawn) if drawn else none)
+    return Section("Convergence", beside(*drawn) if drawn else none)
 
 
 def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
