@@ -175,7 +175,7 @@ def test_more_directions_than_features_may_be_asked_for():
 def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
     with pytest.raises(ValueError, match="kernel must be None, a function"):
         learner(kernel="round").fit(X, Y)
-    with pytest.raises(ValueError, match="must give 178 × 178 finite numbers"):
+    with pytest.raises(ValueError, match="must return 178 × 178 finite numbers"):
         learner(kernel=lambda A, B: np.ones(3)).fit(X, Y)
     with pytest.raises(ValueError, match="some not finite"):
         learner(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, Y)
