@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.harness.context import Context
 from benchmarks.harness.report import Report, Table
 from benchmarks.harness.timing import measure
-from gramian.backends import _kernels, cpu
+from gramian.arrays import _kernels, cpu
 
 TITLE = "Gather and scatter kernels against memory bandwidth"
 PAPER = "No paper: the kernels are the hot loop of every pairwise problem in this library."

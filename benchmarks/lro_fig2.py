@@ -21,9 +21,9 @@ from benchmarks.harness.context import Context
 from benchmarks.harness.data import load_set
 from benchmarks.harness.report import Report, Table, Versus
 from gramian.metric import KTA, LMNN
+from gramian.papers.lro import conjugate_gradient
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import moments
-from gramian.solvers.lro import conjugate_gradient
 
 TITLE = "LRO on KTA: seconds against the number of features"
 PAPER = "LRO (Yuan, Zhang, Ghanem, Hao 2013), Section 5.2, Fig. 2"

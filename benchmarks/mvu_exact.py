@@ -1,7 +1,7 @@
 """Maximum variance unfolding of few points: `MVU(max_edge_error=…)` against the exact SDP.
 
 max tr M over M ⪰ 0 with M1 = 0 and d_M(e) = D_e for every edge e, by Clarabel in
-centred coordinates; and `MVU`, which keeps its edges as constraints (`gramian.outer`).
+centred coordinates; and `MVU`, which keeps its edges as constraints (`gramian.constrained`).
 """
 
 import time
@@ -20,7 +20,7 @@ from benchmarks.harness.report import Report, Table
 from gramian.graph import Graph, neighbor_graph
 from gramian.linalg.svec import smat, svec
 from gramian.manifold import MVU
-from gramian.solvers.conic_backends import Block, Model, load_backend
+from gramian.methods.conic_backends import Block, Model, load_backend
 
 TITLE = "Maximum variance unfolding with exact edges: MVU against Clarabel"
 PAPER = "No table of a paper: the equality-constrained MVU of Weinberger and Saul"

@@ -29,10 +29,10 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
+from gramian.app.verdict import of_graph
 from gramian.kernel import NPKL
 from gramian.manifold import MVU
 from gramian.metric import KTA, LMNN, DMLEig
-from gramian.verdict import of_graph
 
 SPLITS = 4
 ENDS = ((-1, 0), (1, 0), (0, 0.4), (2, 0.4))

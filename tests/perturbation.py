@@ -19,7 +19,11 @@ SIZE = 1e-15
 SHORT = 2.0**16
 """Mantissas that are multiples of 1/SHORT stay as they are."""
 
-ESTIMATORS, PROBLEMS, LOSSES = "gramian.persistence", "gramian.problems", "gramian.losses"
+ESTIMATORS, PROBLEMS, LOSSES = (
+    "gramian.estimators.persistence",
+    "gramian.problems",
+    "gramian.losses",
+)
 
 
 def perturbed(values, seed):

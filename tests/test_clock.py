@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_blobs, make_s_curve
 
-from gramian import clock
-from gramian.backends import threads
+from gramian.arrays import threads
+from gramian.common import clock
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric

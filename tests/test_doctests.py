@@ -11,9 +11,9 @@ import gramian
 
 OPTIONAL = {
     "gramian.cvxpy.solver": "cvxpy",
-    "gramian.backends.torch": "torch",
-    "gramian.backends._torch_neighbours": "torch",
-    "gramian.backends._triton": "triton",
+    "gramian.arrays.torch": "torch",
+    "gramian.arrays._torch_neighbours": "torch",
+    "gramian.arrays._triton": "triton",
 }
 
 MODULES = [

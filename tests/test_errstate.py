@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import gramian as gm
 from gramian import completion, kernel, manifold, metric, spectral
-from gramian.backends.errstate import own_errstate
-from gramian.persistence import Kept
+from gramian.arrays.errstate import own_errstate
+from gramian.estimators.persistence import Kept
 from tests.cases import CASES
 from tests.slow import slow_among, slow_except
 

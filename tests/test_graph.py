@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
-from gramian import clock
+from gramian.common import clock
 from gramian.graph import (
     Graph,
     joined,

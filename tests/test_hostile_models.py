@@ -15,7 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import gramian as gm
-from gramian import StoredFileError, storage
+from gramian import StoredFileError
+from gramian.common import storage
 from gramian.metric import KTA
 
 MOST_MEMORY = (1 << 26, 64)
@@ -180,7 +181,7 @@ def test_steps_are_not_run_while_they_are_read(tmp_path):
 
 
 def test_dates_without_columns_do_not_grow(tmp_path):
-    dates = class_of("gramian.encoders.DateEncoder", n_features_in_=10**9)
+    dates = class_of("gramian.app.encoders.DateEncoder", n_features_in_=10**9)
     loaded(model_file(tmp_path / "m", pipeline(dates)))
 
 
@@ -299,7 +300,7 @@ def test_trees_of_small_parts_stay_in_proportion(part, tmp_path):
 
 
 def test_a_wide_column_transformer_is_refused_before_it_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr("gramian.steps.WIDEST", 3)
+    monkeypatch.setattr("gramian.app.pipelines.WIDEST", 3)
     X = np.random.default_rng(0).normal(size=(30, 5))
     wide = make_pipeline(ColumnTransformer([("s", StandardScaler(), [0])]), KTA())
     with pytest.raises(StoredFileError, match="without their names"):

@@ -30,7 +30,7 @@ def test_the_command_line_says_what_it_is_without_importing_what_it_does(option)
     code = """
 import io, sys
 from contextlib import redirect_stdout
-from gramian.cli import main
+from gramian.app.cli import main
 sys.argv = ["gramian", "%s"]
 told = io.StringIO()
 try:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from gramian import completion, kernel, manifold, metric, spectral
-from gramian.completion._margins import checked_levels
-from gramian.parameters import (
+from gramian.common.parameters import (
     ABOVE_ZERO,
     BELOW_ONE,
     COUNT,
@@ -21,7 +20,8 @@ from gramian.parameters import (
     positive,
     whole_number,
 )
-from gramian.persistence import Kept
+from gramian.completion._margins import checked_levels
+from gramian.estimators.persistence import Kept
 
 ESTIMATORS = [
     cls

@@ -30,9 +30,11 @@ from sklearn.preprocessing import (
 )
 
 import gramian as gm
-from gramian import StoredFileError, persistence, storage
+from gramian import StoredFileError
+from gramian.app.encoders import DateEncoder
+from gramian.common import storage
 from gramian.completion import MMMF, NuclearCompletion
-from gramian.encoders import DateEncoder
+from gramian.estimators import persistence
 from gramian.kernel import NPKL, PCP, InductiveKernel, KernelKMeans, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
@@ -217,6 +219,18 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
+def test_reads_models_written_before_classes_were_moved(model, tmp_path):
+    with zipfile.ZipFile(model) as new, zipfile.ZipFile(tmp_path / "old", "w") as old:
+        for name in new.namelist():
+            data = new.read(name)
+            for former, present in storage.FORMER_NAMES.items():
+                data = data.replace(present.encode(), former.encode())
+            old.writestr(name, data)
+    assert b"gramian.outer.EvidencePath" in zipfile.ZipFile(tmp_path / "old").read(storage.CONTENT)
+    path = gm.load(tmp_path / "old").path_
+    np.testing.assert_array_equal(path.values, gm.load(model).path_.values)
+
+
 def test_rejects_pickle(model, tmp_path):
     bait = tmp_path / "bait"
     (tmp_path / "evil").write_bytes(pickle.dumps(Evil(bait)))
@@ -301,7 +315,7 @@ FUZZ = """
 import resource, signal, sys
 import numpy as np
 import gramian as gm
-from gramian.storage import StoredFileError
+from gramian.common.storage import FORMER_NAMES, StoredFileError
 from tests.fuzz import mutations
 
 source, work, count = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -7,8 +7,8 @@ import pytest
 
 import gramian as gm
 from gramian import run
+from gramian.methods.base import Outcome
 from gramian.result import Status
-from gramian.solvers.base import Outcome
 
 RNG = np.random.default_rng(0)
 

@@ -219,7 +219,7 @@ def test_the_user_says_what_may_end_a_run(proof):
 
 @pytest.mark.parametrize("proof", ["auto", "proved"])
 def test_an_estimate_ends_a_run_only_where_no_proof_fits_and_the_user_lets_it(proof, monkeypatch):
-    for module in ("proofs.search", "bounds", "solvers.referee", "solvers.staircase_bounds"):
+    for module in ("proofs.search", "bounds", "methods.referee", "methods.staircase_bounds"):
         monkeypatch.setattr(f"gramian.{module}.EXACT_ORDER", 10)
     monkeypatch.setattr("gramian.proofs.search._dense_fits", lambda order, seconds: False)
     X = np.random.default_rng(0).normal(size=(60, 20))

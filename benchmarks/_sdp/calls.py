@@ -9,10 +9,10 @@ import scipy.sparse as sp
 
 import gramian as gm
 from benchmarks._sdp.graphs import hamming, random_graph, read_rudy, sensors
+from gramian.constrained.conic import ConicForm
+from gramian.constrained.model import Model
 from gramian.objectives import Linear
 from gramian.objectives.matrices import Sparse
-from gramian.outer.conic import ConicForm
-from gramian.outer.model import Model
 
 Row = dict[str, Any]
 

@@ -1,12 +1,12 @@
-"""Data sets of `gramian.datasets`, from the folder that a run is given."""
+"""Data sets of `gramian.app.datasets`, from the folder that a run is given."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 
-from gramian import datasets
-from gramian.datasets import DataMissingError, Dataset
+from gramian.app import datasets
+from gramian.app.datasets import DataMissingError, Dataset
 
 __all__ = ["DataMissingError", "Dataset", "data_folder", "load_arrays", "load_set"]
 

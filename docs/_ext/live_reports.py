@@ -49,7 +49,7 @@ def _completion(path: Path) -> None:
 
 def _solvers(path: Path) -> None:
     import gramian as gm
-    from gramian.report import report_results
+    from gramian.app.report import report_results
 
     X, y = load_digits(return_X_y=True)
     problem = gm.problems.kta(StandardScaler().fit_transform(X), y, lam=1e-3)
@@ -58,7 +58,7 @@ def _solvers(path: Path) -> None:
 
 
 def _eigen(path: Path) -> None:
-    from gramian.report import report_eigen
+    from gramian.app.report import report_eigen
     from gramian.spectral import top_eigen
 
     X = load_digits().data

@@ -3,10 +3,14 @@
 Every problem here is min F(M) subject to M ⪰ 0, solved in factored form M = LLᵀ.
 """
 
+import sys
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gramian import pages
+from gramian.common import application
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time names are resolved on first access
     from gramian import (
@@ -14,7 +18,6 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names are resolv
         completion,
         cvxpy,
         dask,
-        datasets,
         graph,
         io,
         kernel,
@@ -24,20 +27,20 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time names are resolv
         solvers,
         spectral,
     )
+    from gramian.app import datasets
+    from gramian.app.explorer import explore
+    from gramian.app.models import load, save
+    from gramian.app.report import CalledModule
     from gramian.callbacks import State
     from gramian.certificate import Certificate
-    from gramian.constrained import Constraint
+    from gramian.checkpoint import checkpoints
+    from gramian.common.storage import StoredFileError
+    from gramian.constrained.certify import certify
     from gramian.domains import PSDCone, Spectrahedron
-    from gramian.explorer import explore
-    from gramian.models import load
-    from gramian.outer.certify import certify
-    from gramian.persistence import save
+    from gramian.linear_constraints import Constraint
     from gramian.problem import Problem
-    from gramian.report import CalledModule
     from gramian.result import History, Result, Status
     from gramian.run import minimize
-    from gramian.solvers.checkpoint import checkpoints
-    from gramian.storage import StoredFileError
 
     report: CalledModule
 
@@ -45,7 +48,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Certificate": "certificate",
-    "Constraint": "constrained",
+    "Constraint": "linear_constraints",
     "History": "result",
     "PSDCone": "domains",
     "Problem": "problem",
@@ -53,13 +56,13 @@ _HOMES = {
     "Spectrahedron": "domains",
     "State": "callbacks",
     "Status": "result",
-    "StoredFileError": "storage",
-    "certify": "outer",
-    "checkpoints": "solvers",
-    "explore": "explorer",
-    "load": "models",
+    "StoredFileError": "common.storage",
+    "certify": "constrained",
+    "checkpoints": "checkpoint",
+    "explore": "app.explorer",
+    "load": "app.models",
     "minimize": "run",
-    "save": "persistence",
+    "save": "app.models",
 }
 """The module of each public name. NumPy, SciPy and scikit-learn take a second to import, so
 modules are imported on first access."""
@@ -98,10 +101,34 @@ __all__ = [
 ]
 
 
+class _ApplicationAlias(MetaPathFinder, Loader):
+    """Import the public modules of the application by their short names.
+
+    `gramian.datasets` is the module `gramian.app.datasets` itself, and so for all of `SHORT`.
+    """
+
+    SHORT = ("cli", "datasets", "encoders", "explorer", "files", "report", "verdict")
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        package, _, rest = name.partition(".")
+        if package != __name__ or rest.partition(".")[0] not in self.SHORT:
+            return None
+        return ModuleSpec(name, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = import_module(f"gramian.app.{spec.name.partition('.')[2]}")
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        alias = module.__spec__  # set by the import system
+        module.__spec__ = alias and alias.loader_state
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         found = getattr(import_module(f"gramian.{_HOMES[name]}"), name)
-        globals()[name] = found  # cached for the next access
+        globals()[name] = found  # the next lookup is an ordinary one
         return found
     if not name.startswith("_"):
         try:
@@ -116,4 +143,10 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-pages.written_by(lambda *given: import_module("gramian.report").report(*given))
+def _application(module: str, function: str) -> Any:
+    return lambda *given: getattr(import_module(f"gramian.app.{module}"), function)(*given)
+
+
+# First, or the folders of the application would be searched for the names of its parts.
+sys.meta_path.insert(0, _ApplicationAlias())
+application.register(report=_application("report", "report"), save=_application("models", "save"))

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.backends.arrays import as_double, host, inner
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.places import as_double, host, inner
 from gramian.certificate import ZERO, Certificate, relative
 from gramian.objectives import LowerBound, SymmetricOperator
 from gramian.objectives.pencil import edge_bounds

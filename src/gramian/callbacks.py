@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import host
+from gramian.arrays.places import host
+from gramian.common import clock
 
 Array = NDArray[np.floating]
 

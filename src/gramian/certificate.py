@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gramian import html
+from gramian.common import html
+from gramian.common.storage import storable
 from gramian.objectives import LowerBound
-from gramian.storage import storable
 
 ZERO = 1e-6
 """Floor of the relative gap: an optimum below this fraction of |F(0)| counts as 0."""

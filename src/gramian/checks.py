@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
 from gramian.losses import Loss
 from gramian.maps import LinearMap
 from gramian.objectives import Objective

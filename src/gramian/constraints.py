@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from gramian._random import generator
-from gramian._samples import checked_samples, class_indices
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import checked_samples, class_indices
+from gramian.common.parameters import whole_number
+from gramian.common.random_state import generator
 from gramian.neighbours import Neighbours, nearest
-from gramian.parameters import whole_number
 
 Indices = NDArray[np.integer]
 Array = NDArray[np.floating]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import host, inner, namespace
+from gramian.arrays.places import host, inner, namespace
 
 Array = NDArray[np.floating]
 

@@ -18,19 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh, lobpcg, splu
 
-from gramian import clock
-from gramian._random import generator
-from gramian._samples import checked_samples
-from gramian.backends import cpu
-from gramian.backends.arrays import norm
-from gramian.backends.errstate import under_own_errstate
-from gramian.backends.fronts import SYMMETRIC
+from gramian.arrays import cpu
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.fronts import SYMMETRIC
+from gramian.arrays.places import norm
+from gramian.arrays.samples import checked_samples
+from gramian.common import clock
+from gramian.common.parameters import whole_number
+from gramian.common.random_state import generator
+from gramian.common.storage import storable
 from gramian.linalg import conjugate_gradient
 from gramian.maps import PairDistances, sparse_root
 from gramian.neighbours import nearest
-from gramian.parameters import whole_number
 from gramian.proofs.sparse import SparseForm
-from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian import html
-from gramian.backends.arrays import HOST, Place, host
-from gramian.backends.errstate import under_own_errstate
-from gramian.constrained import Constraint, Constraints
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.places import HOST, Place, host
+from gramian.common import html
 from gramian.domains import Domain, PSDCone
+from gramian.linear_constraints import Constraint, Constraints
 from gramian.objectives import Objective
 from gramian.objectives.gram_quadratic import fall_unit
 

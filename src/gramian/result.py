@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import html, pages
 from gramian.certificate import Certificate
-from gramian.storage import storable
+from gramian.common import application, html
+from gramian.common.storage import storable
 
 Array = NDArray[np.floating]
 
@@ -130,7 +130,7 @@ class Result:
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page of this result; returns its path."""
-        return pages.write(self, path)
+        return application.report(self, path)
 
     def summary(self) -> dict[str, Any]:
         """The figures of the run as plain values."""

@@ -14,16 +14,21 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock
-from gramian.backends.arrays import HOST, Place, as_double, host, inner, largest, moved, place
-from gramian.backends.errstate import under_own_errstate
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.places import HOST, Place, as_double, host, inner, largest, moved, place
+from gramian.arrays.threads import blas_threads_for
 from gramian.callbacks import Callback, CallbackError, ProgressBar, State, says_stop
-from gramian.outer.judge import Judge
-from gramian.outer.model import Model
-from gramian.outer.referee import ConstrainedReferee
-from gramian.outer.registry import check_method_options, methods_for
-from gramian.outer.sanity import check_rows
+from gramian.checkpoint import EVERY, checkpoint_for
+from gramian.common import clock
+from gramian.constrained.judge import Judge
+from gramian.constrained.model import Model
+from gramian.constrained.referee import ConstrainedReferee
+from gramian.constrained.registry import check_method_options, methods_for
+from gramian.constrained.sanity import check_rows
+from gramian.methods.base import Outcome, Settings, Step
+from gramian.methods.columns import compress
+from gramian.methods.referee import DRIFT, Referee
+from gramian.methods.room import place_for
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
 from gramian.reductions.feature_scaling import feature_scaling
@@ -35,12 +40,7 @@ from gramian.solvers.arguments import (
     iteration_limit,
     settings_for,
 )
-from gramian.solvers.base import Outcome, Settings, Step
-from gramian.solvers.checkpoint import EVERY, checkpoint_for
-from gramian.solvers.columns import compress
-from gramian.solvers.referee import DRIFT, Referee
 from gramian.solvers.registry import check_accepts, find
-from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
 

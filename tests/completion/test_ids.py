@@ -52,8 +52,8 @@ def test_entries_are_put_in_the_order_of_rows_and_columns(seed, duplicates):
 
 
 def test_ratings_of_float32_are_swept_in_float32(monkeypatch):
-    from gramian import fitting
     from gramian.completion import NuclearCompletion
+    from gramian.estimators import fitting
 
     asked, minimize = [], fitting.minimize
 

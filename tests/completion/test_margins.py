@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import gramian as gm
 from gramian import problems
 from gramian.checks import check_adjoint
+from gramian.common.storage import StoredFileError
 from gramian.completion import MMMF, _base
 from gramian.completion._margins import Margins
 from gramian.completion._reading import gather
 from gramian.maps import BlockEntries, RepeatedEntries
-from gramian.storage import StoredFileError
 from tests.slow import slow
 
 RNG = np.random.default_rng(0)

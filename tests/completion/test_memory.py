@@ -7,11 +7,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
-import gramian.backends.arrays
-import gramian.backends.cpu
+import gramian.arrays.cpu
+import gramian.arrays.places
 import gramian.completion._ratings
 import gramian.losses.offsets
-import gramian.solvers.quick
+import gramian.methods.quick
 from gramian.completion import NuclearCompletion
 
 MOST = 40
@@ -24,14 +24,14 @@ ROWS, COLS, RANK = 1500, 200, 4
 def small_blocks(monkeypatch):
     """Few ratings are worked on as many are: in blocks that are short beside them."""
     for module, name in (
-        (gramian.backends.arrays, "PART"),
-        (gramian.backends.cpu, "GRAM_BLOCK"),
+        (gramian.arrays.places, "PART"),
+        (gramian.arrays.cpu, "GRAM_BLOCK"),
         (gramian.completion._ratings, "PART"),
         (gramian.losses.offsets, "CHUNK"),
         (gramian.losses.offsets, "FEW"),
     ):
         monkeypatch.setattr(module, name, 2**11)
-    monkeypatch.setattr(gramian.solvers.quick, "AHEAD_ENTRIES", 0)  # as for many ratings
+    monkeypatch.setattr(gramian.methods.quick, "AHEAD_ENTRIES", 0)  # as for many ratings
 
 
 def _ratings(count):

@@ -8,8 +8,8 @@ import pytest
 import gramian as gm
 from gramian.completion import ImplicitCompletion, NuclearCompletion
 from gramian.completion._base import LEAST_SWEPT
+from gramian.methods.quick import AHEAD
 from gramian.objectives.row_fits import RowFits
-from gramian.solvers.quick import AHEAD
 from tests.slow import slow
 
 
@@ -105,7 +105,7 @@ def test_clicks_go_on_too(ratings, counted, tmp_path):
 
 def test_what_such_a_checkpoint_is_can_be_told(ratings, tmp_path, capsys):
     pytest.importorskip("click")
-    from gramian.cli.info import info
+    from gramian.app.cli.info import info
 
     with gm.checkpoints(tmp_path):
         NuclearCompletion(random_state=0, lam=4.0).fit(ratings)

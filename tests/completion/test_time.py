@@ -9,8 +9,8 @@ import gramian as gm
 from gramian.completion import MMMF, ImplicitCompletion, NuclearCompletion
 from gramian.losses import SquaredWithOffsets
 from gramian.losses.thresholds import WithThresholds
+from gramian.methods import quick
 from gramian.objectives.row_fits import RowFits
-from gramian.solvers import quick
 from tests.slow import slow_except
 
 LEARNERS = [NuclearCompletion, ImplicitCompletion, MMMF]

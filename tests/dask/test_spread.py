@@ -141,8 +141,8 @@ def test_a_fit_in_files_that_was_lost_goes_on_where_it_was(ratings, tmp_path, mo
 
 @pytest.mark.usefixtures("client")
 def test_sweeps_in_blocks_mix_as_at_home(frame):
-    from gramian.solvers.alternating import Sweeps
-    from gramian.solvers.base import Settings
+    from gramian.methods.alternating import Sweeps
+    from gramian.methods.base import Settings
 
     rated = store(Cluster(), dd.from_pandas(frame, npartitions=3))
     m, n = rated.shape

@@ -156,7 +156,7 @@ def test_arrays_of_other_libraries_are_lent(device):
 
 def test_unfoldings_are_repaired_on_a_device_too(device, monkeypatch):
     """Lowest eigenvectors by a dense pencil: as sharp as those of a sparse factor on the host."""
-    from gramian.solvers.pencil import DensePencil
+    from gramian.methods.pencil import DensePencil
 
     looked, tried = [], DensePencil.tried
 

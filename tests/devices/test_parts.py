@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 import gramian as gm
-from gramian.backends import arrays, cpu
+from gramian.arrays import cpu
+from gramian.arrays import places as arrays
 from gramian.graph import neighbor_graph
 from gramian.maps import anchored_margins
 from gramian.maps.whitened import DenseRoot
@@ -192,3 +193,12 @@ def test_what_is_made_on_a_device_has_a_copy_at_home(place):
     home = arrays.at_home(there)
     assert home.place.is_host
     np.testing.assert_allclose(home.bilinear(L, L), z)
+
+
+def test_a_sparse_matrix_in_single_precision_on_a_device_is_found_on_the_host(place):
+    laplacian = sp.csr_array(np.diag(np.full(5, 2.0)) - np.eye(5, k=1) - np.eye(5, k=-1))
+    problem = gm.problems.npkl(laplacian, [[0, 1]], [[0, 4]], lam=1.0)
+    single = arrays.in_single(arrays.moved(problem.objective.C, place))
+    home = arrays.at_home(single)
+    np.testing.assert_allclose(home.matrix.toarray(), laplacian.toarray())
+    assert home.lower <= 0.0

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.backends import arrays
-from gramian.solvers.base import Settings
+from gramian.arrays import places as arrays
+from gramian.methods.base import Settings
 from gramian.solvers.registry import SOLVERS
 from tests.cases import BY_NAME, CASES
 
@@ -72,7 +72,7 @@ def test_nothing_as_long_as_the_factor_or_the_data_crosses_the_bus_within_a_solv
     device, monkeypatch
 ):
     """Only numbers and small matrices come to the host, or go from it."""
-    from gramian.backends import torch as library
+    from gramian.arrays import torch as library
 
     m, n = 1200, 500
     problem = arrays.moved(completion(m, n, 20_000), arrays.place(device))
@@ -91,7 +91,7 @@ def test_nothing_as_long_as_the_factor_or_the_data_crosses_the_bus_within_a_solv
     settings = Settings(rank=None, tol=1e-4, rng=np.random.default_rng(0))
     factor = problem.objective.place.zeros((problem.order, 0))
     monkeypatch.setattr(library, "host", counted_home)
-    for name in ("linalg.quasi_newton", "solvers.columns", "solvers.staircase", "linalg._lanczos"):
+    for name in ("linalg.quasi_newton", "methods.columns", "methods.staircase", "linalg._lanczos"):
         monkeypatch.setattr(import_module(f"gramian.{name}"), "beside", counted_there)
     run = SOLVERS["auto"].run(problem, factor, settings)
     for _ in range(3):

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 import gramian as gm
-from gramian.backends import arrays
-from gramian.backends.blocks import Blocks, mapped, whole
+from gramian.arrays import places as arrays
+from gramian.arrays.blocks import Blocks, mapped, whole
 from gramian.completion import MMMF, NuclearCompletion
+from gramian.methods import room
 from gramian.metric import LMNN, DMLEig, LMNNEig, TripletMetric
 from gramian.neighbours import nearest
 from gramian.problems.completion import mmmf
-from gramian.solvers import room
 
 RNG = np.random.default_rng(0)
 SHAPE = 70, 40
@@ -116,7 +116,7 @@ class Bus:
     """What goes to the device in blocks, and what of it is there at once."""
 
     def __init__(self, monkeypatch):
-        from gramian.backends import torch as library
+        from gramian.arrays import torch as library
 
         self.sent, self.here, self.most, plain = 0, weakref.WeakValueDictionary(), 0, library.sent
 
@@ -306,7 +306,7 @@ def test_sums_over_groups_sort_once(place, monkeypatch):
 
 def test_blocks_are_arrays(place):
     """Row by row with numbers, other blocks and arrays as long, from either side."""
-    from gramian.backends import torch as library
+    from gramian.arrays import torch as library
 
     values = RNG.standard_normal((10, 3))
     long = library.Stored.of(values, 4, place.device)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.files import FileError
+from gramian.app.files import FileError
 
 FILE = """"a comment
 2 = mDIM

@@ -6,8 +6,8 @@ import scipy.sparse as sp
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
+from gramian.estimators.kernel_functions import with_bandwidth
 from gramian.kernel import InductiveKernel, KernelKMeans
-from gramian.kernels import with_bandwidth
 from gramian.metric import KTA, DMLEig
 from gramian.spectral import LowRankKernel
 from tests.slow import slow

@@ -8,9 +8,9 @@ from sklearn.datasets import make_moons
 from sklearn.metrics import adjusted_rand_score
 
 from gramian import kernel
+from gramian.estimators.persistence import Kept
 from gramian.kernel import NPKL, InductiveKernel, KernelKMeans, RegPCP
 from gramian.kernel._links import gather
-from gramian.persistence import Kept
 from tests.slow import slow_among, slow_except
 
 RNG = np.random.default_rng(0)

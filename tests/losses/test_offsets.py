@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import gramian.backends.cpu as cpu
+import gramian.arrays.cpu as cpu
 import gramian.losses.offsets as offsets
 from gramian.losses import SquaredWithOffsets
 from gramian.objectives.halves import halves_of

@@ -8,7 +8,7 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import make_swiss_roll
 
 from gramian import manifold
-from gramian.persistence import Kept
+from gramian.estimators.persistence import Kept
 from tests.slow import slow_among, slow_except
 
 RNG = np.random.default_rng(0)

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.manifold import Isomap, trustworthiness
 
 import gramian as gm
-from gramian import clock
-from gramian.backends.arrays import HOST
+from gramian.arrays.places import HOST
+from gramian.common import clock
 from gramian.manifold import MVU, NeighborLayout
 from gramian.problems import neighbor_layout
 from gramian.proofs import sparse

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_swiss_roll
 
-from gramian import clock, plotting
+from gramian.common import clock
+from gramian.estimators import plotting
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 
 matplotlib = pytest.importorskip("matplotlib")

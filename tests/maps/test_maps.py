@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from gramian.backends import cpu
+from gramian.arrays import cpu
 from gramian.linalg.svec import svec
 from gramian.maps import (
     BlockEntries,

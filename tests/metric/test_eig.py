@@ -433,7 +433,7 @@ def test_identical_samples_of_different_classes_are_named_by_dml_eig():
 @EVERY_LEARNER
 def test_sparse_samples_too_large_to_be_dense_are_refused_with_figures(learner, monkeypatch):
     data = sp.random_array((60, 40), density=0.1, random_state=0, format="csr")
-    monkeypatch.setattr("gramian.memory.memory", lambda: 2e4)
+    monkeypatch.setattr("gramian.common.memory.memory", lambda: 2e4)
     with pytest.raises(
         ValueError, match=rf"{learner.__name__} .*need \d+\.\d GB of the \d+\.\d GB"
     ):

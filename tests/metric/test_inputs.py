@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import gramian as gm
-from gramian._samples import with_short_indices
+from gramian.arrays.samples import with_short_indices
 from gramian.constraints import local_pairs, local_triplets, random_pairs
 from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
 from tests.slow import slow_among, slow_except

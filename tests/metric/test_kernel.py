@@ -181,7 +181,7 @@ def test_kernels_that_make_no_sense_are_refused(learner, monkeypatch):
         learner(kernel=lambda A, B: np.full((len(A), len(B)), np.nan)).fit(X, Y)
     with pytest.raises(ValueError, match="the same for all pairs"):
         learner(kernel=lambda A, B: np.ones((len(A), len(B)))).fit(X, Y)
-    monkeypatch.setattr("gramian.memory.memory", lambda: 1e5)
+    monkeypatch.setattr("gramian.common.memory.memory", lambda: 1e5)
     with pytest.raises(ValueError, match="holds 178 × 178 matrices, which here need"):
         learner(kernel="rbf").fit(X, Y)
 

@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
 from gramian.constraints import as_pairs, same_class_neighbors
+from gramian.estimators import active_set
 from gramian.metric import KTA, LMNN, _base, _impostors, _lmnn_task, _standing
 from gramian.metric._impostors import Impostors
 from gramian.metric._lmnn_task import LMNNTask
-from gramian.outer import active_set
 from gramian.problems.local_metric import lmnn_of_triplets, pair_scatter
 from tests.slow import slow
 

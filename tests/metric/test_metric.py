@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
-from gramian import clock
+from gramian.common import clock
 from gramian.metric import KTA, LMNN, LinearSeparation, _base
 from gramian.metric.kta import regression
 from gramian.objectives import gram_quadratic

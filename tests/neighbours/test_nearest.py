@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.backends.neighbours import _sides
+from gramian.arrays.neighbours import _sides
 from gramian.neighbours import nearest
 
-tiles = import_module("gramian.backends.neighbours.search")
+tiles = import_module("gramian.arrays.neighbours.search")
 front = import_module("gramian.neighbours.nearest")
 tree = import_module("gramian.neighbours._tree")
 
@@ -199,7 +199,7 @@ def test_rejects_too_many_neighbours(options, most):
 
 def test_compiles_after_enough_work(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 5))
-    kernels = import_module("gramian.backends.neighbours")
+    kernels = import_module("gramian.arrays.neighbours")
     expected = front.nearest(X, 3)
     asked = []
 
@@ -225,7 +225,7 @@ def test_compiles_after_enough_work(monkeypatch):
 
 
 def test_is_compiled(tmp_path, monkeypatch):
-    kernels = import_module("gramian.backends._kernels")
+    kernels = import_module("gramian.arrays._kernels")
     monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
 
     @kernels.compiled

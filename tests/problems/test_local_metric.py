@@ -12,6 +12,7 @@ import gramian as gm
 from gramian import problems
 from gramian.checks import check_gradient, check_hessian
 from gramian.constraints import local_pairs, local_triplets, same_class_neighbors
+from gramian.methods.base import Settings
 from gramian.objectives.dense import value_dense
 from gramian.problems import local_metric
 from gramian.problems.local_metric import (
@@ -21,7 +22,6 @@ from gramian.problems.local_metric import (
     pair_scatter,
     whitening,
 )
-from gramian.solvers.base import Settings
 from gramian.solvers.registry import SOLVERS
 from tests.conic import Term, _Model, add, conic_minimum
 

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 import gramian as gm
 from gramian import problems
-from gramian._samples import far_means, near_origin
+from gramian.arrays.samples import far_means, near_origin
 from gramian.constraints import local_pairs, local_triplets
+from gramian.estimators.kernel_functions import kernel_values, with_bandwidth
 from gramian.graph import neighbor_graph
-from gramian.kernels import kernel_values, with_bandwidth
 from gramian.neighbours import nearest
 from gramian.objectives import gram_quadratic
 from gramian.problems import metric, moments

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian import clock
+from gramian.common import clock
 from gramian.proofs import (
     Bipartite,
     Bottom,

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import gramian as gm
 from gramian import problems
-from gramian.backends import cpu, threads
+from gramian.arrays import cpu, threads
 from gramian.losses import Squared
+from gramian.methods.alternating import Sweeps
+from gramian.methods.base import Settings
+from gramian.methods.rough import rough
 from gramian.objectives.halves import halves_of
 from gramian.objectives.row_fits import RowFits
-from gramian.solvers.alternating import Sweeps
-from gramian.solvers.base import Settings
-from gramian.solvers.rough import rough
 
 BOTH = pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 OFFSETS = pytest.mark.parametrize("ridge", [None, 2.0], ids=["plain", "offsets"])
@@ -74,7 +74,7 @@ def test_enough_steps_solve_every_row(compiled, free):
 
 def test_long_rows_are_taken_in_parts():
     """More entries in a row than are collected at once."""
-    from gramian.backends import _kernels
+    from gramian.arrays import _kernels
 
     count, rng = 2 * _kernels.ROOM + 7, np.random.default_rng(0)
     cols = cpu.index_array(rng.integers(0, 50, count))
@@ -157,7 +157,7 @@ def soft_threshold(R, lam):
 @pytest.mark.parametrize("first", [4, 120])
 def test_auto_adds_columns_up_to_the_rank_of_the_optimum(first, monkeypatch):
     monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
-    monkeypatch.setattr("gramian.solvers.sweeping.FIRST", first)
+    monkeypatch.setattr("gramian.methods.sweeping.FIRST", first)
     R = np.random.default_rng(0).normal(size=(60, 50))
     best, rank = soft_threshold(R, 2.0)
     rows, cols = np.indices(R.shape).reshape(2, -1)
@@ -230,7 +230,7 @@ def test_sweeps_in_single_precision_reach_the_optimum_too(ridge, monkeypatch):
     monkeypatch.setattr("gramian.solvers.auto.COMPLETED_ORDER", 10)
     problem = completion(ridge=ridge)
     known = gm.minimize(problem, "staircase", tol=1e-9)
-    monkeypatch.setattr("gramian.solvers.alternating.SINGLE", 0)
+    monkeypatch.setattr("gramian.methods.alternating.SINGLE", 0)
     found = gm.minimize(problem, "alternating", tol=1e-4)
     assert found.factor.dtype == np.float64 and found.status is gm.Status.CONVERGED
     assert found.value == pytest.approx(known.value, rel=1e-4)

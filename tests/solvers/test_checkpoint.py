@@ -13,10 +13,11 @@ import pytest
 from sklearn.datasets import load_iris, load_wine
 
 import gramian as gm
-from gramian import StoredFileError, storage
+from gramian import StoredFileError
+from gramian.checkpoint import Progress
+from gramian.common import storage
 from gramian.metric import LMNN
 from gramian.solvers import CheckpointError, available
-from gramian.solvers.checkpoint import Progress
 
 X, y = load_wine(return_X_y=True)
 PROBLEM = gm.problems.kta((X - X.mean(0)) / X.std(0), y, 1.0)

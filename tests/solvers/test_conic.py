@@ -10,10 +10,10 @@ import gramian as gm
 from gramian import problems
 from gramian.losses import Squared
 from gramian.maps import Congruence, Entries, PairDistances
+from gramian.methods import conic, conic_call
+from gramian.methods.base import Settings
 from gramian.objectives import Composite
 from gramian.result import Status
-from gramian.solvers import conic, conic_call
-from gramian.solvers.base import Settings
 from tests.cases import (
     A2,
     B2,

@@ -6,11 +6,11 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.bounds import known_bound
+from gramian.methods.pencil import Bottoms
+from gramian.methods.repair import repaired, repaired_along, spare_along
 from gramian.objectives.whitened import whitening
 from gramian.problem import Problem
 from gramian.proofs import Bottom, lowest
-from gramian.solvers.pencil import Bottoms
-from gramian.solvers.repair import repaired, repaired_along, spare_along
 from tests.slow import slow_except
 
 

@@ -8,7 +8,7 @@ from gramian.losses import SoftMin, Squared
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite
 from gramian.objectives.dense import gradient_dense, value_dense
-from gramian.solvers import biconvex
+from gramian.papers import biconvex
 from tests.cases import BY_NAME, CASES, EDGES, N
 from tests.slow import slow
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.methods import first_descent
+from gramian.methods.first_descent import FirstDescent
 from gramian.objectives import GramQuadratic, Sum
-from gramian.solvers import first_descent
-from gramian.solvers.first_descent import FirstDescent
 
 
 def quadratic(order: int, seed: int) -> GramQuadratic:

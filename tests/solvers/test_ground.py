@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from gramian.solvers.lowest_eigenpairs import exact_ground
+from gramian.methods.lowest_eigenpairs import exact_ground
 
 
 @pytest.mark.parametrize("order", [30, 700])

@@ -5,7 +5,7 @@ import pytest
 
 import gramian as gm
 from gramian import problems
-from gramian.solvers.loop import FIRST_COLUMNS
+from gramian.methods.loop import FIRST_COLUMNS
 
 
 def soft_threshold_value(R, lam):
@@ -23,8 +23,8 @@ def test_auto_doubles_the_columns_up_to_the_rank_of_the_optimum(monkeypatch):
     assert rank > 2 * FIRST_COLUMNS
     rows, cols = np.indices(R.shape).reshape(2, -1)
     problem = problems.nuclear_completion(rows, cols, R.ravel(), R.shape, 2.0)
-    for module in ("auto", "rough"):
-        monkeypatch.setattr(f"gramian.solvers.{module}.halves_of", lambda objective: None)
+    for module in ("solvers.auto", "methods.rough"):
+        monkeypatch.setattr(f"gramian.{module}.halves_of", lambda objective: None)
     ranks = []
     result = gm.minimize(
         problem, tol=1e-6, random_state=0, callback=lambda state: ranks.append(state.record["rank"])

@@ -8,10 +8,10 @@ import gramian as gm
 from gramian import problems
 from gramian.checks import check_adjoint
 from gramian.manifold import MVU
+from gramian.methods.barrier import Barrier
 from gramian.objectives.dense import value_dense
 from gramian.reductions.graph_whitening import graph_whitening
 from gramian.reductions.squared_forms import squared_forms
-from gramian.solvers.barrier import Barrier
 from tests.slow import slow
 from tests.solvers.test_whitened import colored, roll
 

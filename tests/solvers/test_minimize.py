@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 import gramian as gm
-from gramian import clock, problems
+from gramian import problems
+from gramian.common import clock
 from gramian.losses import Logistic, SmoothedHinge, Squared, SquaredHinge
 from gramian.maps import Entries, PairDistances
 from gramian.objectives import Composite, Sum
@@ -509,7 +510,7 @@ def test_a_descent_that_is_cut_off_before_its_first_certificate_is_not_lost(monk
         asked += 1
         raise clock.TimeUpError
 
-    monkeypatch.setattr("gramian.solvers.lbfgs.certify_image", late)
+    monkeypatch.setattr("gramian.methods.lbfgs.certify_image", late)
     result = gm.minimize(problem, "lbfgs", rank=3, random_state=0)
     assert asked == 1
     assert result.status is gm.Status.TIME_LIMIT

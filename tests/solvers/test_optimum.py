@@ -6,7 +6,7 @@ import pytest
 import gramian as gm
 from gramian import problems
 from gramian.linalg import METHODS
-from gramian.solvers.base import Settings
+from gramian.methods.base import Settings
 from gramian.solvers.registry import SOLVERS
 from tests.cases import BY_NAME, CASES, K0, N, digits_bound, digits_kta, psd, symmetric
 

@@ -7,8 +7,8 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
+from gramian.methods.pencil import Bottoms
 from gramian.proofs import SparseForm
-from gramian.solvers.pencil import Bottoms
 
 
 def laplacian(weights):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gramian as gm
-from gramian.backends.arrays import in_single
+from gramian.arrays.places import in_single
 from gramian.metric import DMLEig
 from gramian.objectives import Composite
 from tests.cases import CASES

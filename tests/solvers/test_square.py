@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import gramian as gm
+from gramian.methods.base import Settings
+from gramian.methods.lbfgs import descend
+from gramian.methods.square import FLOOR, filled, lean, suits
 from gramian.metric._impostors import _places
 from gramian.objectives import Composite
 from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn
-from gramian.solvers.base import Settings
-from gramian.solvers.lbfgs import descend
-from gramian.solvers.square import FLOOR, filled, lean, suits
 
 rng = np.random.default_rng(0)
 D = 6

@@ -11,21 +11,21 @@ from gramian import problems
 from gramian.graph import neighbor_graph, normalized_laplacian
 from gramian.losses import SmoothedHinge, SoftMin, Squared
 from gramian.maps import Entries, PairDistances, triplet_margins
-from gramian.objectives import Composite
-from gramian.objectives.preconditioning import row_preconditioner
-from gramian.solvers import newton, staircase_bounds, staircase_steps
-from gramian.solvers.base import Settings
-from gramian.solvers.columns import compress
-from gramian.solvers.cone_search import COLUMNS
-from gramian.solvers.lowest_eigenpairs import (
+from gramian.methods import newton, staircase_bounds, staircase_steps
+from gramian.methods.base import Settings
+from gramian.methods.columns import compress
+from gramian.methods.cone_search import COLUMNS
+from gramian.methods.lowest_eigenpairs import (
     DENSE_ORDER,
     EXACT_ORDER,
     estimated_ground,
     factored_ground,
 )
-from gramian.solvers.newton import newton_direction
-from gramian.solvers.staircase import _Climb
-from gramian.solvers.staircase_bounds import CRAWLS
+from gramian.methods.newton import newton_direction
+from gramian.methods.staircase import _Climb
+from gramian.methods.staircase_bounds import CRAWLS
+from gramian.objectives import Composite
+from gramian.objectives.preconditioning import row_preconditioner
 from tests.cases import BY_NAME, psd, symmetric
 from tests.slow import slow
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from gramian import clock
-from gramian.backends.arrays import host, place
+from gramian.arrays.places import host, place
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
 from gramian.completion._canonical import Canonical, canonical
 from gramian.completion._path import LEAST_RATINGS
 from gramian.completion._quick import quick, swept
@@ -20,10 +21,9 @@ from gramian.completion._ratings import Ratings
 from gramian.completion._reading import names_of, plain, read
 from gramian.completion._recommender import Factorization, Offsets, Recommender
 from gramian.completion._selection import Solved, Start, by_folds
-from gramian.fitting import AUTO, settle, solve, sweeps_for
+from gramian.estimators.fitting import AUTO, settle, solve, sweeps_for
+from gramian.estimators.persistence import Kept
 from gramian.objectives.halves import halves_of
-from gramian.parameters import ABOVE_ZERO, SHARE, or_auto, or_none
-from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding, balanced
 from gramian.result import Result

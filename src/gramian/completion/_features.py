@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian._samples import real_numbers
+from gramian.arrays.samples import real_numbers
+from gramian.common.storage import storable
 from gramian.completion._ratings import Ids, Ratings, joined
 from gramian.completion._reading import refuse_missing
-from gramian.storage import storable
 
 Array = NDArray[np.floating]
 

@@ -9,13 +9,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian.backends import cpu
-from gramian.backends.errstate import OwnErrstate
+from gramian.arrays import cpu
+from gramian.arrays.errstate import OwnErrstate
+from gramian.common.parameters import whole_number
 from gramian.completion._ratings import Ratings, joined
 from gramian.completion._reading import gather, has_own_ids, read
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.linalg import conjugate_gradient
-from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

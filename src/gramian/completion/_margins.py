@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import gather_products
+from gramian.arrays.cpu import gather_products
 from gramian.completion._ratings import Ratings
 from gramian.maps import BlockEntries
 from gramian.objectives.halves import Halves

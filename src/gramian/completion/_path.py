@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian import clock
-from gramian.outer.path import EvidencePath
-from gramian.storage import storable
+from gramian.common import clock
+from gramian.common.storage import storable
+from gramian.estimators.path import EvidencePath
 
 HELD_OUT_SHARE = 0.1
 """The share of the ratings that is held out to choose λ and the end of the sweeps."""

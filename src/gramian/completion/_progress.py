@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.checkpoint import Progress
 from gramian.completion._ratings import Ratings
-from gramian.solvers.checkpoint import Progress
 
 Held = NDArray[np.bool_]
 

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._random import generator
 from gramian.callbacks import ProgressBar
+from gramian.common import clock
+from gramian.common.random_state import generator
 from gramian.completion._path import HELD_OUT_SHARE, PATH_RANK, PATH_SHARE, falling
 from gramian.completion._progress import StagedProgress
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization
 from gramian.completion._selection import Solved, Start, guess_for_split
-from gramian.outer.path import EvidencePath
+from gramian.estimators.path import EvidencePath
+from gramian.methods.quick import Quick
 from gramian.reductions.block_embedding import BlockEmbedding
-from gramian.solvers.quick import Quick
 
 Array = NDArray[np.floating]
 Held = NDArray[np.bool_]

@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.arrays import PART
-from gramian.backends.cpu import index_array
-from gramian.storage import storable
+from gramian.arrays.cpu import index_array
+from gramian.arrays.places import PART
+from gramian.common.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

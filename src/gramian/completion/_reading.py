@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_array, validate_data
 
-from gramian._samples import check_size, is_missing, real_numbers, refuse_masked
-from gramian.backends.cpu import counting_sort, index_array
+from gramian.arrays.cpu import counting_sort, index_array
+from gramian.arrays.samples import check_size, is_missing, real_numbers, refuse_masked
 from gramian.completion._ratings import Ids, Ratings
 
 Array = NDArray[np.floating]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian import clock
-from gramian.backends import cpu
-from gramian.backends.errstate import OwnErrstate
+from gramian.arrays import cpu
+from gramian.arrays.errstate import OwnErrstate
+from gramian.common import clock
+from gramian.common.parameters import whole_number
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._reading import are_names, gather, pair_columns, plain
 from gramian.completion._stored import StoredRows
-from gramian.parameters import whole_number
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._random import generator
-from gramian.backends.arrays import host, moved
+from gramian.arrays.places import host, moved
+from gramian.common import clock
+from gramian.common.random_state import generator
 from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Offsets
-from gramian.outer.path import EvidencePath
+from gramian.estimators.path import EvidencePath
+from gramian.methods.room import place_for
+from gramian.methods.rough import rough
 from gramian.problem import Problem
 from gramian.problems.completion import trace_weighted
 from gramian.result import Result
-from gramian.solvers.room import place_for
-from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
 

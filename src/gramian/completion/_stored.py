@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.storage import replacing, storable
+from gramian.common.storage import replacing, storable
 
 Array = NDArray[np.floating]
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, or_auto
 from gramian.completion._base import Completion
 from gramian.completion._evaluation import Ranking, scores
 from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
-from gramian.parameters import ABOVE_ZERO, TOLERANCE, or_auto
 from gramian.problem import Problem
 from gramian.problems.completion import implicit_completion
 

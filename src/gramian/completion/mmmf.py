@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import host
+from gramian.arrays.places import host
 from gramian.certificate import relative
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.completion._base import Completion
 from gramian.completion._margins import (
     MarginHalves,
@@ -22,7 +23,6 @@ from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
 from gramian.losses import SquaredWithOffsets
-from gramian.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]

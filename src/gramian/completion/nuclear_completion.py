@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._samples import real_numbers
-from gramian.backends.arrays import host, moved, place
+from gramian.arrays.places import host, moved, place
+from gramian.arrays.samples import real_numbers
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
 from gramian.completion._base import Completion
 from gramian.completion._canonical import Canonical
 from gramian.completion._features import Scaling, with_features
@@ -19,10 +20,9 @@ from gramian.completion._fold_in import Updating
 from gramian.completion._ratings import Ratings
 from gramian.completion._recommender import Factorization, Offsets
 from gramian.completion._selection import Solved
-from gramian.parameters import ABOVE_ZERO, TOLERANCE, Rule, or_auto
+from gramian.methods.room import place_for
 from gramian.problem import Problem
 from gramian.problems.completion import nuclear_completion
-from gramian.solvers.room import place_for
 
 Array = NDArray[np.floating]
 

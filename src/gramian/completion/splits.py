@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.common.parameters import whole_number
 from gramian.completion._ratings import Ids
 from gramian.completion._reading import refuse_missing
-from gramian.parameters import whole_number
 
 Mask = NDArray[np.bool_]
 

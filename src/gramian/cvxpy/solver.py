@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from gramian.constrained import Constraint
+from gramian.constrained import ContradictionError
 from gramian.cvxpy.standard import Blocks, Conic, Eliminated, standard
+from gramian.linear_constraints import Constraint
 from gramian.maps import Entries, inner_products
 from gramian.objectives import Linear
 from gramian.objectives.matrices import Sparse
-from gramian.outer import ContradictionError
 from gramian.problem import Problem
 from gramian.result import Result, Status
 from gramian.run import minimize

@@ -14,9 +14,9 @@ from gramian.dask._checked import Sample
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import samples
 from gramian.dask._moments import Spread, about, spread, weighted
+from gramian.estimators.path import EvidencePath
 from gramian.metric._selection import raw_keys, weigh
 from gramian.objectives.matrices import Dense
-from gramian.outer.path import EvidencePath
 from gramian.problems.metric import (
     kta_from_moments,
     linear_separation_from_scatter,

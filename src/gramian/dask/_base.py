@@ -10,7 +10,7 @@ import numpy as np
 from dask import delayed
 from dask.base import is_dask_collection, tokenize
 
-from gramian.backends.errstate import OwnErrstate
+from gramian.arrays.errstate import OwnErrstate
 from gramian.callbacks import ProgressBar, State
 from gramian.dask._cluster import Cluster
 

@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from pandas.api.types import is_numeric_dtype
 
-from gramian._samples import check_size, refuse_masked, refuse_odd_labels
+from gramian.arrays.samples import check_size, refuse_masked, refuse_odd_labels
 from gramian.metric._weak_input import marks as checked_marks
 
 NAMES = {2: "pairs", 3: "triplets"}

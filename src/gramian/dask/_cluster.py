@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from distributed import Client, Future, wait
 from distributed.scheduler import KilledWorker
 
-from gramian import clock
+from gramian.common import clock
 from gramian.dask._nodes import graph_of, node
 from gramian.dask._recovery import current_client, refuse_deserted, told_plainly
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import altered
+from gramian.arrays.places import altered
 from gramian.dask._looks import Told, bent, look, products, residual
 from gramian.dask._offsets import Offsets
 from gramian.dask._proof import Blocks

@@ -17,19 +17,19 @@ from dask.base import is_dask_collection
 from numpy.typing import ArrayLike, NDArray
 
 from gramian import kernel as home
+from gramian.common.parameters import whole_number
 from gramian.dask._base import LazyTransform, bar_for, refuse_device
 from gramian.dask._checked import Sample, same_columns
 from gramian.dask._cluster import Cluster
 from gramian.dask._collections import filled, samples
 from gramian.dask._objective import Sharded
-from gramian.fitting import AUTO
+from gramian.estimators.fitting import AUTO
 from gramian.graph import Graph
 from gramian.kernel._links import gather
 from gramian.losses import Squared
 from gramian.maps import Entries
 from gramian.neighbours import nearest
 from gramian.objectives import Composite, Linear, Objective, Sum
-from gramian.parameters import whole_number
 from gramian.problem import Problem
 from gramian.problems.kernel import _SparseLaplacian
 from gramian.result import Result

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from gramian import clock
 from gramian import metric as home
 from gramian.bounds import LowerBounds
+from gramian.common import clock
 from gramian.dask._base import OnShards
 from gramian.dask._cluster import Cluster
 from gramian.dask._impostors import Task, differences, target_scatter, whitened
@@ -19,10 +19,10 @@ from gramian.dask._labelled import labelled, refuse_indices, rows_of, shaped, tu
 from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
+from gramian.estimators.active_set import ENDED, ROUNDS, ended, whole
 from gramian.metric._local import ridge_for
 from gramian.objectives import Composite, Linear, LowerBound, Sum
 from gramian.objectives.matrices import Dense
-from gramian.outer.active_set import ENDED, ROUNDS, ended, whole
 from gramian.problem import Problem
 from gramian.result import Result, Status
 

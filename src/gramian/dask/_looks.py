@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends import cpu
+from gramian.arrays import cpu
 from gramian.dask._ratings import Block
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of
 

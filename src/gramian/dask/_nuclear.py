@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
 from gramian import completion as home
-from gramian._random import generator
+from gramian.checkpoint import Progress
+from gramian.common import clock
+from gramian.common.random_state import generator
 from gramian.completion import _base
 from gramian.completion._path import PATH_RANK, PATH_SHARE, falling
 from gramian.completion._quick import FIRST_SWEEPS, NEXT_SWEEPS, columns_for
@@ -27,13 +28,12 @@ from gramian.dask._rounds import Rounds
 from gramian.dask._scene import Model
 from gramian.dask._spread import Spread, home_of
 from gramian.dask._sweeps import ShardedHalves
-from gramian.fitting import AUTO
+from gramian.estimators.fitting import AUTO
+from gramian.methods.quick import PROOF_LEAST, PROOF_SHARE, Quick
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Result
-from gramian.solvers.checkpoint import Progress
-from gramian.solvers.quick import PROOF_LEAST, PROOF_SHARE, Quick
 
 Array = NDArray[np.floating]
 

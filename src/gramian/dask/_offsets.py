@@ -16,7 +16,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import norm
+from gramian.arrays.places import norm
 from gramian.dask._ratings import Block
 from gramian.dask._rounds import Factor, Rounds
 from gramian.dask._scene import Model, columns, dense_product, images, scene_of

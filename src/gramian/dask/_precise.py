@@ -12,12 +12,12 @@ from typing import Any
 from gramian.bounds import proved_certificate
 from gramian.certificate import Certificate
 from gramian.dask._spread import Spread
+from gramian.methods.alternating import CHUNK, certified
+from gramian.methods.base import Settings
+from gramian.methods.quick import Quick
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
 from gramian.result import Status
-from gramian.solvers.alternating import CHUNK, certified
-from gramian.solvers.base import Settings
-from gramian.solvers.quick import Quick
 
 MOST = 100
 """Certificates on the way, unless told."""

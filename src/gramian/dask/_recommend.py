@@ -13,8 +13,8 @@ import pandas as pd
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._random import generator
+from gramian.common import clock
+from gramian.common.random_state import generator
 from gramian.completion._base import powers
 from gramian.completion._path import LEAST_RATINGS, PATH_RANK, PATH_SHARE, falling
 from gramian.dask._base import OnCluster, bar_for, refuse_device
@@ -22,13 +22,13 @@ from gramian.dask._cluster import Cluster
 from gramian.dask._folder import Folder
 from gramian.dask._ratings import Rated
 from gramian.dask._store import store
-from gramian.fitting import settle
-from gramian.persistence import Kept
+from gramian.estimators.fitting import settle
+from gramian.estimators.persistence import Kept
+from gramian.methods.rough import rough
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import balanced
 from gramian.run import minimize
 from gramian.solvers.auto import COMPLETED_ORDER
-from gramian.solvers.rough import rough
 
 Array = NDArray[np.floating]
 

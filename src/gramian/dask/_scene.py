@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends import cpu
+from gramian.arrays import cpu
 from gramian.dask._ratings import Block
 
 Array = NDArray[np.floating]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.cpu import counting_sort
+from gramian.arrays.cpu import counting_sort
 from gramian.dask._cluster import Cluster
 
 Indices = NDArray[np.integer]

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends import cpu
+from gramian.arrays import cpu
 from gramian.dask._rating_sums import sizes
 from gramian.dask._ratings import Block, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
+from gramian.methods.quick import SPARE
 from gramian.objectives import mixing
 from gramian.objectives.row_fits import RowFits
-from gramian.solvers.quick import SPARE
 
 if TYPE_CHECKING:
     from gramian.dask._completion import Completed

@@ -19,13 +19,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.errstate import under_own_errstate
-from gramian.files import FileError
+from gramian.arrays.errstate import under_own_errstate
+from gramian.common.storage import FileError, replacing
 from gramian.maps import rows_of
 from gramian.objectives import Linear
 from gramian.problem import Problem
 from gramian.problems import sdp
-from gramian.storage import replacing
 
 Array = NDArray[np.floating]
 

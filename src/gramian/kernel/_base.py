@@ -13,17 +13,18 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_array, check_is_fitted, check_symmetric, validate_data
 
-from gramian import plotting
-from gramian._random import for_sklearn
-from gramian._samples import naming_text, ready, refuse_masked
-from gramian.fitting import principal, settle, solve
+from gramian.arrays.samples import naming_text, ready, refuse_masked
+from gramian.common.parameters import SHARE, one_of, or_auto, whole_number
+from gramian.common.random_state import for_sklearn
+from gramian.estimators import plotting
+from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.parameters import SolverParameters, with_parameters
+from gramian.estimators.persistence import Kept
 from gramian.graph import canonical_order, neighbor_graph, normalized_laplacian, smoothest
 from gramian.kernel._clusters import k_means, linked_clusters, share_met
 from gramian.kernel._held_out import HeldOutLinks, unit_rows
 from gramian.kernel._links import UNKNOWN, Links, gather, known_labels, row_names
 from gramian.neighbours import nearest
-from gramian.parameters import SHARE, one_of, or_auto, whole_number
-from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.result import Result
 
@@ -33,10 +34,24 @@ STARTS = 10
 """Number of k-means initialisations."""
 
 
+@with_parameters
 class LinkedKernel(
-    HeldOutLinks, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    SolverParameters,
+    HeldOutLinks,
+    Kept,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
 ):
     """A kernel Z = LLᵀ of the samples that is smooth along their graph and satisfies links."""
+
+    n_clusters: int | None = None
+    shrinkage: float | str = "auto"
+    affinity: str = "nearest_neighbors"
+    n_neighbors: int = 10
+    bandwidth: float | str = "auto"
+    approximate: bool = False
+    rank: int | None = None
 
     _rules: ClassVar = {
         "affinity": one_of("nearest_neighbors", "precomputed", "precomputed_laplacian"),

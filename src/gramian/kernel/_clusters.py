@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian import clock
+from gramian.common import clock
 from gramian.graph import canonical_order
 from gramian.kernel._links import Links, Pairs
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import normalize
 
-from gramian import clock
+from gramian.common import clock
+from gramian.estimators.path import EvidencePath, chosen_by, difference, earned, misplaced
 from gramian.graph import ranks, smoothest
 from gramian.kernel._links import Links
-from gramian.outer.path import EvidencePath, chosen_by, difference, earned, misplaced
 from gramian.result import Result
 
 Array = NDArray[np.floating]

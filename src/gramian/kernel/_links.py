@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from sklearn.utils.validation import check_array, column_or_1d
 
-from gramian._samples import is_missing, real_numbers, refuse_masked
+from gramian.arrays.samples import is_missing, real_numbers, refuse_masked
+from gramian.common.storage import storable
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.reductions.merge import Merge
-from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]

@@ -10,16 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._samples import ready, refuse_masked
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.samples import ready, refuse_masked
 from gramian.bounds import certify
-from gramian.fitting import principal, settle, solve
-from gramian.graph import canonical_order
-from gramian.kernel._links import UNKNOWN, known_labels, renamed
-from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
-from gramian.memory import check_memory
-from gramian.outer.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
-from gramian.parameters import (
+from gramian.common.memory import check_memory
+from gramian.common.parameters import (
     ABOVE_ZERO,
     COUNT,
     NOT_NEGATIVE,
@@ -27,7 +22,18 @@ from gramian.parameters import (
     or_auto,
     or_none,
 )
-from gramian.persistence import Kept
+from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
+from gramian.estimators.parameters import SolverParameters, with_parameters
+from gramian.estimators.path import NEIGHBOUR_ERROR, chosen_by, least, wrong_votes
+from gramian.estimators.persistence import Kept
+from gramian.graph import canonical_order
+from gramian.kernel._links import UNKNOWN, known_labels, renamed
 from gramian.problem import Problem
 from gramian.problems.inductive import inductive_kernel
 from gramian.reductions.span import kernel_span
@@ -45,7 +51,10 @@ FOLDS, DIVISIONS, FEWEST, FEW, MANY = 3, 3, 20, 500, 2000
 of samples up to which all folds, and up to which one fold, are held out."""
 
 
-class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@with_parameters
+class InductiveKernel(
+    SolverParameters, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A kernel K close to a given kernel N that makes samples of a class more similar.
 
     Solves min tr(N⁻¹KN⁻¹K) + τ tr(N⁻¹K) + λ tr(TK) over K ⪰ 0 (LRO eqs. 8–10). tr(TK) is the mean
@@ -100,43 +109,20 @@ class InductiveKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         As in scikit-learn.
     """
 
+    kernel: str | Callable[..., Array] = "rbf"
+    kernel_params: dict[str, Any] | None = None
+    tau: float = 0.0
+    lam: float | str = "auto"
+    n_components: int | None = None
+    shrinkage: float | str = "auto"
+    tol: float = 1e-6
+
     _rules: ClassVar = {
         "lam": or_auto(ABOVE_ZERO),
         "tau": NOT_NEGATIVE,
         "n_components": or_none(COUNT),
         "shrinkage": or_auto(SHARE),
     }
-
-    def __init__(
-        self,
-        *,
-        kernel: str | Callable[..., Array] = "rbf",
-        kernel_params: dict[str, Any] | None = None,
-        tau: float = 0.0,
-        lam: float | str = "auto",
-        n_components: int | None = None,
-        shrinkage: float | str = "auto",
-        solver: str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.tau = tau
-        self.lam = lam
-        self.n_components = n_components
-        self.shrinkage = shrinkage
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

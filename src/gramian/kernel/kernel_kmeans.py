@@ -12,13 +12,19 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils.validation import check_is_fitted, check_symmetric, validate_data
 
-from gramian._random import for_sklearn
-from gramian._samples import ready, refuse_masked
+from gramian.arrays.samples import ready, refuse_masked
+from gramian.common.memory import check_memory
+from gramian.common.parameters import whole_number
+from gramian.common.random_state import for_sklearn
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
+from gramian.estimators.parameters import with_parameters
+from gramian.estimators.persistence import Kept
 from gramian.kernel._clusters import k_means
-from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
-from gramian.memory import check_memory
-from gramian.parameters import whole_number
-from gramian.persistence import Kept
 from gramian.reductions.span import kernel_span
 
 Array = NDArray[np.floating]
@@ -27,6 +33,7 @@ MATRICES = 4
 """Number of n × n matrices that a fit with a kernel stores."""
 
 
+@with_parameters
 class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
     """k-means in the feature space of a kernel.
 
@@ -60,20 +67,11 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         As in scikit-learn.
     """
 
-    def __init__(
-        self,
-        *,
-        n_clusters: int = 8,
-        kernel: str | Callable[..., Array] = "linear",
-        kernel_params: dict[str, Any] | None = None,
-        n_init: int = 10,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.kernel_params = kernel_params
-        self.n_init = n_init
-        self.random_state = random_state
+    n_clusters: int = 8
+    kernel: str | Callable[..., Array] = "linear"
+    kernel_params: dict[str, Any] | None = None
+    n_init: int = 10
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, or_auto
+from gramian.estimators.parameters import with_parameters
 from gramian.kernel._base import LinkedKernel
-from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.kernel import npkl_to
 from gramian.reductions.base import Reduction, Substitution
 from gramian.result import Result
@@ -19,7 +20,21 @@ STRENGTHS = (10.0, 1.0, 100.0)
 """Candidates for λ; the first is used unless another is clearly better on held-out links."""
 
 
-class NPKL(LinkedKernel):
+class Penalised(LinkedKernel):
+    """Kernels whose links are a penalty."""
+
+    def _penalised(self, lam: float, start: Array | None, merge: bool) -> tuple[Result, Array]:
+        """The kernel for one λ, of the samples or of the groups joined by must-links."""
+        entries, targets, weights = self.links_.with_diagonal(merge)
+        way: Reduction = self.links_.merge if merge else Substitution(None)
+        laplacian = self.links_.merge.summed(self.laplacian_) if merge else self.laplacian_
+        start = None if start is None else way.coordinates(start)
+        result = self._minimize(npkl_to(laplacian, entries, targets, 0.5 * lam * weights), start)
+        return result, way.factor(result.factor)
+
+
+@with_parameters
+class NPKL(Penalised):
     """A kernel that is smooth along the graph of the samples and close to given links.
 
     Solves min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0 (BiS eq. 4), where L is the normalised
@@ -100,46 +115,12 @@ class NPKL(LinkedKernel):
     True
     """
 
+    lam: float | str = 10.0
+    merge: bool = False
+
     _rules: ClassVar = {"lam": or_auto(ABOVE_ZERO)}
 
     _setting = "lam"
-
-    def __init__(
-        self,
-        *,
-        n_clusters: int | None = None,
-        lam: float | str = 10.0,
-        merge: bool = False,
-        shrinkage: float | str = "auto",
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 10,
-        bandwidth: float | str = "auto",
-        approximate: bool = False,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.lam = lam
-        self.merge = merge
-        self.shrinkage = shrinkage
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.approximate = approximate
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def _settings(self) -> tuple[float, ...]:
         return STRENGTHS if self.lam == "auto" else (float(self.lam),)
@@ -149,12 +130,3 @@ class NPKL(LinkedKernel):
 
     def _learn(self, start: Array | None) -> tuple[Result, Array]:
         return self._penalised(self.lam_, start, self.merge)
-
-    def _penalised(self, lam: float, start: Array | None, merge: bool) -> tuple[Result, Array]:
-        """The kernel for one λ, of the samples or of the groups joined by must-links."""
-        entries, targets, weights = self.links_.with_diagonal(merge)
-        way: Reduction = self.links_.merge if merge else Substitution(None)
-        laplacian = self.links_.merge.summed(self.laplacian_) if merge else self.laplacian_
-        start = None if start is None else way.coordinates(start)
-        result = self._minimize(npkl_to(laplacian, entries, targets, 0.5 * lam * weights), start)
-        return result, way.factor(result.factor)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.fitting import solve
-from gramian.kernel.npkl import NPKL
-from gramian.parameters import ABOVE_ZERO
+from gramian.common.parameters import ABOVE_ZERO
+from gramian.estimators.fitting import solve
+from gramian.estimators.parameters import with_parameters
+from gramian.kernel.npkl import Penalised
 from gramian.problems.kernel import pcp_to
 from gramian.result import Result
 
@@ -19,14 +20,16 @@ ONCE = 100.0
 """λ of the penalties of a kernel for selection only."""
 
 
-class PCP(NPKL):
+@with_parameters
+class PCP(Penalised):
     """The smoothest kernel along the graph that satisfies all links exactly.
 
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
     (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples joined by must-links are one point;
-    the other links and the diagonal are linear constraints (`gramian.outer`). A fit that does not
-    satisfy them to `max_violation` warns. The clusters also satisfy the links: samples joined by
-    must-links are one point of k-means, and cannot-linked ones are separated where possible.
+    the other links and the diagonal are linear constraints (`gramian.constrained`). A fit that
+    does not satisfy them to `max_violation` warns. The clusters also satisfy the links: samples
+    joined by must-links are one point of k-means, and cannot-linked ones are separated where
+    possible.
 
     Parameters
     ----------
@@ -48,44 +51,11 @@ path_, links_met_ :
         As in `NPKL`; `certificate_.violation` is that of all constraints.
     """
 
+    max_violation: float = 1e-2
+
     _rules: ClassVar = {"max_violation": ABOVE_ZERO}
 
     _keeps_links = True
-
-    def __init__(
-        self,
-        *,
-        n_clusters: int | None = None,
-        max_violation: float = 1e-2,
-        shrinkage: float | str = "auto",
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 10,
-        bandwidth: float | str = "auto",
-        approximate: bool = False,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.max_violation = max_violation
-        self.shrinkage = shrinkage
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.approximate = approximate
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     def _settings(self) -> tuple[float, ...]:
         return (ONCE,)

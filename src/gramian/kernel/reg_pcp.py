@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
+from gramian.estimators.parameters import with_parameters
 from gramian.graph import smoothest
 from gramian.kernel._base import LinkedKernel
-from gramian.parameters import ABOVE_ZERO, COUNT, NOT_NEGATIVE, or_auto
 from gramian.problems.kernel import reg_pcp_to
 from gramian.reductions.waves import Waves
 from gramian.result import Result
@@ -20,6 +21,7 @@ WAVES, MORE = 50, 2
 """Default number of eigenvectors, and the factor by which more are tried."""
 
 
+@with_parameters
 class RegPCP(LinkedKernel):
     """A kernel QYQᵀ, where Q holds the smoothest eigenvectors of the normalised Laplacian.
 
@@ -68,6 +70,10 @@ class RegPCP(LinkedKernel):
         As in `NPKL`.
     """
 
+    n_basis: int | str = "auto"
+    smoothness: float = 1.0
+    link_weight: float = 10.0
+
     _rules: ClassVar = {
         "n_basis": or_auto(COUNT),
         "smoothness": NOT_NEGATIVE,
@@ -75,45 +81,6 @@ class RegPCP(LinkedKernel):
     }
 
     _keeps_links = True
-
-    def __init__(
-        self,
-        *,
-        n_clusters: int | None = None,
-        n_basis: int | str = "auto",
-        smoothness: float = 1.0,
-        link_weight: float = 10.0,
-        shrinkage: float | str = "auto",
-        affinity: str = "nearest_neighbors",
-        n_neighbors: int = 10,
-        bandwidth: float | str = "auto",
-        approximate: bool = False,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool = False,
-        device: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_basis = n_basis
-        self.smoothness = smoothness
-        self.link_weight = link_weight
-        self.shrinkage = shrinkage
-        self.affinity = affinity
-        self.n_neighbors = n_neighbors
-        self.bandwidth = bandwidth
-        self.approximate = approximate
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
 
     _setting = "n_basis"
 

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import HOST, Place, norm, recorded
+from gramian.arrays.places import HOST, Place, norm, recorded
+from gramian.common import clock
 from gramian.linalg._lanczos import LanczosBasis
 
 Array = NDArray[np.float64]

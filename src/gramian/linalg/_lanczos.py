@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh_tridiagonal
 
-from gramian.backends.arrays import beside, norm, numbers, zeros
+from gramian.arrays.places import beside, norm, numbers, zeros
 
 Array = NDArray[np.float64]
 

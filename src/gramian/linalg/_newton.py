@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gramian.backends.arrays import norm
+from gramian.arrays.places import norm
 from gramian.linalg._base import OUTER_ITERATIONS, Array, CountedOperator, EigenPair, Probe, probe
 
 _MAX_REFRESH = 5

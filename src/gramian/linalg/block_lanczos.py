@@ -7,7 +7,7 @@ import numpy as np
 from scipy.linalg import qr
 from scipy.linalg.blas import dgemv
 
-from gramian.backends.arrays import beside, host, namespace, place_of, side_by_side, zeros
+from gramian.arrays.places import beside, host, namespace, place_of, side_by_side, zeros
 from gramian.linalg._base import Array, CountedOperator, Operator
 from gramian.linalg.krylov import DENSE_ORDER, dense_pairs, largest_pairs, rayleigh_ritz
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays.threads import blas_threads_for
 from gramian.linalg.svec import smat, svec, triangle, with_square
 
 Array = NDArray[np.floating]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner
+from gramian.arrays.places import inner
 
 Array = NDArray[Any]
 Product = Callable[[Array], Array]

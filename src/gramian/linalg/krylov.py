@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from gramian.backends.arrays import beside, column_squares, eye, host, namespace
+from gramian.arrays.places import beside, column_squares, eye, host, namespace
 from gramian.linalg._base import Array, CountedOperator, EigenPair, Probe, probe
 
 DENSE_ORDER = 64

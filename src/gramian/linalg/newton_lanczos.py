@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gramian.backends.arrays import host, norm
+from gramian.arrays.places import host, norm
 from gramian.linalg._base import Array, CountedOperator, EigenPair
 from gramian.linalg._lanczos import LanczosBasis
 from gramian.linalg._newton import Centred, Iterate, minimise

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtrs
 
-from gramian.backends.arrays import beside, host, largest, numbers, precision, zeros
+from gramian.arrays.places import beside, host, largest, numbers, precision, zeros
 
 Array = NDArray[np.floating]
 

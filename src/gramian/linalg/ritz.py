@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.backends.arrays import contiguous
+from gramian.arrays.places import contiguous
 from gramian.linalg._base import Array, CountedOperator, Operator, RandomState
 from gramian.linalg._lanczos import LanczosBasis
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 from gramian.losses.base import Array
 from gramian.losses.functions import where
 

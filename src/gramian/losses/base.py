@@ -11,7 +11,7 @@ from weakref import ref
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 from gramian.losses.functions import where
 
 Array = NDArray[np.floating]

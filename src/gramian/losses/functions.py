@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 
 
 def positive(s: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 from gramian.losses.base import Array, Separable
 from gramian.losses.functions import indicator, negative, positive, where
 from gramian.losses.softened import SoftenedHinge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 from gramian.losses.base import Array, LeastSquares, Separable
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import backend, namespace, stored
+from gramian.arrays.places import backend, namespace, stored
 from gramian.losses.base import Loss, PerImage, recession_of
 
 Array = NDArray[np.floating]

@@ -10,17 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian import plotting
-from gramian._samples import naming_text, ready, refuse_masked
-from gramian.fitting import principal, settle, solve
+from gramian.arrays.samples import naming_text, ready, refuse_masked
+from gramian.common.parameters import COUNT, Rule, one_of, or_auto
+from gramian.estimators import plotting
+from gramian.estimators.fitting import principal, settle, solve
+from gramian.estimators.parameters import SolverParameters, with_parameters
+from gramian.estimators.persistence import Kept
 from gramian.graph import Graph
 from gramian.manifold._barycentric import barycentric, dense
 from gramian.manifold._distances import refuse_not_square
 from gramian.manifold._parts import fit_parts, transform_parts
 from gramian.manifold._spaces import METRICS, Places, space_of
 from gramian.neighbours import Neighbours, nearest
-from gramian.parameters import COUNT, Rule, one_of, or_auto
-from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.parts import widened
 from gramian.reductions.units import Units
@@ -42,8 +43,16 @@ CROWDED = 10.0
 """Ratio of the degree of a hub to that of other samples."""
 
 
-class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@with_parameters
+class Unfolding(
+    SolverParameters, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """A kernel M = LLᵀ of the samples that preserves the lengths of a neighbour graph."""
+
+    n_components: int | str = 2
+    n_neighbors: int = 6
+    metric: str = "euclidean"
+    approximate: bool = False
 
     _rules: ClassVar = {
         "n_components": or_auto(COUNT),
@@ -199,7 +208,7 @@ class Unfolding(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         variances = np.sum(self.kernel_factor_**2, axis=0)
         self.explained_variance_ratio_ = variances / max(float(variances.sum()), 1e-300)
         columns = self.n_components
-        if columns == "auto":
+        if isinstance(columns, str):
             missing = np.cumsum(self.explained_variance_ratio_) < ENOUGH
             columns = min(1 + int(missing.sum()), missing.size)
         self.embedding_ = widened(self.kernel_factor_, columns)

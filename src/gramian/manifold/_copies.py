@@ -16,9 +16,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from gramian.common.storage import storable
 from gramian.graph import Graph
 from gramian.reductions.merge import Merge
-from gramian.storage import storable
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

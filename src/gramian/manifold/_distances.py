@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian.common import clock
 from gramian.graph import CONNECT, Graph, disconnected
 from gramian.neighbours import Neighbours
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gramian import clock
 from gramian.bounds import sum_of
+from gramian.common import clock
 from gramian.reductions.parts import Parts
 
 Array = NDArray[np.floating]

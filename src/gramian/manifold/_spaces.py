@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian._samples import ready
+from gramian.arrays.samples import ready
 from gramian.graph import Graph, neighbor_graph
 from gramian.manifold._barycentric import barycentric, barycentric_weights, dense
 from gramian.manifold._copies import Copies

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from gramian._samples import refuse_odd_labels
+from gramian.arrays.samples import refuse_odd_labels
 from gramian.manifold.mvu import MVU
 
 Array = NDArray[np.floating]

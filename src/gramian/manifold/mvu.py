@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from sklearn.decomposition import TruncatedSVD
 
-from gramian import clock
-from gramian.fitting import solve
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, or_auto, or_none
+from gramian.estimators.fitting import solve
+from gramian.estimators.parameters import with_parameters
 from gramian.graph import WAVES_SHARE, Graph, smoothest, solve_laplacian
 from gramian.manifold._base import STRETCH, Unfolding
 from gramian.objectives import LowRankPlusIdentity
-from gramian.parameters import ABOVE_ZERO, or_auto, or_none
 from gramian.problem import Problem
 from gramian.problems.manifold import exact_mvu, mvu, reg_mvu
 from gramian.reductions.waves import Waves
@@ -36,6 +37,7 @@ MANY, WAVES, ROUGHLY = 5_000, 20, 1e-2
 this coarse problem. For 20,000 digits this saves fifty of a hundred and fifty steps."""
 
 
+@with_parameters
 class MVU(Unfolding):
     """Unfold samples: maximise their variance subject to the lengths of a neighbour graph.
 
@@ -59,8 +61,8 @@ class MVU(Unfolding):
         the number of samples.
     max_edge_error : float, optional
         Largest relative error of a squared edge length, with linear constraints instead of the
-        penalty (`gramian.outer`); up to 50 samples Clarabel solves them if it is installed. A fit
-        that does not satisfy them warns.
+        penalty (`gramian.constrained`); up to 50 samples Clarabel solves them if it is installed.
+        A fit that does not satisfy them warns.
     connect : {"mst", "error", "components"}
         How to treat a disconnected graph: join its components by the shortest edges, raise an
         error, or unfold each separately about its own centre: `graph_.labels` holds the component
@@ -112,42 +114,13 @@ class MVU(Unfolding):
     True
     """
 
-    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
+    nu: float | str = "auto"
+    max_edge_error: float | None = None
+    connect: str = "mst"
+    rank: int | None = None
+    tol: float = 1e-3
 
-    def __init__(
-        self,
-        *,
-        n_components: int | str = 2,
-        n_neighbors: int = 6,
-        nu: float | str = "auto",
-        max_edge_error: float | None = None,
-        connect: str = "mst",
-        metric: str = "euclidean",
-        approximate: bool = False,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.nu = nu
-        self.max_edge_error = max_edge_error
-        self.connect = connect
-        self.metric = metric
-        self.approximate = approximate
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "max_edge_error": or_none(ABOVE_ZERO)}
 
     def _fit_connected(self, X: Any, side: Array | None, graph: Graph) -> None:
         """Unfold along all directions, or along side information: K = side sideᵀ."""

@@ -9,15 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._random import generator
-from gramian.backends.arrays import host, moved, place
+from gramian.arrays.places import host, moved, place
 from gramian.bounds import UNKNOWN, certify, certify_image
 from gramian.certificate import Certificate
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, COUNT
+from gramian.common.random_state import generator
+from gramian.constrained.reweighting import reweighted
 from gramian.graph import FACTORED, WAVES_SHARE, Graph, canonical_order, smoothest
 from gramian.manifold._base import Unfolding
-from gramian.outer.reweighting import reweighted
-from gramian.parameters import ABOVE_ZERO, COUNT
 from gramian.problem import Problem
 from gramian.problems.layout import neighbor_layout
 from gramian.reductions.attraction import attraction

@@ -7,16 +7,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, COUNT, or_auto
+from gramian.estimators.parameters import with_parameters
 from gramian.graph import Graph, smoothest
 from gramian.manifold._base import STRETCH, Unfolding
-from gramian.parameters import ABOVE_ZERO, COUNT, or_auto
 from gramian.problems.manifold import reg_mvu
 from gramian.reductions.waves import Waves
 
 Array = NDArray[np.floating]
 
 
+@with_parameters
 class RegMVU(Unfolding):
     """Unfold samples with a kernel QYQᵀ, Q the smoothest eigenvectors of the graph Laplacian.
 
@@ -54,42 +56,12 @@ class RegMVU(Unfolding):
         As in `MVU`.
     """
 
-    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "n_basis": COUNT}
+    n_basis: int = 30
+    nu: float | str = "auto"
+    connect: str = "mst"
+    rank: int | None = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int | str = 2,
-        n_neighbors: int = 6,
-        n_basis: int = 30,
-        nu: float | str = "auto",
-        connect: str = "mst",
-        metric: str = "euclidean",
-        approximate: bool = False,
-        solver: str = "auto",
-        rank: int | None = None,
-        tol: float = 1e-4,
-        max_iter: int | None = None,
-        time_limit: float | None = None,
-        random_state: Any = None,
-        progress: bool | str = False,
-        device: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.n_neighbors = n_neighbors
-        self.n_basis = n_basis
-        self.nu = nu
-        self.connect = connect
-        self.metric = metric
-        self.approximate = approximate
-        self.solver = solver
-        self.rank = rank
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.random_state = random_state
-        self.progress = progress
-        self.device = device
+    _rules: ClassVar = {"nu": or_auto(ABOVE_ZERO), "n_basis": COUNT}
 
     def _fit_connected(self, X: Any, side: None, graph: Graph) -> None:
         values, self.basis_ = smoothest(graph.laplacian(), min(self.n_basis, graph.n - 1))

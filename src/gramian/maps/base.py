@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends import cpu
-from gramian.backends.arrays import Placed, backend, eye, namespace, precision
+from gramian.arrays import cpu
+from gramian.arrays.places import Placed, backend, eye, namespace, precision
 from gramian.linalg.svec import triangle
 
 Floats = NDArray[np.floating[Any]]

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from gramian.backends import cpu
-from gramian.backends.arrays import (
+from gramian.arrays import cpu
+from gramian.arrays.blocks import Blocks
+from gramian.arrays.places import (
     absolute_inner,
     as_double,
     backend,
@@ -21,7 +22,6 @@ from gramian.backends.arrays import (
     namespace,
     precision,
 )
-from gramian.backends.blocks import Blocks
 from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     ROUNDINGS,

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.arrays import (
+from gramian.arrays.blocks import Blocks, whole
+from gramian.arrays.places import (
     as_double,
     at_home,
     eye,
@@ -23,7 +24,6 @@ from gramian.backends.arrays import (
     side_by_side,
     size,
 )
-from gramian.backends.blocks import Blocks, whole
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, row_norms
 
 MAX_GRAM_COLUMNS, ORTHONORMAL_TOL = 2000, 1e-11

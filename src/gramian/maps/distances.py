@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from gramian.backends import cpu
-from gramian.backends.arrays import as_double, backend, beside, columns_at, namespace, place_of
+from gramian.arrays import cpu
+from gramian.arrays.places import as_double, backend, beside, columns_at, namespace, place_of
 from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     Floats,

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from gramian.backends import cpu
-from gramian.backends.arrays import as_double, at_home, backend, beside, columns_at, namespace
-from gramian.backends.row_systems import dense_row_systems, row_systems
+from gramian.arrays import cpu
+from gramian.arrays.places import as_double, at_home, backend, beside, columns_at, namespace
+from gramian.arrays.row_systems import dense_row_systems, row_systems
 from gramian.linalg.svec import triangle
 from gramian.maps.base import (
     Floats,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from gramian.backends import cpu
-from gramian.backends.arrays import backend, namespace
+from gramian.arrays import cpu
+from gramian.arrays.places import backend, namespace
 from gramian.maps.base import (
     Floats,
     LinearMap,

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.arrays import namespace
+from gramian.arrays.places import namespace
 from gramian.maps.base import Floats
 from gramian.maps.block_entries import BlockEntries
 

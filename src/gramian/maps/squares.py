@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.arrays import namespace, precision
+from gramian.arrays.places import namespace, precision
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix, check_weights
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import namespace, zeros
+from gramian.arrays.places import namespace, zeros
 from gramian.maps.base import Floats, LinearMap, check_order, check_weights
 
 

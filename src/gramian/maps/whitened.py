@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_tree
 from scipy.sparse.linalg import splu
 
-from gramian import clock
-from gramian.backends.arrays import (
+from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
+from gramian.arrays.places import (
     Place,
     Placed,
     at_home,
@@ -22,7 +22,7 @@ from gramian.backends.arrays import (
     norm,
     precision,
 )
-from gramian.backends.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
+from gramian.common import clock
 from gramian.maps.base import Floats, LinearMap, check_factors, check_matrix
 from gramian.maps.distances import PairDistances
 

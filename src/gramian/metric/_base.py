@@ -13,11 +13,13 @@ from sklearn.decomposition import PCA
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from gramian import clock, plotting
-from gramian._samples import naming_text, ready, refuse_masked, refuse_odd_labels
-from gramian.backends.dense import eigh, first_largest, row_signs
+from gramian.arrays.dense import eigh, first_largest, row_signs
+from gramian.arrays.samples import naming_text, ready, refuse_masked, refuse_odd_labels
+from gramian.common import clock
 from gramian.constraints import plainly
-from gramian.fitting import settle, sweeps_for
+from gramian.estimators import plotting
+from gramian.estimators.fitting import settle, sweeps_for
+from gramian.estimators.persistence import Kept
 from gramian.metric._canonical import canonical_labels, canonical_rows
 from gramian.metric._class_weight import weights_of_classes
 from gramian.metric._verification import Verification
@@ -30,7 +32,6 @@ from gramian.metric._weak_input import (
     tuples,
 )
 from gramian.objectives.matrices import DENSE_ORDER, SymmetricMatrix
-from gramian.persistence import Kept
 from gramian.problem import Problem
 from gramian.reductions.base import Substitution
 from gramian.result import Result, Status

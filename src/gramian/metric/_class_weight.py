@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import NOT_NEGATIVE, Rule
 from gramian.constraints import plainly
-from gramian.parameters import NOT_NEGATIVE, Rule
 
 Array = NDArray[np.floating]
 

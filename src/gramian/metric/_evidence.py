@@ -9,11 +9,11 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._samples import row_squares
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.samples import row_squares
+from gramian.common import clock
+from gramian.estimators.path import NEIGHBOURS, earned, misplaced
 from gramian.neighbours import search_mixtures
-from gramian.outer.path import NEIGHBOURS, earned, misplaced
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

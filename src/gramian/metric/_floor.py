@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import ABOVE_ZERO, BELOW_ONE, or_auto
 from gramian.metric._local import LOCAL_RULES, ridge_for
 from gramian.metric._shrinkage import ShrunkLearner
-from gramian.parameters import ABOVE_ZERO, BELOW_ONE, or_auto
 from gramian.reductions.floor import Floor
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import backend, largest, namespace, place_of, precision, row_squares
-from gramian.backends.threads import blas_threads_for, in_parts
+from gramian.arrays.places import backend, largest, namespace, place_of, precision, row_squares
+from gramian.arrays.threads import blas_threads_for, in_parts
+from gramian.common import clock
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -14,9 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from gramian._samples import near_origin
-from gramian.kernels import check_kernel, kernel_values, value_rounding, with_bandwidth
-from gramian.memory import check_memory
+from gramian.arrays.samples import near_origin
+from gramian.common.memory import check_memory
+from gramian.estimators.kernel_functions import (
+    check_kernel,
+    kernel_values,
+    value_rounding,
+    with_bandwidth,
+)
 from gramian.metric._base import MetricLearner
 from gramian.metric._view import along_axes, principal_view, varying_view
 from gramian.reductions.span import MATRICES, Span, kernel_span, linear_span

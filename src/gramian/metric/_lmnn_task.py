@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from gramian import clock
-from gramian.backends.arrays import Place, host, namespace, place_of
+from gramian.arrays.places import Place, host, namespace, place_of
+from gramian.common import clock
 from gramian.constraints import other_class_neighbors
 from gramian.metric._impostors import Impostors
 from gramian.metric._standing import Standing

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.metric.kta import KTA
-from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

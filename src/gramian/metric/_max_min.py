@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gramian.certificate import relative
-from gramian.storage import storable
+from gramian.common.storage import storable
 
 
 @storable

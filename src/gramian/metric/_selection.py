@@ -16,9 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian._samples import row_squares
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.samples import row_squares
+from gramian.common import clock
+from gramian.estimators.path import (
+    NEIGHBOUR_ERROR,
+    EvidencePath,
+    chosen_by,
+)
 from gramian.metric._base import principal_columns
 from gramian.metric._evidence import (
     SINGLE,
@@ -31,11 +36,6 @@ from gramian.metric._evidence import (
 )
 from gramian.neighbours import nearest
 from gramian.objectives.matrices import Dense
-from gramian.outer.path import (
-    NEIGHBOUR_ERROR,
-    EvidencePath,
-    chosen_by,
-)
 from gramian.problems.metric import REGULARIZERS, kta_from_moments
 from gramian.problems.moments import Moments, class_sums
 from gramian.result import Status

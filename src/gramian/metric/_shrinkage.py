@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from gramian import clock
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.common import clock
+from gramian.common.parameters import SHARE, or_auto
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._evidence import (
     FEWEST,
@@ -36,8 +38,6 @@ from gramian.metric._evidence import (
 )
 from gramian.metric._view import principal_view
 from gramian.objectives.matrices import Dense
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, least
-from gramian.parameters import SHARE, or_auto
 from gramian.reductions.base import Reduction, Substitution
 from gramian.reductions.scatter_whitening import ScatterWhitening
 from gramian.reductions.span import Span

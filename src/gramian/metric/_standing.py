@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
 from gramian.metric._impostors import Found, Impostors
 
 Array = NDArray[np.floating]

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from gramian._samples import refuse_masked
-from gramian.backends.errstate import OwnErrstate, under_own_errstate
+from gramian.arrays.errstate import OwnErrstate, under_own_errstate
+from gramian.arrays.samples import refuse_masked
 from gramian.maps import PairDistances
 from gramian.metric._weak_input import blocks, marks, tuples, vectors
 

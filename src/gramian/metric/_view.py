@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh, row_signs
+from gramian.arrays.dense import eigh, row_signs
 from gramian.metric._canonical import varying_columns
 from gramian.reductions.span import Span, dense_span, span_of
 
@@ -59,7 +59,7 @@ def along_axes(span: Span) -> Span:
 
 def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
     """Some columns, in the memory order of the array."""
-    return X[:, columns] if sp.issparse(X) else np.ascontiguousarray(X[:, columns])
+    return X[:, columns] if sp.issparse(X) else np.take(X, columns, axis=1)
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:

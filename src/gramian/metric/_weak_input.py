@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from gramian._samples import refuse_masked
+from gramian.arrays.samples import refuse_masked
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gramian._samples import refuse_masked
+from gramian.arrays.samples import refuse_masked
 from gramian.certificate import Certificate
+from gramian.common.parameters import whole_number
+from gramian.estimators.persistence import Kept
 from gramian.metric.kta import KTA
-from gramian.parameters import whole_number
-from gramian.persistence import Kept
 from gramian.result import Result
 
 Array = NDArray[np.floating]

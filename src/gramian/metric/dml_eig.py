@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from gramian.backends.dense import eigh, row_signs
+from gramian.arrays.dense import eigh, row_signs
 from gramian.constraints import (
     as_pairs,
     check_class_sizes,

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock
+from gramian.common import clock
+from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._kernel import KernelMetricLearner
 from gramian.metric._selection import choose_weight, least_weight, projected, unit
-from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
 from gramian.reductions.span import Span

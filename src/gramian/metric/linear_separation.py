@@ -10,10 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.common import clock
+from gramian.common.memory import check_memory
+from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
+from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.linalg import leading_eigenpair
-from gramian.memory import check_memory
 from gramian.metric._base import MetricLearner, principal_columns
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
@@ -33,8 +35,6 @@ from gramian.metric._evidence import (
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
 from gramian.metric._view import varying_view
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
-from gramian.outer.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
-from gramian.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.problems.local_metric import pair_scatter
 from gramian.problems.metric import linear_separation_from_scatter, signed_scatter
 from gramian.problems.moments import column_means, gram_of

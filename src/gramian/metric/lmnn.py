@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock
+from gramian.common import clock
+from gramian.common.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.constraints import as_pairs, check_class_sizes, same_class_neighbors
+from gramian.estimators.active_set import ActiveSet
+from gramian.methods.room import samples_place
 from gramian.metric._lmnn_task import LMNNTask
 from gramian.metric._local import LOCAL_RULES, neighbor_metric, ridge_for, targets_of
 from gramian.metric._shrinkage import ShrunkLearner
-from gramian.outer.active_set import ActiveSet
-from gramian.parameters import ABOVE_ZERO, TOLERANCE
 from gramian.problem import Problem
 from gramian.problems.local_metric import lmnn_of_triplets, whitening
 from gramian.result import Result
-from gramian.solvers.room import samples_place
 
 Array = NDArray[np.floating]
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
+from gramian.common.parameters import INSIDE
 from gramian.constraints import (
     as_triplets,
     check_class_sizes,
@@ -23,7 +24,6 @@ from gramian.metric._local import (
 )
 from gramian.metric._max_min import MaxMin
 from gramian.metric.dml_eig import distances, principal_whitening
-from gramian.parameters import INSIDE
 from gramian.problems.local_metric import lmnn_eig_whitened, pair_scatter, whitening
 from gramian.reductions.floor import Floor
 from gramian.reductions.slack import SlackRow

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian._samples import column_sums
+from gramian.arrays.samples import column_sums
+from gramian.common.parameters import ABOVE_ZERO, or_auto
 from gramian.constraints import check_class_sizes, local_triplets
 from gramian.linalg import leading_eigenpair
 from gramian.metric._base import LARGE_RANK
 from gramian.metric._shrinkage import ShrunkLearner
 from gramian.metric._view import along_axes, varying_view
-from gramian.parameters import ABOVE_ZERO, or_auto
 from gramian.problems.local_metric import triplets as triplet_problem
 from gramian.problems.moments import column_means, gram_of
 from gramian.reductions.base import Substitution, carried

@@ -2,7 +2,7 @@
 
 The result is exact by default: sorted by the float64 distance computed from differences, with ties
 broken by the smaller index. The method depends on the size: a tree for few features (`_tree`),
-NumPy for few samples (`_plain`), compiled tiles for many (`gramian.backends.neighbours`), and an
+NumPy for few samples (`_plain`), compiled tiles for many (`gramian.arrays.neighbours`), and an
 optional approximate index for very many (`_approximate`).
 """
 

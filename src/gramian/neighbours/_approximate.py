@@ -49,7 +49,7 @@ def search(
     Pairs of equal marks are excluded; each mark belongs to at most one sample.
     """
     index = _faiss()
-    backend = import_module("gramian.backends.neighbours")
+    backend = import_module("gramian.arrays.neighbours")
     candidates = _candidates(index, X, queries, CANDIDATES * k + 1)
     found, squares = backend.nearest_among(X, queries, candidates, k, marks)
     short = np.flatnonzero(found[:, -1] < 0)

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian.common import clock
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
+from gramian.common import clock
 from gramian.neighbours import _plain
 
 Array = NDArray[np.floating]

@@ -10,10 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian import clock
-from gramian._samples import far_means, shifted, with_short_indices
-from gramian.backends.arrays import Place, place
-from gramian.memory import check_memory
+from gramian.arrays.places import Place, place
+from gramian.arrays.samples import far_means, shifted, with_short_indices
+from gramian.common import clock
+from gramian.common.memory import check_memory
 from gramian.neighbours import _approximate, _plain, _tree
 
 Array = NDArray[np.floating]
@@ -104,7 +104,7 @@ def _on_device(
         "search on the processor (device=None), or project the features first",
         free,
     )
-    found: tuple[Indices, Array] = import_module("gramian.backends.torch").nearest(
+    found: tuple[Indices, Array] = import_module("gramian.arrays.torch").nearest(
         X, queries, k, marks, there.device, int(min(free / each, 2**31)), alone=alone
     )
     return found
@@ -114,7 +114,7 @@ def exact(X: Any, queries: Any, k: int, marks: tuple[Indices, Indices]) -> tuple
     """The k nearest rows of X for each query, except those of equal marks, by brute force."""
     if _is_plain(X, queries):
         return _plain.search(X, queries, k, marks)
-    kernels = import_module("gramian.backends.neighbours")
+    kernels = import_module("gramian.arrays.neighbours")
     if not sp.issparse(X) and not kernels.ready() and _waits.taken(_work(X, queries)):
         return _plain.search(X, queries, k, marks)
     found: tuple[Indices, Array] = kernels.search(X, queries, k, marks)

@@ -17,7 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import HOST, Place, Placed, inner, side_by_side
+from gramian.arrays.places import HOST, Place, Placed, inner, side_by_side
 from gramian.linalg.restriction import Restriction
 from gramian.objectives.facts import Facts
 from gramian.objectives.supports import Growth, LowerBound, Support, feasible

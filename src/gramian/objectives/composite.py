@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import (
+from gramian.arrays.blocks import Blocks
+from gramian.arrays.places import (
     absolute_inner,
     at_home,
     beside,
@@ -21,7 +22,6 @@ from gramian.backends.arrays import (
     relocated,
     stored,
 )
-from gramian.backends.blocks import Blocks
 from gramian.linalg.svec import svec, triangle_size
 from gramian.losses import Loss
 from gramian.losses.base import error_of, recession_of

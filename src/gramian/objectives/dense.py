@@ -8,7 +8,7 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner
+from gramian.arrays.places import inner
 from gramian.objectives.base import Image, Objective
 from gramian.objectives.composite import Composite
 from gramian.objectives.gram_quadratic import GramQuadratic

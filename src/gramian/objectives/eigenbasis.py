@@ -9,9 +9,9 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import Placed, norm
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import Placed, norm
+from gramian.common import clock
 from gramian.objectives.matrices import LowRankPlusIdentity
 from gramian.proofs import eigen_seconds
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import side_by_side
+from gramian.arrays.places import side_by_side
 from gramian.linalg.svec import triangle, triangle_size
 from gramian.maps import BlockEntries
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator

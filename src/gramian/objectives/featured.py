@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gramian.backends.cpu import gather_products
+from gramian.arrays.cpu import gather_products
 from gramian.maps import BlockEntries, Congruence
 from gramian.objectives.composite import Composite
 from gramian.objectives.halves import Halves, halves_of

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, lsqr
 
-from gramian.backends.arrays import at_home, contiguous, host
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import at_home, contiguous, host
 from gramian.losses.base import least_squares_of, recession_of
 from gramian.maps import PairDistances
 from gramian.objectives.base import Objective

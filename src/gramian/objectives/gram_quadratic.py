@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import (
+from gramian.arrays.places import (
     at_home,
     beside,
     host,

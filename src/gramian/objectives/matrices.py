@@ -16,8 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from gramian import clock
-from gramian.backends.arrays import (
+from gramian.arrays.places import (
     Placed,
     backend,
     eye,
@@ -28,6 +27,7 @@ from gramian.backends.arrays import (
     place_of,
     size,
 )
+from gramian.common import clock
 from gramian.proofs import (
     EXACT_ORDER,
     DenseForm,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import HOST, at_home, namespace, norm
+from gramian.arrays.places import HOST, at_home, namespace, norm
 from gramian.objectives.matrices import (
     Dense,
     Gram,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, host, stored
+from gramian.arrays.places import beside, host, stored
 from gramian.linalg.svec import svec
 from gramian.objectives.base import Image, Objective
 from gramian.objectives.composite import Composite, CompositeImage

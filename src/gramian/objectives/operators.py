@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import at_home, host, stored
+from gramian.arrays.places import at_home, host, stored
 from gramian.maps import BlockEntries, Entries, Mix, PairDistances, Stack, WhitenedDistances
 from gramian.maps.whitened import DenseRoot
 from gramian.objectives.base import SymmetricOperator

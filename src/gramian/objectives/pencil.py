@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gramian.backends.arrays import host, largest
+from gramian.arrays.places import host, largest
 from gramian.losses.base import on_simplex
 from gramian.maps import Mix, PairDistances, Stack, WhitenedDistances
 from gramian.objectives.base import Objective, once

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import as_double, at_home, namespace
+from gramian.arrays.places import as_double, at_home, namespace
 from gramian.losses.base import Separable
 from gramian.maps import Entries
 from gramian.objectives.base import Objective, once

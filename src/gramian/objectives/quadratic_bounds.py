@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import at_home, host, inner, norm, side_by_side
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import at_home, host, inner, norm, side_by_side
+from gramian.common import clock
 from gramian.objectives.eigenbasis import Eigenbasis, is_multiple_of_identity
 from gramian.objectives.matrices import DENSE_ORDER, LowRankPlusIdentity
 from gramian.objectives.supports import LowerBound

@@ -14,8 +14,8 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
+from gramian.common import clock
 from gramian.linalg.svec import svec, triangle, triangle_size
 from gramian.losses import Squared
 from gramian.maps import Entries, LinearMap, Mix, PairDistances

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, host
+from gramian.arrays.places import beside, host
 from gramian.linalg.restriction import Restriction
 from gramian.losses import Loss
 from gramian.losses.base import bends_of, softened_of

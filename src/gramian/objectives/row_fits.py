@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from gramian.backends.cpu import Floats, Indices, gather_products, refit_rows, worth_compiling
+from gramian.arrays.cpu import Floats, Indices, gather_products, refit_rows, worth_compiling
 from gramian.linalg import conjugate_gradient
 
 

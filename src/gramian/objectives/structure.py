@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import at_home, host
+from gramian.arrays.places import at_home, host
 from gramian.maps import (
     BlockEntries,
     Congruence,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner, namespace
+from gramian.arrays.places import inner, namespace
 from gramian.objectives.base import Combinations, Join, Objective, Pairs, SymmetricOperator
 from gramian.objectives.facts import Facts
 from gramian.objectives.matrices import DENSE_ORDER

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from gramian.backends.arrays import at_home, host, inner, relocated
+from gramian.arrays.places import at_home, host, inner, relocated
 from gramian.losses.base import least_squares_of
 from gramian.maps import PairDistances, WhitenedDistances
 from gramian.objectives.base import Objective, once

@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian._samples import check_size, real_numbers, refuse_masked
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_size, real_numbers, refuse_masked
+from gramian.common.parameters import positive
 from gramian.domains import Spectrahedron
 from gramian.losses import (
     FilledSoftMin,
@@ -26,7 +27,6 @@ from gramian.losses.softened import SoftenedHinge
 from gramian.maps import Entries, Mix
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import BlockSquares, Composite, Everywhere, Featured, Prior
-from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import BlockEmbedding
 

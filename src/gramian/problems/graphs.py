@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.errstate import under_own_errstate
-from gramian.constrained import Constraint
+from gramian.arrays.errstate import under_own_errstate
+from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries, Mix
 from gramian.maps.base import index_columns, refuse_rows

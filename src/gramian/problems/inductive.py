@@ -9,11 +9,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian._samples import check_matrix
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_matrix
+from gramian.common.parameters import positive
 from gramian.objectives import GramQuadratic
 from gramian.objectives.matrix_inputs import as_symmetric
-from gramian.parameters import positive
 from gramian.problem import Problem
 
 Array = NDArray[np.floating]

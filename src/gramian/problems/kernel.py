@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian._samples import check_matrix, refuse_masked
-from gramian.backends.errstate import under_own_errstate
-from gramian.constrained import Constraint
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_matrix, refuse_masked
+from gramian.common.parameters import positive
+from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import Entries
 from gramian.maps.base import index_columns, refuse_rows
 from gramian.objectives import Composite, Linear
 from gramian.objectives.matrices import Dense, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric
-from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.problems.manifold import as_basis
 from gramian.reductions.waves import Waves

@@ -6,14 +6,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from gramian._samples import real_numbers
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import real_numbers
+from gramian.common.parameters import positive
 from gramian.losses import Repulsion
 from gramian.maps import PairDistances
 from gramian.maps.base import check_order, refuse_rows
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Sparse
-from gramian.parameters import positive
 from gramian.problem import Problem
 
 GRAVITY = 1e-3

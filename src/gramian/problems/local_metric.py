@@ -9,8 +9,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian._samples import checked_samples, class_indices, near_origin, refuse_masked
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import checked_samples, class_indices, near_origin, refuse_masked
+from gramian.common.parameters import INSIDE, positive
 from gramian.constraints import as_pairs, same_class_neighbors
 from gramian.domains import Spectrahedron
 from gramian.losses import FilledSoftMin, SmoothedHinge, SoftMin, SquaredHinge
@@ -18,7 +19,6 @@ from gramian.maps import Congruence, Mix, PairDistances, anchored_margins, tripl
 from gramian.maps.base import index_columns
 from gramian.objectives import Composite
 from gramian.objectives.matrices import Dense, Gram
-from gramian.parameters import INSIDE, positive
 from gramian.problem import Problem
 from gramian.reductions.scatter_whitening import ScatterWhitening, scatter_whitening
 from gramian.reductions.slack import SlackRow

@@ -9,16 +9,16 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array
 
-from gramian._samples import check_matrix, check_size, real_numbers, refuse_masked
-from gramian.backends.errstate import under_own_errstate
-from gramian.constrained import Constraint
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_matrix, check_size, real_numbers, refuse_masked
+from gramian.common.parameters import positive
+from gramian.linear_constraints import Constraint
 from gramian.losses import Squared
 from gramian.maps import PairDistances
 from gramian.maps.base import check_order, index_columns, refuse_rows
 from gramian.objectives import Composite, Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import MatrixSum, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric
-from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.reductions.waves import Waves
 

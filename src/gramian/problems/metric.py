@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_consistent_length
 
-from gramian._samples import checked_samples, class_indices, near_origin
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import checked_samples, class_indices, near_origin
+from gramian.common.parameters import positive
 from gramian.objectives import Eigenbasis, GramOperator, GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.eigenbasis import lowered
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum, Scaled, SymmetricMatrix
 from gramian.objectives.supports import Growth
-from gramian.parameters import positive
 from gramian.problem import Problem
 from gramian.problems.moments import Moments, class_sums, moments, weighted_gram
 

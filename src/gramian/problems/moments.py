@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian._samples import column_sums, near_origin
-from gramian.backends.arrays import Place, host, place
-from gramian.backends.dense import eigh
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import Place, host, place
+from gramian.arrays.samples import column_sums, near_origin
+from gramian.arrays.threads import blas_threads_for
 from gramian.objectives import GramOperator, LowRankPlusIdentity
 from gramian.objectives.matrices import DENSE_ORDER, Dense, MatrixSum
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian._samples import check_matrix, check_size, real_numbers
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_matrix, check_size, real_numbers
 from gramian.domains import PSDCone, Spectrahedron
 from gramian.losses import Squared
 from gramian.maps import Entries

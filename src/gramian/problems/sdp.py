@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.backends.errstate import under_own_errstate
-from gramian.constrained import Constraint
+from gramian.arrays.errstate import under_own_errstate
+from gramian.linear_constraints import Constraint
 from gramian.maps import LinearMap, inner_products
 from gramian.maps.matrices import rank_one
 from gramian.objectives import Linear, LowRankPlusIdentity

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gramian._samples import check_matrix
-from gramian.backends.errstate import under_own_errstate
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.samples import check_matrix
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import Dense, Operator, Scaled, Sparse, SymmetricMatrix
 from gramian.objectives.matrix_inputs import as_symmetric

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-from gramian.backends.arrays import HOST, Place, norm
+from gramian.arrays.places import HOST, Place, norm
 
 Array = NDArray[np.floating]
 

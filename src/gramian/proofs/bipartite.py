@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import PART, Place, backend, eye, host, namespace, place_of
+from gramian.arrays.places import PART, Place, backend, eye, host, namespace, place_of
 from gramian.proofs.base import UNIT, rounded_sum
 
 Array = NDArray[np.floating]

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import (
+from gramian.arrays.places import (
     HOST,
     Place,
     backend,
@@ -21,7 +20,8 @@ from gramian.backends.arrays import (
     norm,
     place_of,
 )
-from gramian.backends.threads import blas_threads_for, dense_threads
+from gramian.arrays.threads import blas_threads_for, dense_threads
+from gramian.common import clock
 from gramian.proofs.base import (
     UNIT,
     Bottom,

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import host, norm
+from gramian.arrays.places import host, norm
+from gramian.common import clock
 from gramian.linalg import ritz_pairs
 from gramian.proofs.base import Bottom, place_of_matrix
 from gramian.proofs.split import Split

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays.dense import eigh
+from gramian.arrays.threads import blas_threads_for
 from gramian.proofs.base import rounded_sum
 from gramian.proofs.dense import rounding_of
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian import clock
-from gramian.backends.arrays import host
+from gramian.arrays.places import host
+from gramian.common import clock
 from gramian.proofs.base import EXACT_ORDER, Bottom, Form, place_of_matrix, typical_size
 from gramian.proofs.bipartite import Bipartite
 from gramian.proofs.dense import DenseForm, all_eigenvalues, definite_in, dense_seconds

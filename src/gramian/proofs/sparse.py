@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 from scipy.sparse.linalg import splu
 
-from gramian import clock
-from gramian.backends import cpu
-from gramian.backends.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays import cpu
+from gramian.arrays.fronts import FRONTED, SYMMETRIC, Elimination, Fronts, elimination
+from gramian.arrays.threads import blas_threads_for
+from gramian.common import clock
 from gramian.proofs.base import UNIT, Factor, Solve, inverse_lanczos
 from gramian.proofs.dense import dense_seconds
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import beside, column_squares, host, namespace
+from gramian.arrays.places import beside, column_squares, host, namespace
 from gramian.proofs.base import place_of_matrix, typical_size
 
 Array = NDArray[np.floating]

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner
+from gramian.arrays.places import inner
 from gramian.certificate import Certificate, relative
 
 Array = NDArray[np.floating]

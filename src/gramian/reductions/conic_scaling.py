@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
 from gramian.certificate import Certificate
 from gramian.linalg.svec import smat, triangle
 from gramian.objectives.quadratic_form import QuadraticForm

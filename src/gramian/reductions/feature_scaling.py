@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.certificate import Certificate
-from gramian.constrained import Constraint
+from gramian.linear_constraints import Constraint
 from gramian.maps import Rows, inner_products, rows_of
 from gramian.objectives import Linear
 from gramian.problem import Problem

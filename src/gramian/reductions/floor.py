@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.dense import eigh
+from gramian.arrays.dense import eigh
 from gramian.certificate import Certificate
 from gramian.reductions.base import carried
 

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.backends.arrays import inner
+from gramian.arrays.places import inner
 from gramian.bounds import sum_of
 from gramian.certificate import Certificate
 

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian._samples import column_sums, near_origin
-from gramian.backends.dense import eigh
-from gramian.memory import check_memory
+from gramian.arrays.dense import eigh
+from gramian.arrays.samples import column_sums, near_origin
+from gramian.common.memory import check_memory
 from gramian.objectives.matrices import DENSE_ORDER
 from gramian.reductions.base import Substitution
 

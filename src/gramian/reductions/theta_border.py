@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
-from gramian.constrained import Constraint, Constraints
+from gramian.linear_constraints import Constraint, Constraints
 from gramian.maps import Entries, Mix, Rows
 from gramian.objectives import Linear, LowRankPlusIdentity
 from gramian.objectives.matrices import SymmetricMatrix

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gramian.backends.arrays import altered, in_single
+from gramian.arrays.places import altered, in_single
 from gramian.maps import BlockEntries, Congruence, Entries, Mix, PairDistances
 from gramian.maps.written import Written, is_small
 from gramian.objectives import Composite, Objective, Sum

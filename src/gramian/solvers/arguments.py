@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gramian import clock
-from gramian._random import generator
-from gramian.parameters import TOLERANCE
+from gramian.common import clock
+from gramian.common.parameters import TOLERANCE
+from gramian.common.random_state import generator
+from gramian.methods.base import Settings, Solver
 from gramian.problem import Problem
-from gramian.solvers.base import Settings, Solver
 
 PROOFS = ("auto", "proved", "estimated")
 

@@ -7,31 +7,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gramian import html
-from gramian.backends.arrays import HOST, Place
+from gramian.arrays.places import HOST, Place
+from gramian.common import html
+from gramian.methods import alternating as halved
+from gramian.methods import central_path as central
+from gramian.methods import conic as bridge
+from gramian.methods import eigenbasis as split
+from gramian.methods import interior as inside
+from gramian.methods import primal_dual as written
+from gramian.methods import whitened as white
+from gramian.methods.base import Settings, Solver, accepts_all, needs_cone, no_rank_limit
+from gramian.methods.lbfgs import lbfgs
+from gramian.methods.loop import by_function
+from gramian.methods.staircase import staircase
+from gramian.papers import frank_wolfe as fw
+from gramian.papers import projected_gradient as projected
+from gramian.papers.admm import admm
+from gramian.papers.agd import agd
+from gramian.papers.bilgo import bilgo
+from gramian.papers.bis import bis
+from gramian.papers.gd import gd
+from gramian.papers.journee import journee
+from gramian.papers.lro import lro
+from gramian.papers.random_conic_pursuit import random_conic_pursuit
 from gramian.problem import Problem
-from gramian.solvers import alternating as halved
-from gramian.solvers import central_path as central
-from gramian.solvers import conic as bridge
-from gramian.solvers import eigenbasis as split
-from gramian.solvers import frank_wolfe as fw
-from gramian.solvers import interior as inside
-from gramian.solvers import primal_dual as written
-from gramian.solvers import projected_gradient as projected
-from gramian.solvers import whitened as white
-from gramian.solvers.admm import admm
-from gramian.solvers.agd import agd
 from gramian.solvers.auto import auto
-from gramian.solvers.base import Settings, Solver, accepts_all, needs_cone, no_rank_limit
-from gramian.solvers.bilgo import bilgo
-from gramian.solvers.bis import bis
-from gramian.solvers.gd import gd
-from gramian.solvers.journee import journee
-from gramian.solvers.lbfgs import lbfgs
-from gramian.solvers.loop import by_function
-from gramian.solvers.lro import lro
-from gramian.solvers.random_conic_pursuit import random_conic_pursuit
-from gramian.solvers.staircase import staircase
 
 ANY = "any objective and domain"
 CONE = "any objective over M ⪰ 0"

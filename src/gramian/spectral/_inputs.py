@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator
 
-from gramian.backends.arrays import Place, as_double, host, norm
+from gramian.arrays.places import Place, as_double, host, norm
 from gramian.objectives.matrices import Dense, Operator, Sparse, SymmetricMatrix
 
 Array = NDArray[np.float64]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.methods.base import Settings
+from gramian.methods.columns import starting_factor
 from gramian.objectives import GramQuadratic, LowRankPlusIdentity
 from gramian.objectives.matrices import MatrixSum, Scaled, SymmetricMatrix
+from gramian.papers.lro import conjugate_gradient
 from gramian.problem import Problem
-from gramian.solvers.base import Settings
-from gramian.solvers.columns import starting_factor
-from gramian.solvers.lro import conjugate_gradient
 from gramian.spectral._inputs import Given
 
 Array = NDArray[np.float64]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from gramian._random import generator
-from gramian.backends.arrays import Place, host, place
-from gramian.backends.dense import row_signs
-from gramian.backends.errstate import under_own_errstate
-from gramian.backends.threads import blas_threads_for
+from gramian.arrays.dense import row_signs
+from gramian.arrays.errstate import under_own_errstate
+from gramian.arrays.places import Place, host, place
+from gramian.arrays.threads import blas_threads_for
+from gramian.common.random_state import generator
 from gramian.linalg.block_lanczos import block_lanczos
 from gramian.linalg.krylov import largest_pairs
 from gramian.spectral._inputs import Given, There, given, there_matrix

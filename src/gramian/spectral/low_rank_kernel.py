@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramian._samples import refuse_masked
-from gramian.kernels import kernel_values, varying_columns
-from gramian.parameters import ABOVE_ZERO, COUNT
-from gramian.persistence import Kept
+from gramian.arrays.samples import refuse_masked
+from gramian.common.parameters import ABOVE_ZERO, COUNT
+from gramian.estimators.kernel_functions import kernel_values, varying_columns
+from gramian.estimators.parameters import with_parameters
+from gramian.estimators.persistence import Kept
 from gramian.spectral.eigenpairs import Method, TopEigen, top_eigen
 
 Array = NDArray[np.float64]
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 _ABSURD_BYTES = 2**35
 
 
+@with_parameters
 class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """K ≈ LLᵀ by the leading eigenpairs of a kernel matrix, the best approximation (LRO §2.1).
 
@@ -66,32 +68,18 @@ class LowRankKernel(Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         sum includes negative eigenvalues and does not measure the error.
     """
 
-    _rules: ClassVar = {"n_components": COUNT, "lam": ABOVE_ZERO}
+    n_components: int = 100
+    kernel: str | Callable[..., float] = "rbf"
+    gamma: float | None = None
+    degree: float | None = None
+    coef0: float | None = None
+    kernel_params: dict[str, Any] | None = None
+    lam: float = 1.0
+    method: Method = "auto"
+    tol: float = 1e-12
+    random_state: Any = None
 
-    def __init__(
-        self,
-        *,
-        n_components: int = 100,
-        kernel: str | Callable[..., float] = "rbf",
-        gamma: float | None = None,
-        degree: float | None = None,
-        coef0: float | None = None,
-        kernel_params: dict[str, Any] | None = None,
-        lam: float = 1.0,
-        method: Method = "auto",
-        tol: float = 1e-12,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.lam = lam
-        self.method = method
-        self.tol = tol
-        self.random_state = random_state
+    _rules: ClassVar = {"n_components": COUNT, "lam": ABOVE_ZERO}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,3 @@
+"""The application: command line, files, data sets, browser page and reports.
+
+The library never imports it."""

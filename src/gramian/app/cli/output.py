@@ -1,0 +1,197 @@
+"""What a command says: a table for people, plain when piped, JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gramian.app.cli.exits import HEARD, INTERRUPTED, NOT_CONVERGED, as_called, printable
+from gramian.certificate import Certificate
+from gramian.result import Result, Status
+
+
+def note(sentence: str) -> None:
+    """Something the user should know, on standard error."""
+    Console(stderr=True, highlight=False, soft_wrap=True).print(
+        Text("note: ", style="yellow") + Text(printable(as_called(sentence)))
+    )
+
+
+@contextmanager
+def noted() -> Iterator[None]:
+    """Tell what files are warned of, once each."""
+    told: set[str] = set()
+
+    def tell(message: Any, category: type, *where: Any, **more: Any) -> None:
+        if issubclass(category, UserWarning) and str(message) not in told:
+            told.add(str(message))
+            note(str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = tell
+        yield
+
+
+SPELLED = {
+    'pass duplicates="mean" or "last"': "pass --duplicates mean or --duplicates last",
+    'pass duplicates="mean", "sum"': "pass --duplicates mean, sum",
+    '(of counts) or "last"': "(of counts) or last",
+    "time_limit": "--time-limit",
+    "n_neighbors": "--neighbors",
+    "n_components": "--components",
+    "n_clusters": "--clusters",
+    'connect="mst"': "--connect mst",
+    'connect="components"': "--connect components",
+    "fill them in or leave those rows out": "fill them in, or leave those rows out: --missing drop",
+    "raise max_iter or tol": "raise --tol",
+}
+"""What parameters are called on the command line."""
+
+
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """What an estimator refuses is the user's input: the sentence, not a traceback."""
+    try:
+        yield
+    except (ValueError, TypeError) as refusal:
+        raise click.ClickException(spelled(str(refusal))) from refusal
+
+
+def spelled(sentence: str) -> str:
+    """A sentence of the library in the words of the command line."""
+    for word, option in SPELLED.items():
+        sentence = sentence.replace(word, option)
+    return sentence
+
+
+def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = None) -> None:
+    """Print facts by name, and perhaps a table: (column names, rows)."""
+    if as_json:
+        told = {"command": title, **facts}
+        if rows is not None:
+            told["rows"] = [dict(zip(rows[0], row, strict=True)) for row in rows[1]]
+        click.echo(json.dumps(_plain(told), allow_nan=False))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(Text(title, style="bold cyan"))
+    width = max((len(_label(name)) for name in facts), default=0)
+    for name, value in facts.items():
+        if name == "held_out":  # the verdict has said it
+            continue
+        if name == "verdict":
+            console.print(Text(f"  {printable(value)}", style="bold"))
+        elif value is not None:
+            label = printable(f"  {_label(name):<{width}}  ")
+            console.print(Text(label, style="cyan") + _cell(value))
+    if rows is not None:
+        console.print(_table(*rows))
+
+
+LABELS = {
+    "largest_edge_error": "largest relative error of a squared edge",
+    "leave_one_out_error_before": "leave-one-out error before",
+    "leave_one_out_error_after": "after, of the rows learned from",
+}
+"""What facts are called for people, where their name alone leaves something open."""
+
+
+def _label(name: str) -> str:
+    return LABELS.get(name, name.replace("_", " "))
+
+
+def outcome(
+    result: Result, certificate: Certificate, seconds: float | None = None
+) -> dict[str, Any]:
+    """How a solve ended, with its certificate; the seconds of a whole fit where they are known."""
+    return {
+        "solver": result.solver,
+        "route": list(result.route),
+        "status": result.status.name.lower().replace("_", " "),
+        "certificate": {
+            "value": certificate.value,
+            "gap": certificate.gap,
+            "relative_gap": certificate.relative_gap,
+            "method": certificate.method,
+        },
+        "rank": result.rank,
+        "iterations": result.iterations,
+        "seconds": result.seconds if seconds is None else seconds,
+    }
+
+
+def judgement(verdict: Any) -> dict[str, Any]:
+    """The verdict, and the figures in it."""
+    figures = {"measure": verdict.measure, "before": verdict.before, "after": verdict.after}
+    told = {**figures, "held_out": verdict.held_out}
+    return {"verdict": verdict.sentence, "held_out": told if verdict.measure else None}
+
+
+def leave(status: Status) -> None:
+    """End with the exit status that says how the solve ended."""
+    if status is not Status.CONVERGED:
+        note(spelled(status.sentence))
+    elif HEARD.is_set():
+        note("interrupted from the keyboard; what was found by then is kept")
+    if status is Status.INTERRUPTED or HEARD.is_set():
+        raise click.exceptions.Exit(INTERRUPTED)
+    if not status.converged:
+        raise click.exceptions.Exit(NOT_CONVERGED)
+
+
+def _table(names: list[str], rows: list[Any]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="cyan")
+    for name in names:
+        table.add_column(_cell(name))
+    for row in rows:
+        table.add_row(*map(_cell, row))
+    return table
+
+
+def _cell(value: Any) -> Text:
+    return Text(printable(_words(value)))
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping) and "relative_gap" in value:
+        return _certificate(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(part)}" for name, part in value.items())
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return ", ".join(_words(part) for part in value)
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.6g}"
+    return as_called(str(value))
+
+
+def _certificate(told: Mapping[str, Any]) -> str:
+    if told["gap"] is None:
+        return f"F = {told['value']:.8g}; no bound on the gap is known here"
+    return (
+        f"F = {told['value']:.8g}, at most {told['gap']:.2e} (relative "
+        f"{told['relative_gap']:.1e}) above the optimum, by {told['method']}"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has words for; NaN and infinity are null."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return as_called(str(value)) if isinstance(value, (Path, str)) else value

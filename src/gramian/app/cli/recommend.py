@@ -1,0 +1,209 @@
+"""`gramian recommend` and `evaluate`: what a model of ratings is good for, and how good it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+import gramian as gm
+from gramian.app.cli.options import (
+    FILE,
+    FORMATS,
+    json_option,
+    out_option,
+    report_option,
+    write_report,
+)
+from gramian.app.cli.output import bad_input, note, show
+from gramian.app.cli.outputs import Writing
+from gramian.app.cli.pages import open_option, serve
+from gramian.app.cli.ratings import as_ids, known_users, ratings_of, users_of
+from gramian.app.cli.samples import deliver
+from gramian.app.explorer import RatingSession
+from gramian.app.report.families import rows_section
+from gramian.completion import MMMF
+from gramian.completion._base import Completion
+
+HEAD = ["user", "item", "prediction"]
+
+model_option = click.option(
+    "--model", type=FILE, required=True, help="A model of `gramian complete`."
+)
+columns_option = click.option(
+    "--columns",
+    metavar="USER,ITEM,RATING",
+    help="Which columns of the ratings; as in the fit unless told.",
+)
+format_option = click.option(
+    "--format", "format", type=click.Choice(FORMATS), help="Of the input file."
+)
+
+
+@click.command(cls=Writing)
+@click.argument("users", nargs=-1)
+@model_option
+@click.option("-n", "--top", type=int, default=10, show_default=True, help="Items for each user.")
+@click.option("--users", "listed", type=FILE, help="A file of users, one a line.")
+@click.option("--ratings", type=FILE, help="Ratings of users that the model does not know.")
+@columns_option
+@format_option
+@click.option("--all", "everyone", is_flag=True, help="For every user.")
+@click.option("--seen", is_flag=True, help="Items the user has rated too.")
+@open_option
+@out_option
+@report_option
+@json_option
+def recommend(
+    users: tuple[str, ...],
+    model: Path,
+    top: int,
+    listed: Path | None,
+    ratings: Path | None,
+    columns: str | None,
+    format: str | None,
+    everyone: bool,
+    seen: bool,
+    opened: bool,
+    out: Path | None,
+    report: Path | None,
+    as_json: bool,
+) -> None:
+    """Recommend items to USERS by a model of `gramian complete`.
+
+    Users may also be named by a file (--users), or be new ones, who are folded in by a file of
+    their ratings (--ratings). With --open, rate a few items on a page and watch the list.
+
+    \b
+    Example:
+      gramian recommend alice bob --model ratings.gramian
+    """
+    estimator = _of_ratings(model)
+    if opened:
+        with bad_input():
+            session = RatingSession(estimator, top)
+            serve(session, str(model))
+        if out is not None:
+            best = session.state()["best"]
+            names = np.array([session.items[one["item"]] for one in best], dtype=str)
+            values = np.array([[one["predicted"]] for one in best])
+            deliver(out, values, ["prediction"], first={"item": names})
+        show("recommend", {"verdict": session.verdict(), "out": out}, as_json=as_json)
+        return
+    if not (users or everyone or listed or ratings):
+        raise click.UsageError("name users, or pass --users, --ratings or --all")
+    rows: list[list[Any]] = []
+    with bad_input():
+        asked = known_users(estimator, users)
+        if listed is not None:
+            asked += users_of(estimator, listed, format)
+        if everyone:
+            asked = estimator.row_ids_.tolist()
+        if asked:
+            rows += _lines(estimator, *_to_known(estimator, asked, top, not seen))
+        if ratings is not None:
+            rows += _lines(estimator, *_to_new(estimator, ratings, format, columns, top, not seen))
+    if out is not None:
+        told = [np.array([row[place] for row in rows]) for place in range(3)]
+        first = {"user": told[0], "item": told[1]}
+        deliver(out, told[2].reshape(-1, 1).astype(float), ["prediction"], first=first)
+    if report is not None:
+        section = rows_section("Recommended", HEAD, rows)
+        write_report(estimator, report, more=[section], source=str(model))
+    if out is None or as_json:
+        show("recommend", {"model": str(model)}, as_json=as_json, rows=(HEAD, rows))
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@model_option
+@click.option("-k", "--top", type=int, default=10, show_default=True, help="Items of each list.")
+@click.option(
+    "--relevant", type=float, help="The rating from which on an item is worth recommending."
+)
+@columns_option
+@format_option
+@json_option
+def evaluate(
+    file: Path,
+    model: Path,
+    top: int,
+    relevant: float | None,
+    columns: str | None,
+    format: str | None,
+    as_json: bool,
+) -> None:
+    """Say how well a model of `gramian complete` predicts the ratings of FILE.
+
+    The errors are those of its ratings, which should not have been in the fit; precision, recall
+    and nDCG those of lists of items that the users had not rated then.
+
+    \b
+    Example:
+      gramian evaluate ratings.csv --model ratings.gramian
+    """
+    estimator = _of_ratings(model)
+    with bad_input():
+        rows, cols, values = ratings_of(estimator, file, format, columns)
+        given = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols), values
+        told = estimator.evaluate(given, k=top, relevant=relevant)
+        _note_seen(estimator, file, *given[:2])
+    facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
+    known = {name: value if np.isfinite(value) else None for name, value in told.items()}
+    show("evaluate", {**facts, **known}, as_json=as_json)
+
+
+def _note_seen(model: Any, file: Path, rows: Any, cols: Any) -> None:
+    """Say it where errors are those of ratings that the model was fitted to."""
+    users = {row: place for place, row in enumerate(model.row_ids_.tolist())}
+    items = {col: place for place, col in enumerate(model.col_ids_.tolist())}
+    pairs = zip(rows.tolist(), cols.tolist(), strict=True)
+    places = [(users[u], items[i]) for u, i in pairs if u in users and i in items]
+    if not places:
+        return
+    known = model._known.copy()
+    known.data = np.ones(known.nnz)  # a rating of 0 is one
+    seen = int(np.asarray(known[tuple(np.array(places).T)]).sum())
+    if seen:
+        note(
+            f"{seen} of the {len(rows)} ratings of {file} were in the fit: errors are too small by "
+            "that, and no list holds what its user has rated then"
+        )
+
+
+def _of_ratings(path: Path) -> Any:
+    estimator = gm.load(path)
+    if not isinstance(estimator, Completion):
+        name = type(estimator).__name__
+        raise click.ClickException(f"{path} is a model of {name}, not of ratings")
+    return estimator
+
+
+def _to_known(model: Any, asked: list[Any], top: int, unseen: bool) -> tuple[Any, Any, Any]:
+    users = np.empty(len(asked), dtype=object)
+    users[:] = asked
+    items, values = model.recommend(users, top, exclude_seen=unseen)
+    return users, items, values
+
+
+def _to_new(
+    model: Any, file: Path, format: str | None, columns: str | None, top: int, unseen: bool
+) -> tuple[Any, Any, Any]:
+    if isinstance(model, MMMF):
+        raise click.ClickException("models of --method mmmf do not fold in new users")
+    rows, cols, values = ratings_of(model, file, format, columns)
+    given = rows, as_ids(model.col_ids_, cols), values
+    found: tuple[Any, Any, Any] = model.recommend_new(given, top, exclude_seen=unseen)
+    return found
+
+
+def _lines(model: Any, users: Any, items: Any, values: Any) -> list[list[Any]]:
+    """A line for each recommendation; grades where the model has such."""
+    left = ~np.isnan(values)
+    who = np.repeat(np.asarray(users, dtype=object)[:, None], items.shape[1], axis=1)[left]
+    told = model._levels(values[left]) if isinstance(model, MMMF) else values[left]
+    return [
+        list(line) for line in zip(who.tolist(), items[left].tolist(), told.tolist(), strict=True)
+    ]

@@ -1,0 +1,82 @@
+"""Sets that need no file: made on the spot, or bundled with scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import datasets as bundled
+
+from gramian.app.datasets._arrays import Arrays
+
+Array = NDArray[np.floating]
+
+POINTS = 1000
+LINKS = 100
+
+
+def swiss_roll() -> Arrays:
+    X, angle = bundled.make_swiss_roll(POINTS, random_state=0)
+    return _sheet(X, _spiral_length(angle))
+
+
+def swiss_roll_hole() -> Arrays:
+    X, angle = bundled.make_swiss_roll(POINTS, random_state=0, hole=True)
+    return _sheet(X, _spiral_length(angle))
+
+
+def s_curve() -> Arrays:
+    X, angle = bundled.make_s_curve(POINTS, random_state=0)
+    return _sheet(X, angle)  # two half circles of radius 1: the angle is the length
+
+
+def two_moons() -> Arrays:
+    X, y = bundled.make_moons(400, noise=0.08, random_state=0)
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.permutation(len(X))[: 2 * LINKS].reshape(-1, 2), axis=1)
+    same = y[pairs[:, 0]] == y[pairs[:, 1]]
+    return {"X": X, "y": y, "must_link": pairs[same], "cannot_link": pairs[~same]}
+
+
+def from_scikit_learn(name: str) -> Callable[[], Arrays]:
+    """A set that comes with scikit-learn, by the name of its loader."""
+
+    def make() -> Arrays:
+        X, y = getattr(bundled, f"load_{name}")(return_X_y=True)
+        return {"X": X, "y": y}
+
+    return make
+
+
+def synthetic_ratings() -> Arrays:
+    """A matrix of rank 3 and noise, in whole stars; few users and items have most ratings."""
+    users, items, known = 200, 120, 5000
+    rng = np.random.default_rng(0)
+    taste, trait = rng.standard_normal((users, 3)), rng.standard_normal((items, 3))
+    stars = 3.5 + 0.7 * taste @ trait.T + 0.3 * rng.standard_normal((users, items))
+    popularity = np.outer((1.0 + np.arange(users)) ** -0.5, (1.0 + np.arange(items)) ** -0.8)
+    share = popularity.ravel() / popularity.sum()
+    user, item = np.divmod(rng.choice(users * items, known, replace=False, p=share), items)
+    return {
+        "user": _ids("user", user),
+        "item": _ids("item", item),
+        "rating": np.clip(np.rint(stars[user, item]), 1, 5),
+        "timestamp": np.arange(known),
+    }
+
+
+def _sheet(X: Array, length: Array) -> Arrays:
+    """Samples of a rolled sheet, in four classes along it, with their places when it is flat."""
+    quarter = np.digitize(length, np.quantile(length, [0.25, 0.5, 0.75]))
+    return {"X": X, "y": quarter, "parameters": np.column_stack([length, X[:, 1]])}
+
+
+def _spiral_length(t: Array) -> Array:
+    """The length of the spiral (t cos t, t sin t) from 0 to t."""
+    return (t * np.sqrt(1 + t * t) + np.arcsinh(t)) / 2
+
+
+def _ids(kind: str, numbers: NDArray[np.integer]) -> NDArray[Any]:
+    return np.array([f"{kind}-{number:03d}" for number in numbers])

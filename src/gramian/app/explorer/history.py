@@ -1,0 +1,90 @@
+"""The history of a session: every change is kept, and any earlier state can be restored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
+
+from gramian.common import clock
+
+
+@dataclass(frozen=True)
+class Step:
+    """A change in words, and the state after it."""
+
+    text: str
+    state: Any
+
+
+class History:
+    """The states of a session in the order in which they were made; one of them is current.
+
+    A subclass calls `_begin` with its first state, `_commit` after each change, reads `_now`, and
+    lists what a page may ask for in `_actions`.
+    """
+
+    version = 0
+    """Number of changes and returns so far; a page compares it with the one it shows."""
+    seconds = 0.0
+    """Duration of the last change."""
+
+    def _begin(self, state: Any) -> None:
+        self.lock = RLock()
+        self._steps, self._at = [Step("", state)], 0
+
+    @property
+    def _now(self) -> Any:
+        return self._steps[self._at].state
+
+    def _commit(self, text: str, state: Any, started: float) -> None:
+        """Make a new state the current one; states that were undone are dropped."""
+        self._steps = [*self._steps[: self._at + 1], Step(text, state)]
+        self._at += 1
+        self.version += 1
+        self.seconds = clock.elapsed(started)
+
+    def undo(self) -> None:
+        """Restore the state before the last change; nothing is computed again."""
+        with self.lock:
+            if self._at == 0:
+                raise ValueError("there is nothing to undo")
+            self.go_to(self._at - 1)
+
+    def go_to(self, place: Any) -> None:
+        """Restore the state after so many changes, earlier or later than the current one."""
+        with self.lock:
+            whole = isinstance(place, int) and not isinstance(place, bool)
+            if not whole or not 0 <= place < len(self._steps):
+                raise ValueError(f"the history has the states 0 to {len(self._steps) - 1}")
+            self._at = place
+            self.version += 1
+
+    def change(self, action: str, given: dict[str, Any]) -> None:
+        """Do what a page asks for."""
+        with self.lock:
+            if action in ("undo", "go"):
+                self._check_version(given.get("version"))
+                self.undo() if action == "undo" else self.go_to(given.get("to"))
+            elif action in self._actions():
+                self._actions()[action](given)
+            else:
+                raise ValueError(f"unknown action {action!r}")
+
+    def _actions(self) -> dict[str, Callable[[dict[str, Any]], None]]:
+        raise NotImplementedError
+
+    def _check_version(self, seen: Any) -> None:
+        """Refuse to undo a change that the page has not shown."""
+        if isinstance(seen, bool) or seen != self.version:
+            raise ValueError("another page has made a change since: look at it before you undo it")
+
+    def _told(self) -> dict[str, Any]:
+        """The part of a page's state that all sessions have."""
+        return {
+            "version": self.version,
+            "at": self._at,
+            "history": [step.text for step in self._steps[1:]],
+            "seconds": round(self.seconds, 3),
+        }

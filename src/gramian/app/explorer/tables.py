@@ -1,0 +1,133 @@
+"""What the pages share: downloaded tables, sample numbers, cards and positions of samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.app.files._formulas import escaped
+from gramian.app.report.parts import in_words, percent
+from gramian.app.report.thumbnails import are_images, sheet_of
+from gramian.common import clock
+from gramian.estimators.plotting import flat, turned_to
+
+Array = NDArray[np.floating]
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> bytes:
+    """A table as CSV, without cells that a spreadsheet takes for formulas."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(map(escaped, row) for row in rows)
+    return text.getvalue().encode()
+
+
+START = 10.0
+"""Default time limit of the start of a page, in seconds."""
+
+CARD_COLUMNS = 8
+"""Columns of a sample on its card."""
+
+
+@contextmanager
+def fitting_within(seconds: float, what: str) -> Iterator[None]:
+    """Fit with a limit. Warnings are left out: the certificate says how the fit ended.
+
+    Raises
+    ------
+    TimeoutError
+        Where the limit ends before there is a model.
+    """
+    with warnings.catch_warnings(), clock.budget(seconds) as budget:
+        warnings.simplefilter("ignore")
+        try:
+            yield
+        except clock.TimeUpError:
+            if budget.interrupted:
+                raise KeyboardInterrupt from None
+            raise TimeoutError(
+                f"{what} was not ready within {seconds:g} s, and nothing has changed: allow more "
+                "time, or use fewer samples"
+            ) from None
+
+
+def checked_names(names: Sequence[Any] | None, size: int) -> list[str] | None:
+    """The names of samples, one for each."""
+    if names is None:
+        return None
+    called = [str(name) for name in names]
+    if len(called) != size:
+        raise ValueError(f"names has {len(called)} entries for {size} samples: pass one for each")
+    return called
+
+
+def sample_number(k: Any, size: int) -> int:
+    """The number of a sample, as it comes from a page."""
+    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < size:
+        raise ValueError(f"there is no sample {k!r}: they are 0 to {size - 1}")
+    return k
+
+
+def sample_numbers(rows: Any, size: int) -> list[int]:
+    """The numbers of several samples, each once, as they come from a page."""
+    if not isinstance(rows, list):
+        raise ValueError("rows must be a list of sample numbers")
+    return list(dict.fromkeys(sample_number(k, size) for k in rows))
+
+
+def card(samples: Any, i: int) -> dict[str, Any]:
+    """The columns of a sample, for the card that a page shows under the pointer.
+
+    A sparse row shows its largest entries, and one of several images, of shape (n_samples, height,
+    width), shows itself.
+    """
+    if are_images(samples):
+        return {"image": sheet_of(samples[[i]]).address}
+    names = getattr(samples, "columns", None)
+    if sp.issparse(samples):
+        row = sp.csr_array(samples[[i]])
+        places = row.indices[np.argsort(-np.abs(row.data), kind="stable")]
+        values = row.toarray().ravel()
+    else:
+        values = samples.iloc[i].to_numpy() if names is not None else np.asarray(samples[i]).ravel()
+        places = np.arange(len(values))
+    shown = [[str(names[k]) if names is not None else f"x{k}", _cell(values[k])]
+             for k in places[:CARD_COLUMNS]]  # fmt: skip
+    return {"columns": shown, "more": max(0, len(places) - CARD_COLUMNS)}
+
+
+def _cell(value: Any) -> str:
+    number = isinstance(value, (float, np.floating))
+    return ("" if value != value else f"{value:.4g}") if number else str(value)
+
+
+def unit_square(places: Array) -> Array:
+    """Places in a square of side 2 about 0, both directions alike."""
+    places = flat(np.asarray(places, dtype=float))
+    middle = (places.max(axis=0) + places.min(axis=0)) / 2
+    half = float(np.ptp(places, axis=0).max()) / 2 or 1.0
+    unit: Array = (places - middle) / half
+    return unit
+
+
+def next_view(places: Array, before: Array) -> Array:
+    """Places in the unit square, turned and mirrored to lie as near as possible to those before."""
+    return unit_square(turned_to(places, before))
+
+
+def proof(fitted: Any, otherwise: str) -> dict[str, str]:
+    """The certificate of a model: a few words, and in full; `otherwise` where there is no model."""
+    if fitted is None:
+        return {"proof": "", "certificate": otherwise}
+    found = fitted.certificate_
+    gap = "no bound" if found.gap is None else f"optimal within {percent(found.relative_gap or 0)}"
+    return {"proof": gap, "certificate": in_words(found)}

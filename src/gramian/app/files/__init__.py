@@ -1,0 +1,37 @@
+"""Tables, pairs, ratings and matrices in files, read with every problem named and nothing run.
+
+CSV, TSV and JSON lines, Excel, Parquet and Feather, NPZ and NPY, SVMlight and Matrix Market; the
+text ones gzipped too.
+"""
+
+from gramian.app.files._describe import describe
+from gramian.app.files._errors import FileError, TextColumnsError
+from gramian.app.files._header import Header, read_header
+from gramian.app.files._pairs import read_pairs
+from gramian.app.files._ratings import read_ratings
+from gramian.app.files._tables import (
+    Table,
+    looks_like,
+    place_of,
+    read_column,
+    read_matrix,
+    read_table,
+)
+from gramian.app.files._write import write_table
+
+__all__ = [
+    "FileError",
+    "Header",
+    "Table",
+    "TextColumnsError",
+    "describe",
+    "looks_like",
+    "place_of",
+    "read_column",
+    "read_header",
+    "read_matrix",
+    "read_pairs",
+    "read_ratings",
+    "read_table",
+    "write_table",
+]

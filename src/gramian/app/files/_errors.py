@@ -1,0 +1,112 @@
+"""Every problem of a file as one sentence: which file, what is wrong, what to do."""
+
+from __future__ import annotations
+
+import errno
+import warnings
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+from gramian.common.memory import check_memory
+from gramian.common.storage import FileError
+
+NameOfFile = str | PathLike[str]
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of text where numbers belong."""
+
+    name: str
+    cell: str
+    """The first text in it."""
+    place: str
+    """Where that is."""
+    kind: str
+    """What it looks like: "names" (no two alike), "dates", "categories", "numbers" (few of its
+    cells are none), "amounts" (each a number with a sign or a unit) or "text"."""
+
+
+class TextColumnsError(FileError):
+    """Columns of text among the numbers, all of them."""
+
+    def __init__(self, path: NameOfFile, columns: list[TextColumn]) -> None:
+        self.path, self.columns = path, columns
+        first = columns[0]
+        told = (
+            f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "
+            f"{first.place}, where numbers belong: name the column as the label, or drop it"
+        )
+        if len(columns) > 1:
+            others = ", ".join(shown(column.name) for column in columns[1:])
+            told += f"; so have {others}"
+        super().__init__(told)
+
+
+@contextmanager
+def reading(path: NameOfFile) -> Iterator[None]:
+    """Name the file in whatever its folder, its disk or its compression can do wrong."""
+    try:
+        yield
+    except (EOFError, zlib.error) as reason:
+        raise FileError(f"{path} is damaged or cut short ({reason}): fetch it again") from None
+    except MemoryError:
+        raise FileError(f"{path} does not fit into memory: split it") from None
+    except OSError as reason:
+        raise FileError(f"{path} cannot be read: {_what(reason)}") from None
+
+
+@contextmanager
+def writing(path: NameOfFile) -> Iterator[None]:
+    """Name the file in whatever its folder or its disk can do wrong."""
+    try:
+        yield
+    except OSError as reason:
+        raise FileError(f"{path} cannot be written: {_what(reason)}") from None
+
+
+@contextmanager
+def parsing(path: NameOfFile, format: str) -> Iterator[None]:
+    """Around a parser of another library: a hostile file can make it fail in any way."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except (FileError, ImportError):
+        raise
+    except Exception as reason:
+        told = " ".join(str(reason).split())[:200] or type(reason).__name__
+        raise FileError(
+            f"{path} is not a whole {format} file ({told}): fetch or write it again, or name "
+            "another format"
+        ) from None
+
+
+def claim(path: NameOfFile, need: float, what: str, remedy: str) -> None:
+    """Refuse a file whose arrays would take more than half of the memory, with the numbers."""
+    try:
+        check_memory(need, f"{path} holds {what}", remedy)
+    except ValueError as reason:
+        raise FileError(str(reason)) from None
+
+
+def shown(value: Any) -> str:
+    """A value of a file as a message shows it: short, on one line."""
+    text = str(value)
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def _what(reason: OSError) -> str:
+    if isinstance(reason, FileNotFoundError):
+        return "there is no such file or folder; check the name"
+    if isinstance(reason, IsADirectoryError):
+        return "it is a folder; name a file"
+    if isinstance(reason, PermissionError) or reason.errno == errno.EROFS:
+        return "it is not permitted here; change the rights or choose another place"
+    if reason.errno == errno.ENOSPC:
+        return "the disk is full; make room or choose another place"
+    return str(reason.strerror or reason)

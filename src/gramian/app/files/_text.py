@@ -1,0 +1,393 @@
+"""CSV and TSV: what parts the cells, whether there is a header, the cells some rows at a time."""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice, takewhile
+from typing import Any
+
+import numpy as np
+
+from gramian.app.files import _frames
+from gramian.app.files._columns import Values, number_of, unique_names
+from gramian.app.files._errors import FileError, NameOfFile, parsing, shown
+from gramian.app.files._formulas import unescaped
+from gramian.app.files._source import Source
+
+DELIMITERS = ("::", "\t", ";", "|", ",", " ")
+"""What parts cells, in the order they are tried; a space stands for any run of blanks."""
+
+UNQUOTED = (" ", "::")
+COMMENT = "#"
+MISSING = ("", "NA", "NaN", "nan", "N/A", "n/a", "#N/A", "null", "NULL", "None", "?")
+DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+SEP = re.compile(r"sep=(.)", re.IGNORECASE)
+SAMPLED = 100
+TITLE = 8
+"""Lines of a title at most."""
+
+CHUNK_CELLS = 1 << 20
+
+Record = tuple[int, list[str]]
+"""The number of a line, and the cells that begin there."""
+
+
+@dataclass(frozen=True)
+class TextFrame:
+    """A file of cells, with or without a header."""
+
+    source: Source
+    delimiter: str
+    headed: bool
+    names: list[str]
+    decimal: str = "."
+    above: bool = False
+    """Whether the names are those of a comment above the table."""
+
+    @property
+    def path(self) -> NameOfFile:
+        return self.source.path
+
+    def about(self, most: float) -> int:
+        """The number of lines; beyond `most` by the length of those so far."""
+        lines = read = 0
+        for piece in self.source.pieces():
+            lines += piece.count(b"\n")
+            read += len(piece)
+            if lines > most:
+                return lines * self.source.size // read
+        return lines
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows, each of as many cells as the first; told where some end early."""
+        width, rows = len(self.names), 0
+        short: list[int] = []
+        for line, cells in self.records():
+            if len(cells) != width:
+                if not self._may_end_early(len(cells)):
+                    raise self._unlike(line, len(cells))
+                short.append(line)
+            if self.delimiter == "::" and any(":" in cell for cell in cells):
+                raise FileError(f"{self.path}: line {line} has a colon in a cell: part it by tabs")
+            rows += 1
+        if rows == 0:
+            raise FileError(f"{self.path} has a header and no rows: is it the whole file?")
+        if short == [line]:
+            raise FileError(f"{self.path} ends in the middle of line {line}: is it the whole file?")
+        if short:
+            many = f"{len(short)} rows end" if len(short) > 1 else "a row ends"
+            warnings.warn(
+                f"{self.path}: {many} before the last column, the first in line {short[0]}; what "
+                "is not there is missing",
+                stacklevel=2,
+            )
+        return rows
+
+    def _may_end_early(self, cells: int) -> bool:
+        """Whether what a short row lacks is its end: not where blanks part, nor in a line alone."""
+        return self.headed and self.delimiter not in UNQUOTED and 1 < cells < len(self.names)
+
+    def _unlike(self, line: int, cells: int) -> FileError:
+        """The error for a row of another width, the first line being the odd one where it is."""
+        widths = {len(row) for _, row in islice(self.records(), SAMPLED)}
+        first = f"line {self.source.skipped + 1}" if self.source.skipped else "the first"
+        remedy = "; make the rows alike"
+        if self.headed and widths == {cells}:
+            remedy = ", which is no header of the rest: name every column there, or take it out"
+        told = f"{self.path}: line {line} has {cells} cells where {first} has {len(self.names)}"
+        return FileError(told + remedy)
+
+    @property
+    def _heads(self) -> int:
+        """Lines of the table that are its header."""
+        return int(self.headed and not self.above)
+
+    def records(self) -> Iterator[Record]:
+        """The rows after the header."""
+        return islice(_records(self.path, self.source.lines(), self.delimiter), self._heads, None)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for people."""
+        return f"line {next(islice(self.records(), row, None))[0]}"
+
+    def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
+        """Some columns of some rows after others; those `as_text` as they are spelled."""
+        told = 0
+        with self.source.open() as file, self._parser(file, columns, as_text) as parser:
+            while told < self.rows:
+                with parsing(self.path, self.source.format):
+                    chunk = next(parser)
+                told += len(chunk)
+                if told > self.rows:
+                    raise self._lost(told)
+                yield [
+                    _values(chunk[self._step * column], "." if column in as_text else self.decimal)
+                    for column in columns
+                ]
+            with parsing(self.path, self.source.format):
+                if next(parser, None) is not None:
+                    raise self._lost(told)
+
+    def _lost(self, told: int) -> FileError:
+        return FileError(
+            f"{self.path} has {self.rows:,} rows or {told:,} and more, by the way its quotes and "
+            "blanks are read: write it again with plain quotes"
+        )
+
+    def _parser(self, file: Any, columns: Sequence[int], as_text: Sequence[int]) -> Any:
+        pandas = _frames.pandas(f"reading {self.source.format.upper()}")
+        fields = self._step * (len(self.names) - 1) + 1
+        with parsing(self.path, self.source.format):
+            return pandas.read_csv(
+                file,
+                sep=r"\s+" if self.delimiter == " " else self.delimiter[0],
+                header=0 if self._heads else None,
+                names=range(fields),
+                usecols=[self._step * column for column in columns],
+                dtype={self._step * column: str for column in as_text},
+                index_col=False,
+                chunksize=max(1, CHUNK_CELLS // fields),
+                keep_default_na=False,
+                na_values=list(MISSING),
+                skipinitialspace=True,
+                decimal=self.decimal,
+                quoting=csv.QUOTE_NONE if self.delimiter in UNQUOTED else csv.QUOTE_MINIMAL,
+                low_memory=False,
+                encoding=self.source.encoding,
+                **_frames.exact_floats(pandas),
+            )
+
+    @property
+    def _step(self) -> int:
+        """A double colon is read as two, with an empty cell between: pandas parts by one byte."""
+        return len(self.delimiter)
+
+
+def text_frame(
+    source: Source, expected: Sequence[str] = (), ids: Collection[str] = ()
+) -> TextFrame:
+    """The layout of a file, from its first lines.
+
+    With the names `expected` the first is a header; where all its cells are `ids` it is none.
+    """
+    source, told = _told_delimiter(source)
+    source, comments = _uncommented(source)
+    lines = [(n, line) for n, line in islice(source.lines(), SAMPLED) if line.strip()]
+    if not lines:
+        raise FileError(f"{source.path} is empty, or begins with blank lines only: fetch it again")
+    given = told or ("\t" if source.format == "tsv" else None)
+    delimiter = given or _delimiter(source.path, lines)
+    source, delimiter = _untitled(source, lines, delimiter, given)
+    first, *later = [
+        cells for _, cells in islice(_records(source.path, source.lines(), delimiter), SAMPLED)
+    ]
+    decimal = _decimal(source.path, delimiter, later)
+    above = _names_above(comments, delimiter, first, later, decimal)
+    _tell_comments(source.path, len(comments) - bool(above))
+    if above:
+        names = unique_names(source.path, above)
+        return TextFrame(source, delimiter, True, names, decimal, above=True)
+    headed = _has_names(first, expected) or _is_header(first, later, decimal)
+    headed = headed and not all(unescaped(cell.strip()) in ids for cell in first)
+    names = list(map(unescaped, first)) if headed else [f"x{k}" for k in range(len(first))]
+    return TextFrame(source, delimiter, headed, unique_names(source.path, names), decimal)
+
+
+def _uncommented(source: Source) -> tuple[Source, list[str]]:
+    """The file without the lines above it that begin with #, and these."""
+    lines = [line for _, line in takewhile(lambda told: _is_comment(told[1]), source.lines())]
+    comments = [line for line in lines if line.strip()]
+    rest = source.after(len(lines)) if comments else source
+    if next(rest.lines(), None) is None:
+        return source, []  # nothing else: texts that begin so
+    return rest, comments
+
+
+def _is_comment(line: str) -> bool:
+    return line.startswith(COMMENT) or not line.strip()
+
+
+def _tell_comments(path: NameOfFile, count: int) -> None:
+    if count > 0:
+        which = "line begins with # and is" if count == 1 else f"{count} lines begin with # and are"
+        warnings.warn(f"{path}: the first {which} left out", stacklevel=2)
+
+
+def _names_above(
+    comments: list[str], delimiter: str, first: list[str], later: list[list[str]], decimal: str
+) -> list[str]:
+    """The names in the last comment, one for every column, where no other header follows."""
+    comment = comments[-1].lstrip(COMMENT).strip() if comments else ""
+    names = comment.split() if delimiter == " " else [n.strip() for n in comment.split(delimiter)]
+    width = max(map(len, [first, *later]))
+    named = len(names) > 1 and len(names) == width and all(map(_is_name, names))
+    return names if named and not _is_header(first, later, decimal) else []
+
+
+def _told_delimiter(source: Source) -> tuple[Source, str | None]:
+    """What a first line sep=; says, which Excel writes and reads, and the file without it."""
+    first = next((line for _, line in source.lines()), "")
+    said = SEP.fullmatch(first.strip('"'))
+    return (source, None) if said is None else (source.after(1), said[1])
+
+
+def _untitled(
+    source: Source, lines: list[tuple[int, str]], delimiter: str, given: str | None
+) -> tuple[Source, str]:
+    """The file without the lines of a title above the table, told, and what parts its cells."""
+    for count in range(1, min(TITLE, len(lines) - 2) + 1):
+        rest = lines[count:]
+        parting = given or _delimiter(source.path, rest)
+        widths = {len(cells) for _, cells in _records(source.path, iter(rest), parting)}
+        if len(widths) > 1 or widths == {1}:
+            continue
+        above = [cells for _, cells in _records(source.path, iter(lines[:count]), parting)]
+        below = [cells for _, cells in _records(source.path, iter(rest), parting)]
+        if not all(_is_title(cells, max(widths)) for cells in above):
+            break
+        if not _begins(below):
+            continue
+        _tell_title(source.path, count)
+        return source.after(rest[0][0] - source.skipped - 1), parting
+    return source, delimiter
+
+
+def _is_title(cells: list[str], width: int) -> bool:
+    """One cell of words, or two, above a table of more columns."""
+    filled = [cell for cell in cells if cell.strip()]
+    few = len(filled) <= 1 or (len(cells) != width and len(filled) <= 2)
+    return few and width > max(1, len(filled)) and not any(number_of(cell) for cell in filled)
+
+
+def _begins(rows: list[list[str]]) -> bool:
+    """Whether a table begins here: a header, each of its cells filled, above numbers."""
+    first, *later = rows
+    filled = all(cell.strip() for cell in first)
+    return filled and any(_is_header(first, later, decimal) for decimal in ".,")
+
+
+def _tell_title(path: NameOfFile, count: int) -> None:
+    which = "line is" if count == 1 else f"{count} lines are"
+    warnings.warn(f"{path}: the first {which} taken for a title and left out", stacklevel=2)
+
+
+def layout(path: NameOfFile, rows: list[list[str]], expected: Sequence[str]) -> tuple[int, bool]:
+    """How many rows of cells are a title, and whether the next is a header."""
+    width = len(rows[0])
+    count = 0
+    while count < min(TITLE, len(rows) - 2) and _is_title(rows[count], width):
+        count += 1
+    count = count if _begins(rows[count : count + SAMPLED]) else 0
+    if count:
+        _tell_title(path, count)
+    first, *later = rows[count : count + SAMPLED]
+    return count, _has_names(first, expected) or _is_header(first, later, ".")
+
+
+def _decimal(path: NameOfFile, delimiter: str, rows: list[list[str]]) -> str:
+    """A comma where numbers have one, and none a point; inside quotes where cells are parted so."""
+    cells = [cell.strip() for row in rows for cell in row]
+    commas = [cell for cell in cells if DECIMAL_COMMA.fullmatch(cell)]
+    points = any("." in cell and number_of(cell) is not None for cell in cells)
+    if not commas or points:
+        return "."
+    if delimiter == "," and all(map(THOUSANDS.fullmatch, commas)):
+        raise FileError(
+            f"{path} has cells like {shown(commas[0])}, which may be thousands or decimals: write "
+            "them without the comma"
+        )
+    return ","
+
+
+def _delimiter(path: NameOfFile, lines: list[tuple[int, str]]) -> str:
+    """The first that parts every line into as many cells, two at least, or none into more."""
+    best = ragged = ""
+    for delimiter in reversed(DELIMITERS):
+        widths = [len(cells) for _, cells in _records(path, iter(lines), delimiter)]
+        if min(widths) > 1 and len(set(widths)) == 1:
+            best = delimiter
+        elif min(widths) > 1 and max(widths) == widths[0] and delimiter not in UNQUOTED:
+            ragged = delimiter
+    return best or ragged or ","
+
+
+def _is_header(first: list[str], later: list[list[str]], decimal: str) -> bool:
+    """Whether a cell of the first row is text where later rows have numbers."""
+    named = [place for place, cell in enumerate(first) if _is_name(cell)]
+    if not later:
+        return bool(named) and not any(number_of(cell) is not None for cell in first)
+    return any(
+        number_of(cells[place].replace(decimal, ".")) is not None
+        for place in named
+        for cells in later
+        if place < len(cells)
+    )
+
+
+def _has_names(first: list[str], expected: Sequence[str]) -> bool:
+    """Whether the first row has every name expected: above nothing but text, the only sign."""
+    cells = {unescaped(cell.strip()) for cell in first}
+    return bool(expected) and all(_is_name(name) and name in cells for name in expected)
+
+
+def _is_name(cell: str) -> bool:
+    text = cell.strip()
+    return text not in MISSING and number_of(text) is None and any(map(str.isalpha, text))
+
+
+def _records(
+    path: NameOfFile, lines: Iterator[tuple[int, str]], delimiter: str
+) -> Iterator[Record]:
+    """The cells of each line that is not blank; in quotes they may go on over several."""
+    blank = " " if delimiter == "\t" else None
+    for number, line in lines:
+        if not line.strip(blank):
+            continue
+        if delimiter == " ":
+            yield number, line.split()
+        elif '"' in line and delimiter not in UNQUOTED:
+            yield (
+                number,
+                _quoted(path, number, chain([line], (more for _, more in lines)), delimiter),
+            )
+        else:
+            yield number, line.split(delimiter)
+
+
+def _quoted(path: NameOfFile, number: int, lines: Iterator[str], delimiter: str) -> list[str]:
+    ended = (line + "\n" for line in lines)
+    try:
+        return next(csv.reader(ended, delimiter=delimiter, skipinitialspace=True))
+    except csv.Error:
+        raise FileError(
+            f"{path}: a cell of line {number} has more than {csv.field_size_limit():,} characters: "
+            "is a quote never closed?"
+        ) from None
+
+
+def _values(column: Any, decimal: str) -> Values:
+    """Numbers as they are; everything else as text, None where it is missing.
+
+    Escaped formulas are taken for their text. A number beside texts has a decimal point, whatever
+    its mark was.
+    """
+    if column.dtype.kind in "iuf":
+        return np.asarray(column)
+    cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
+    if not all(cell is None or type(cell) is str for cell in cells):
+        cells[:] = [None if cell is None else str(cell) for cell in cells]
+    for place, cell in enumerate(cells):
+        if cell is not None and cell.startswith("'"):
+            cells[place] = unescaped(cell)
+    if decimal == ",":
+        for place, cell in enumerate(cells):
+            if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
+                cells[place] = cell.replace(",", ".")
+    return cells

@@ -1,0 +1,229 @@
+"""Storage of scikit-learn's preprocessing steps and classifiers.
+
+Importing this module lets `storage` store `SimpleImputer`, `StandardScaler`, `MinMaxScaler`,
+`RobustScaler`, `PCA`, `OneHotEncoder`, `OrdinalEncoder`, `ColumnTransformer` and
+`KNeighborsClassifier`, and pipelines of them with gramian's estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.impute import SimpleImputer
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from gramian.app import encoders  # noqa: F401
+from gramian.common import storage
+from gramian.common.storage import COPIES_ALLOWED, StoredFileError
+
+SEEN = ("n_samples_seen_", "n_features_in_", "feature_names_in_")
+
+FITTED: dict[type, tuple[str, ...]] = {
+    StandardScaler: ("mean_", "var_", "scale_", *SEEN),
+    MinMaxScaler: ("min_", "scale_", "data_min_", "data_max_", "data_range_", *SEEN),
+    RobustScaler: ("center_", "scale_", *SEEN),
+    PCA: (
+        "components_", "explained_variance_", "explained_variance_ratio_", "singular_values_",
+        "mean_", "n_components_", "n_samples_", "noise_variance_", *SEEN,
+    ),
+}  # fmt: skip
+"""The stored public attributes of fitted steps."""
+
+NUMBERS = {"float64": np.float64, "float32": np.float32}
+"""The allowed output types of encoders."""
+
+COLUMN_BYTES = 256
+"""Upper bound on the memory per column when a ColumnTransformer is fitted."""
+
+WIDEST = COPIES_ALLOWED // COLUMN_BYTES // 2
+"""Largest number of columns of a ColumnTransformer without names."""
+
+
+def _plain_parts(step: Any) -> dict[str, Any]:
+    fitted = {name: getattr(step, name) for name in FITTED[type(step)] if hasattr(step, name)}
+    return {"options": step.get_params(deep=False), "fitted": fitted}
+
+
+def _plain(cls: type) -> Callable[..., Any]:
+    def made(options: dict[str, Any], fitted: dict[str, Any]) -> Any:
+        step = cls(**options)
+        for name in FITTED[cls]:
+            if name in fitted:
+                setattr(step, name, fitted[name])
+        return step
+
+    return made
+
+
+def _pipeline(steps: list[Any]) -> Pipeline:
+    return Pipeline([(str(name), step) for name, step in steps])
+
+
+def _check_vector(what: str, value: Any) -> None:
+    """Raise an error unless the value is a 1-D array: others may become arrays of any size."""
+    if not (isinstance(value, np.ndarray) and value.ndim == 1):
+        raise StoredFileError(f"{what} are not an array of one dimension")
+
+
+def _neighbours_parts(model: KNeighborsClassifier) -> dict[str, Any]:
+    options = model.get_params()
+    return {"options": options, "X": model._fit_X, "y": np.asarray(model.classes_)[model._y]}
+
+
+def _neighbours(options: dict[str, Any], X: Any, y: Any) -> KNeighborsClassifier:
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)):
+        raise StoredFileError("the samples of a KNeighborsClassifier are not an array")
+    _check_vector("the labels of a KNeighborsClassifier", y)
+    return KNeighborsClassifier(**options).fit(X, y)
+
+
+def _imputer_parts(imputer: SimpleImputer) -> dict[str, Any]:
+    names = getattr(imputer, "feature_names_in_", None)
+    return {"options": imputer.get_params(), "statistics": imputer.statistics_, "names": names}
+
+
+def _imputer(options: dict[str, Any], statistics: Any, names: Any) -> SimpleImputer:
+    """Restored by fitting to one row, the statistics themselves.
+
+    Uses the strategy "mean", because some strategies take a millisecond per column.
+    """
+    _check_vector("the statistics of a SimpleImputer", statistics)
+    imputer = SimpleImputer(**{**options, "strategy": "mean"})
+    imputer.fit(np.asarray(statistics, dtype=float)[None])
+    imputer.strategy = options.get("strategy", "mean")
+    if names is not None:
+        imputer.feature_names_in_ = names
+    return imputer
+
+
+def _encoder_parts(encoder: Any) -> dict[str, Any]:
+    options = encoder.get_params()
+    if options.get("min_frequency") is not None or options.get("max_categories") is not None:
+        raise StoredFileError(
+            "an encoder that groups infrequent categories cannot be stored: disable that"
+        )
+    del options["categories"]  # the fitted categories are stored instead
+    options["dtype"] = np.dtype(options["dtype"]).name
+    names = getattr(encoder, "feature_names_in_", None)
+    return {"options": options, "categories": list(encoder.categories_), "names": names}
+
+
+def _encoder(cls: type) -> Callable[..., Any]:
+    def made(options: dict[str, Any], categories: list[Any], names: Any) -> Any:
+        """Restored by fitting to one row, the first of each category."""
+        options = {**options, "dtype": NUMBERS[options["dtype"]]}
+        row = np.empty((1, len(categories)), dtype=object)
+        for column, own in enumerate(categories):
+            _check_vector("the categories of an encoder", own)
+            row[0, column] = own[0]
+        encoder = cls(categories=categories, **options).fit(row)
+        encoder.categories_ = categories  # with their original dtypes
+        if names is not None:
+            encoder.feature_names_in_ = names
+        return encoder
+
+    return made
+
+
+def _columns_parts(columns: ColumnTransformer) -> dict[str, Any]:
+    options = columns.get_params(deep=False)
+    kept = ("remainder", "sparse_threshold", "verbose_feature_names_out")
+    if not isinstance(options["remainder"], str) or options["transformer_weights"] is not None:
+        raise StoredFileError("a ColumnTransformer needs remainder 'drop' or 'passthrough'")
+    steps = [
+        [name, step, _column_names(chosen)]
+        for name, step, chosen in columns.transformers_
+        if name != "remainder"
+    ]
+    names = getattr(columns, "feature_names_in_", None)
+    if names is None and columns.n_features_in_ > WIDEST:
+        raise StoredFileError(
+            f"a ColumnTransformer of more than {WIDEST:,} columns cannot be stored without their "
+            "names: fit it to a data frame"
+        )
+    return {
+        "options": {name: options[name] for name in kept},
+        "steps": steps,
+        "width": columns.n_features_in_,
+        "names": names,
+        "sparse": bool(getattr(columns, "sparse_output_", False)),
+        "outputs": {
+            name: [place.start, place.stop]
+            for name, place in getattr(columns, "output_indices_", {}).items()
+        },
+    }
+
+
+def _column_names(chosen: Any) -> list[Any]:
+    if isinstance(chosen, (slice, str)) or callable(chosen):
+        raise StoredFileError("the columns of a ColumnTransformer must be given as lists")
+    return [part.item() if isinstance(part, np.generic) else part for part in chosen]
+
+
+def _columns_cost(state: dict[str, Any]) -> int:
+    """scikit-learn processes every column once for each step."""
+    each = COLUMN_BYTES + 8 * len(state["steps"])
+    return each * max(int(state["width"]), 0) + storage.array_bytes(state)
+
+
+def _columns(
+    options: dict[str, Any],
+    steps: list[Any],
+    width: int,
+    names: Any,
+    sparse: bool,
+    outputs: dict[str, list[int]],
+) -> ColumnTransformer:
+    """Restored by fitting to a row of zeros with passthrough steps; the steps are set afterwards.
+
+    The steps themselves are not run: their arrays come from the file and can have any shape.
+    """
+    places = {} if names is None else _places(names)
+    idle = [
+        (
+            str(name),
+            "drop" if isinstance(step, str) and step == "drop" else "passthrough",
+            [places[column] if isinstance(column, str) else column for column in chosen],
+        )
+        for name, step, chosen in steps
+    ]
+    made = ColumnTransformer(idle, **options).fit(np.zeros((1, int(width))))
+    rest = made.transformers_[len(steps) :]
+    if names is not None:
+        made.feature_names_in_ = names
+        rest = [(name, step, names[columns].tolist()) for name, step, columns in rest]
+    made.transformers = [(str(name), step, chosen) for name, step, chosen in steps]
+    made.transformers_ = [*made.transformers, *rest]
+    made.sparse_output_ = bool(sparse)
+    made.output_indices_ = {str(name): slice(*place) for name, place in outputs.items()}
+    return made
+
+
+def _places(names: Any) -> dict[str, int]:
+    _check_vector("the names of columns", names)
+    if not all(isinstance(name, str) for name in names):
+        raise StoredFileError("the names of columns are not strings")
+    return {name: place for place, name in enumerate(names)}
+
+
+storage.storable_as(Pipeline, lambda p: {"steps": [list(step) for step in p.steps]}, _pipeline)
+storage.storable_as(SimpleImputer, _imputer_parts, _imputer)
+storage.storable_as(KNeighborsClassifier, _neighbours_parts, _neighbours)
+storage.storable_as(ColumnTransformer, _columns_parts, _columns, _columns_cost)
+for _encodes in (OneHotEncoder, OrdinalEncoder):
+    storage.storable_as(_encodes, _encoder_parts, _encoder(_encodes))
+for _scales in FITTED:
+    storage.storable_as(_scales, _plain_parts, _plain(_scales))

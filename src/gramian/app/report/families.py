@@ -1,0 +1,204 @@
+"""What the page of each family shows: metrics, embeddings, kernels, completions."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.decomposition import TruncatedSVD
+from sklearn.metrics import confusion_matrix
+
+from gramian.app.report import figures
+from gramian.app.report.page import Section, beside, facts, figure, table
+from gramian.app.report.thumbnails import are_images, sheet_of
+from gramian.app.verdict import voted
+from gramian.completion._base import Completion
+from gramian.estimators.plotting import flat, turned_to
+from gramian.kernel._base import LinkedKernel
+from gramian.manifold import NeighborLayout
+from gramian.manifold._base import Unfolding
+from gramian.metric._base import MetricLearner
+
+Array = NDArray[np.floating]
+
+NEIGHBOURS = 3
+MOST_ROWS = 200
+TOP, USERS = 10, 5
+"""Recommendations for each user, and users shown: those with most ratings."""
+
+
+def family_sections(estimator: Any, X: Any, y: Any) -> list[Section]:
+    """The sections of the family that an estimator belongs to; none where it has no own."""
+    if isinstance(estimator, MetricLearner):
+        own = [] if X is None or y is None else _metric(estimator, X, np.asarray(y))
+        return [*_evidence(estimator), *own]
+    if isinstance(estimator, Unfolding):
+        _check_labels(y, estimator.graph_.n)
+        return _unfolding(estimator, X if are_images(X) else None, y)
+    if isinstance(estimator, LinkedKernel):
+        return [*_evidence(estimator), *_kernel(estimator)]
+    return _completion(estimator) if isinstance(estimator, Completion) else []
+
+
+def _evidence(estimator: Any) -> list[Section]:
+    """What was held out said of the choices of a fit."""
+    paths = [getattr(estimator, name, None) for name in ("setting_path_", "path_")]
+    parts = "".join(_told(path) for path in paths if path is not None)
+    return [Section("What was held out", parts)] if parts else []
+
+
+def _told(path: Any) -> str:
+    rows = [
+        [float(value), float(error)] for value, error in zip(path.values, path.errors, strict=True)
+    ]
+    said = str(path)
+    words = f"<p>{escape(said[:1].upper() + said[1:])}.</p>"
+    return words + table([path.parameter, path.measure], rows)
+
+
+def _check_labels(y: Any, samples: int) -> None:
+    if y is not None and len(y) != samples:
+        raise ValueError(f"y has {len(y)} labels for the {samples} samples of the embedding")
+
+
+def mapped_section(estimator: Any, X: Any, said: Any = None) -> Section:
+    """New samples as the estimator maps them, coloured by what a model says of them."""
+    places = two_directions(np.asarray(estimator.transform(X)))
+    drawn = figures.points(places, color=None if said is None else np.asarray(said).astype(str))
+    words = "mapped by the model" if said is None else "mapped and named by the model"
+    return Section("The samples given", figure(drawn, f"{len(places)} samples, {words}."))
+
+
+def rows_section(title: str, columns: list[str], rows: list[list[Any]]) -> Section:
+    """A table, of which a page shows the first rows."""
+    left = len(rows) - MOST_ROWS
+    note = f"<p>The first {MOST_ROWS} of {len(rows)}.</p>" if left > 0 else ""
+    return Section(title, note + table(columns, rows[:MOST_ROWS]))
+
+
+def _metric(learner: MetricLearner, X: Any, y: NDArray[Any]) -> list[Section]:
+    mapped = learner.transform(X)
+    names = [str(name) for name in np.unique(y)]
+    told, counts, places = [], [], []
+    for title, Z in (("before", X), ("after", mapped)):
+        asked, called = voted(Z, y, NEIGHBOURS)
+        told.append((f"{NEIGHBOURS}-NN error {title}", float(np.mean(called != y[asked]))))
+        confusion = confusion_matrix(y[asked], called, labels=np.unique(y))
+        counts.append(figure(figures.matrix(confusion, names, title)))
+        plane = Z.shape[1] > 1
+        words = title if plane else f"{title}: one direction, a row for each class"
+        drawn = turned_to(two_directions(Z), two_directions(X)) if plane else _in_rows(Z, y)
+        places.append(figure(figures.points(drawn, color=y, title=words, upward=plane)))
+    which = "Each sample" if len(asked) == len(y) else f"Each of {len(asked):,} samples"
+    note = f"{which} by the majority of its nearest others."
+    return [
+        Section("Two leading directions", beside(*places)),
+        Section("Who is taken for whom", facts(dict(told)) + f"<p>{note}</p>" + beside(*counts)),
+    ]
+
+
+def _in_rows(Z: Any, y: NDArray[Any]) -> Array:
+    """Samples of one direction in the plane, the classes one above the other."""
+    along = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float).ravel()
+    rows = np.unique(y, return_inverse=True)[1]
+    within = np.random.default_rng(0).uniform(-0.3, 0.3, along.size)
+    return np.column_stack([along, rows + within])
+
+
+def two_directions(X: Any) -> Array:
+    """Samples by their two leading principal directions."""
+    if X.shape[1] <= 2:
+        return flat(np.asarray(X.toarray() if sp.issparse(X) else X, dtype=float))
+    centred = X if sp.issparse(X) else np.asarray(X, dtype=float)
+    if not sp.issparse(X):
+        centred = centred - centred.mean(axis=0)
+    return np.asarray(TruncatedSVD(2, random_state=0).fit_transform(centred))
+
+
+def _of_edges(fitted: Unfolding) -> dict[str, Any]:
+    """What became of the edges: kept, or torn."""
+    if not isinstance(fitted, NeighborLayout):
+        return {"largest relative error of a squared edge": fitted.edge_error_, "ν": fitted.nu_}
+    return {
+        "part of the edges that is torn": fitted.torn_,
+        "relative gap to any number of dimensions, at most": fitted.certificate_.relative_gap,
+        "relative gap of the best of them": fitted.relaxation_.relative_gap,
+    }
+
+
+def _unfolding(fitted: Unfolding, images: Any, y: Any) -> list[Section]:
+    if images is not None and len(images) != fitted.graph_.n:
+        raise ValueError(f"X holds {len(images)} images of the {fitted.graph_.n} samples embedded")
+    told = {
+        "samples": fitted.graph_.n,
+        "edges": len(fitted.graph_.edges),
+        "parts of the graph": fitted.graph_.n_parts,
+        **_of_edges(fitted),
+    }
+    drawn = figures.points(
+        flat(fitted.embedding_),
+        color=y,
+        edges=fitted.graph_.edges,
+        images=None if images is None else sheet_of(images),
+    )
+    shares = figures.bars(
+        fitted.explained_variance_ratio_[:20],
+        xaxis={"title": "dimension"}, yaxis={"title": "share of the variance"},
+    )  # fmt: skip
+    body = facts(told) + figure(drawn, "The samples unfolded, with their neighbourhood graph.")
+    return [Section("Embedding", body), Section("Variance kept", figure(shares))]
+
+
+def _kernel(fitted: LinkedKernel) -> list[Section]:
+    links = {"must-link": fitted.links_.must, "cannot-link": fitted.links_.cannot}
+    labels = getattr(fitted, "labels_", None)
+    told = {
+        **{f"{name}s": len(pairs) for name, pairs in links.items()},
+        "largest violation": fitted.constraint_violation_,
+        "clusters": None if labels is None else ", ".join(map(str, np.bincount(labels))),
+    }
+    color = None if labels is None else labels.astype(str)
+    before = figures.points(fitted._places(), color=color, links=links, title="samples")
+    after = figures.points(
+        two_directions(fitted.kernel_factor_), color=color, title="the learned kernel"
+    )
+    return [Section("Clusters and links", facts(told) + beside(figure(before), figure(after)))]
+
+
+def _completion(fitted: Completion) -> list[Section]:
+    told = {
+        "rows": len(fitted.row_ids_),
+        "columns": len(fitted.col_ids_),
+        "entries": fitted._known.nnz,
+        "λ": fitted.lam_,
+    }
+    sections = [Section("Ratings", facts(told))]
+    if hasattr(fitted, "path_"):
+        sections.append(Section("The path of λ", _path(fitted.path_)))
+    sections.append(Section("Recommendations", table(*_recommendations(fitted))))
+    return sections
+
+
+def _path(path: Any) -> str:
+    """The held-out error of each λ: a curve, or a table where there are too few."""
+    if len(path.values) < figures.LEAST_ON_CURVES:
+        return _told(path)
+    drawn = figures.lines(
+        [("held-out", path.values, path.errors)],
+        xaxis={"title": "λ", "type": "log"}, yaxis={"title": f"held-out {path.measure}"},
+    )  # fmt: skip
+    return figure(drawn, f"λ = {path.value:.4g} was chosen.")
+
+
+def _recommendations(fitted: Completion) -> tuple[list[str], list[list[Any]]]:
+    counts = np.diff(fitted._known.indptr)
+    rows = []
+    for place in np.argsort(-counts, kind="stable")[:USERS]:
+        row = fitted.row_ids_[place]
+        items, values = fitted.recommend(row, TOP)
+        said = ", ".join(f"{item} ({value:.2f})" for item, value in zip(items, values, strict=True))
+        rows.append([row, int(counts[place]), said])
+    return ["row", "entries known", "best of the others, with what is predicted"], rows

@@ -1,0 +1,182 @@
+"""What the pages of all results have: the problem, the certificate in words, curves, spectrum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from gramian.app.report import figures
+from gramian.app.report.formula import displayed
+from gramian.app.report.page import Section, beside, facts, figure, table
+from gramian.app.verdict import Verdict
+from gramian.certificate import Certificate
+from gramian.result import Result
+from gramian.spectral import TopEigen
+
+SHOWN = 60
+"""Eigenvalues drawn."""
+
+
+def judgement(verdict: Verdict) -> Section:
+    """Whether it helped, before all else."""
+    helped = verdict.sentence.startswith("It helped")
+    kind = "verdict" if helped else "verdict open"
+    return Section("Did it help?", f'<p class="{kind}">{escape(verdict.sentence)}</p>')
+
+
+def opening(result: Result, certificate: Certificate | None = None) -> Section:
+    """The problem, what was found, and what is proved of it."""
+    proof = certificate or result.certificate
+    told = {
+        "solver": result.solver,
+        "methods that ran": " → ".join(result.route),
+        "how it ended": result.status.sentence,
+        "value F(M)": proof.value,
+        "certified gap": proof.gap,
+        "rank of M": result.rank,
+        "order of M": result.factor.shape[0],
+        "iterations": result.iterations,
+        "seconds": result.seconds,
+    }
+    kind = "verdict" if proof.gap is not None and result.status.converged else "verdict open"
+    formula = displayed(result.formula)
+    verdict = f'<p class="{kind}">{escape(in_words(proof))}</p>'
+    return Section(f"{result.problem} by {result.solver}", formula + verdict + facts(told))
+
+
+def comparison(runs: Sequence[Result]) -> Section:
+    """Several runs of a problem, a line each."""
+    columns = ["solver", "value F(M)", "relative gap", "rank", "iterations", "seconds", "it ended"]
+    rows = [
+        [
+            run.solver, run.value, run.certificate.relative_gap, run.rank, run.iterations,
+            run.seconds, run.status.name.lower().replace("_", " "),
+        ]
+        for run in runs
+    ]  # fmt: skip
+    best = min(runs, key=lambda run: run.value)
+    formula = displayed(best.formula)
+    verdict = f'<p class="verdict">{escape(in_words(best.certificate))}</p>'
+    return Section(f"{best.problem}: {len(runs)} runs", formula + verdict + table(columns, rows))
+
+
+def in_words(certificate: Certificate) -> str:
+    """The certificate as a sentence for people."""
+    if certificate.gap is None:
+        return (
+            f"The value is {certificate.value:.6g}. No lower bound is known for this problem, so "
+            "nothing is proved about its distance to the optimum."
+        )
+    share = certificate.relative_gap or 0.0
+    return (
+        f"The value is {certificate.value:.6g}. No feasible matrix has a value below "
+        f"{certificate.lower_bound:.6g}, so this is at most {percent(share)} above the optimum. "
+        f"{_how_sure(certificate)}"
+    )
+
+
+def _how_sure(certificate: Certificate) -> str:
+    if certificate.proof != "Lanczos":
+        return f"The bound is proved, by {certificate.method}."
+    return (
+        f"The bound holds by {certificate.method} unless the estimate of the smallest eigenvalue "
+        f"failed, which has a probability of at most {certificate.miss:.1g}."
+    )
+
+
+def percent(share: float) -> str:
+    """A share in percent, rounded up to 0.0001 % where it is smaller."""
+    return f"{100 * max(share, 1e-6):.2g} %"
+
+
+def convergence(runs: Sequence[Result]) -> Section:
+    """Value, gap and rank against time, each where it has a curve."""
+    drawn = []
+    lowest = max(run.certificate.lower_bound for run in runs)
+    wanted = (
+        ("value", "F above the best bound" if np.isfinite(lowest) else "F", True),
+        ("gap", "certified gap", True),
+        ("rank", "rank", False),
+    )
+    for column, title, log in wanted:
+        curves = [_curve(run, column, lowest) for run in runs]
+        curves = [curve for curve in curves if curve[1].size]
+        if any(_has_shape(values) for _, _, values in curves):
+            axes = {
+                "xaxis": {"title": "seconds"},
+                "yaxis": {"title": title, "type": "log" if log and _positive(curves) else "linear"},
+            }
+            drawn.append(figure(figures.lines(curves, **axes)))
+    steps = max(len(run.history) for run in runs)
+    many = "one step" if steps <= 1 else f"{steps} steps"
+    none = f"<p>The answer was found after {many}: there is no curve to draw.</p>"
+    return Section("How it got there", beside(*drawn) if drawn else none)
+
+
+def _curve(run: Result, column: str, lowest: float) -> tuple[str, Any, Any]:
+    if column not in run.history.columns:
+        return run.solver, np.zeros(0), np.zeros(0)
+    times, values = run.history["time"], run.history[column]
+    if column == "value" and np.isfinite(lowest):
+        values = values - lowest
+    known = np.isfinite(values) & ((values > 0) | (column == "rank"))
+    return run.solver, times[known], values[known]
+
+
+def _has_shape(values: Any) -> bool:
+    return bool(values.size >= figures.LEAST_ON_CURVES and np.ptp(values) > 0)
+
+
+def _positive(curves: Sequence[tuple[str, Any, Any]]) -> bool:
+    return all(np.all(values > 0) for _, _, values in curves)
+
+
+def spectrum(runs: Sequence[Result]) -> Section:
+    """The eigenvalues of M, largest first: bars of one run, curves of several."""
+    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
+    found = [np.linalg.eigvalsh(run.factor.T @ run.factor)[::-1][:SHOWN] for run in runs]
+    if len(runs) == 1:
+        return Section("Eigenvalues of M", figure(figures.bars(found[0], **axes)))
+    curves = [
+        (run.solver, np.arange(1.0, values.size + 1), values)
+        for run, values in zip(runs, found, strict=True)
+    ]
+    return Section("Eigenvalues of M", figure(figures.lines(curves, **axes)))
+
+
+def eigenpairs(found: TopEigen, name: str) -> Section:
+    """Eigenvalues with their residuals, and what these prove."""
+    worst = float(found.residuals.max())
+    verdict = (
+        f"Within {worst:.2g} of every value below lies an eigenvalue of {name}: this is proved by "
+        "‖Kv − λv‖ of the vectors found."
+    )
+    axes: dict[str, Any] = {"xaxis": {"title": "number"}, "yaxis": {"title": "eigenvalue"}}
+    rows = list(zip(range(1, SHOWN + 1), found.values, found.residuals, strict=False))
+    body = (
+        f'<p class="verdict">{escape(verdict)}</p>'
+        + figure(figures.bars(found.values, **axes))
+        + table(["number", "eigenvalue", "residual"], rows)
+    )
+    return Section(f"The {found.values.size} largest eigenvalues of {name}", body)
+
+
+def settings(estimator: Any) -> Section:
+    """The parameters as they were set, and as the fit chose them where it did."""
+    rows = []
+    for name, value in estimator.get_params(deep=False).items():
+        rows.append([name, repr(value), _chosen(estimator, name, value)])
+    body = table(["parameter", "set", "chosen by the fit"], rows)
+    return Section(f"Settings of {type(estimator).__name__}", body)
+
+
+def _chosen(estimator: Any, name: str, value: Any) -> Any:
+    """What stands in the place of a parameter such as "auto" after a fit."""
+    chosen = getattr(estimator, f"{name}_", None)
+    if isinstance(chosen, np.generic):
+        chosen = chosen.item()
+    told = isinstance(chosen, (int, float, str)) and repr(chosen) != repr(value)
+    return chosen if told else ""

@@ -1,0 +1,209 @@
+"""The neighbour search: tiles and their distribution to threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gramian.arrays._kernels import is_compiled
+from gramian.arrays.neighbours import _pools, _sweeps, _tiles
+from gramian.arrays.neighbours._sides import Array, Frame, Indices, Side, rows_of
+from gramian.arrays.threads import blas_threads_for, cores
+from gramian.common import clock
+
+SIDE = 496
+"""Rows and columns of a tile: 1 MB of float32."""
+
+POOL = 32
+"""Size of a pool in addition to three candidates for each neighbour."""
+
+BLOCKS_PER_THREAD = 4
+"""Blocks of samples per thread; in a round each block has one partner."""
+
+FEW = 4
+"""Threads up to which every product is used for both samples. With more threads, rounds of short
+blocks cause waiting, and each thread processes its own queries against all samples."""
+
+Span = tuple[int, int]
+Tiles = Callable[[int, int], Array]
+
+
+def search(
+    X: Any, queries: Any, k: int, marks: tuple[Indices, Indices], *, threads: int | None = None
+) -> tuple[Indices, Array]:
+    """The k rows of X nearest to each query, by (distance, index), and their squared distances.
+
+    X and the queries are both dense or both CSR with sorted indices. If the queries are X itself,
+    with the marks of X, each product is computed once. Pairs of equal marks are excluded; at least
+    k others must remain.
+    """
+    threads = threads or cores()
+    frame = Frame.of(X, queries)
+    if queries is X and marks[0] is marks[1]:
+        order = np.argsort(marks[0], kind="stable")  # so that whole tiles can be skipped
+        inverse = np.empty_like(order)
+        inverse[order] = np.arange(order.size)
+        moved = X if np.array_equal(order, inverse) else X[order]
+        side = Side.of(moved, frame, marks[0][order], order)
+        with blas_threads_for(1):
+            task = _Search(side, side, frame, k)
+            if threads > FEW and side.n < SIDE * BLOCKS_PER_THREAD * threads:
+                task.beside_references(threads)
+            else:
+                task.beside_themselves(threads)
+        return order[task.found][inverse], task.distances[inverse]
+    left = Side.of(queries, frame, marks[1], np.arange(queries.shape[0]))
+    right = Side.of(X, frame, marks[0], np.arange(X.shape[0]))
+    with blas_threads_for(1):
+        task = _Search(left, right, frame, k)
+        task.beside_references(threads)
+    return task.found, task.distances
+
+
+def nearest_among(
+    X: Any,
+    queries: Any,
+    candidates: Indices,
+    k: int,
+    marks: tuple[Indices, Indices],
+    *,
+    threads: int | None = None,
+) -> tuple[Indices, Array]:
+    """The k nearest of the candidates of each query, and their squared distances.
+
+    Missing candidates have index −1 and infinite distance.
+    """
+    n, threads = queries.shape[0], threads or cores()
+    left, right = rows_of(queries, np.arange(n)), rows_of(X, np.arange(X.shape[0]))
+    found, distances = np.full((n, k), -1, dtype=np.int32), np.full((n, k), np.inf)
+    given = (candidates, left, right, (marks[1], marks[0]), found, distances)
+    _run(lambda *span: _pools.nearest_among(*span, *given), list(_cut(0, n, SIDE)), threads)
+    return found, distances
+
+
+def ready() -> bool:
+    """Whether dense samples can be searched without compilation."""
+    return is_compiled(_sweeps.sweep)
+
+
+class _Search:
+    """The state of every query, and its tiles."""
+
+    def __init__(self, left: Side, right: Side, frame: Frame, k: int) -> None:
+        self.left, self.right = left, right
+        pool = 3 * k + POOL
+        states = (
+            np.full((left.n, k), np.inf),
+            np.empty((left.n, pool), dtype=np.int32),
+            np.empty((left.n, pool)),
+            np.zeros((left.n, 2), dtype=np.int32),
+        )
+        self.states, self.heaps = states, states[0]
+        self.sides, self.square = (left.rows, right.rows), frame.scale**2
+        self.known = (frame.asking(left.squares), frame.offered(right.squares))
+        self.marks = (left.marks, right.marks)
+        self.found = np.empty((left.n, k), dtype=np.int32)
+        self.distances = np.empty((left.n, k))
+
+    def beside_themselves(self, threads: int) -> None:
+        """Each tile once: blocks in rounds, in each of which no two threads share a block."""
+        n = self.left.n
+        count = min(-(-n // SIDE), BLOCKS_PER_THREAD * threads)
+        length = SIDE * -(-n // (SIDE * count))
+        blocks = list(_cut(0, n, length))
+        _run(self._inside, [(block,) for block in blocks], threads)
+        for pairs in _rounds(len(blocks)):
+            _run(self._between, [(blocks[a], blocks[b]) for a, b in pairs], threads)
+        _run(self._finish, [(block,) for block in blocks], threads)
+
+    def beside_references(self, threads: int) -> None:
+        """One block of queries at a time, against all references."""
+        _run(self._across, [(block,) for block in _cut(0, self.left.n, SIDE)], threads)
+
+    def _inside(self, block: Span) -> None:
+        for query in _cut(*block, SIDE):
+            self._visit(query, [query], both=False)
+            self._visit(query, _cut(query[1], block[1], SIDE), both=True)
+
+    def _between(self, first: Span, second: Span) -> None:
+        for query in _cut(*first, SIDE):
+            self._visit(query, _cut(*second, SIDE), both=True)
+
+    def _across(self, query: Span) -> None:
+        self._visit(query, _cut(0, self.right.n, SIDE), both=False)
+        self._finish(query)
+
+    def _visit(self, query: Span, tiles: Iterable[Span], *, both: bool) -> None:
+        """Pass the tiles of some queries to the kernels."""
+        clock.check()
+        mark = self.left.only_mark(*query)
+        met = [tile for tile in tiles if mark is None or mark != self.right.only_mark(*tile)]
+        if not met:
+            return
+        rest = (*self.sides, self.square, self.states, *self.known, self.marks)
+        if not sparse.issparse(self.left.moved):
+            rows = slice(*query)
+            places = np.array(met, dtype=np.int64)
+            _sweeps.sweep(places, query[0], both, self.right.moved, self.left.moved[rows], *rest)
+            return
+        hits = np.empty((SIDE * -(-SIDE // _pools.CHUNK), 2), dtype=np.int32)
+        products = _products(self.right.moved, self.left.moved, query)
+        for first, stop in met:
+            scores = products(first, stop)
+            for rows_ask in (False, True)[: 1 + both]:
+                below = _tiles.rows_below if rows_ask else _tiles.columns_below
+                at = (scores, first, query[0])
+                count = below(*at, self.heaps, *self.known, hits)
+                _pools.offer(*at, rows_ask, hits, count, *rest)
+
+    def _finish(self, block: Span) -> None:
+        _pools.finish(*block, *self.sides, self.square, self.states, self.found, self.distances)
+
+
+def _products(references: Any, queries: Any, span: Span) -> Tiles:
+    """A function that multiplies sparse references (rows) with a span of queries (columns)."""
+    start, stop = span
+    room = np.empty(SIDE * (stop - start), dtype=np.float32)
+    local = np.full(queries.shape[1], -1, dtype=np.int32)
+    few = queries[start:stop]
+    packed = np.empty((np.unique(few.indices).size, stop - start), dtype=np.float32)
+    _tiles.pack(few.indptr, few.indices, few.data, local, packed)
+    rows = (references.indptr, references.indices, references.data)
+
+    def sparse_tile(first: int, last: int) -> Array:
+        scores = room[: (last - first) * (stop - start)].reshape(last - first, stop - start)
+        _tiles.sparse_scores(first, *rows, local, packed, scores)
+        return scores
+
+    return sparse_tile
+
+
+def _cut(start: int, stop: int, length: int) -> Iterator[Span]:
+    return ((at, min(at + length, stop)) for at in range(start, stop, length))
+
+
+def _rounds(count: int) -> Iterator[list[Span]]:
+    """Every pair of blocks once, in rounds where each has at most one partner (a tournament)."""
+    seats = count + count % 2
+    ring = list(range(1, seats))
+    for _ in ring:
+        circle = [0, *ring]
+        pairs = zip(circle[: seats // 2], reversed(circle[seats // 2 :]), strict=True)
+        yield [(min(pair), max(pair)) for pair in pairs if max(pair) < count]
+        ring = ring[1:] + ring[:1]
+
+
+def _run(work: Callable[..., None], calls: list[tuple[Any, ...]], threads: int) -> None:
+    if threads == 1 or len(calls) == 1:
+        for arguments in calls:
+            work(*arguments)
+        return
+    with ThreadPoolExecutor(min(threads, len(calls))) as pool:
+        contexts = [copy_context() for _ in calls]  # each thread needs the deadline
+        for _ in pool.map(lambda to, given: to.run(work, *given), contexts, calls):
+            pass

@@ -1,0 +1,268 @@
+"""Validation of arrays, and centring of samples.
+
+Errors are raised before any computation: later, the same input would overflow, be truncated or lose
+its mask silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array
+
+from gramian.arrays.threads import in_parts
+
+Array = NDArray[np.floating]
+
+LARGEST, SMALLEST = 1e70, 1e-70
+"""Sizes whose fourth powers, which alignment sums, neither overflow nor underflow."""
+
+SINGLE = 1e15
+"""Largest size whose squares float32 can sum."""
+
+FAR = 100.0
+"""Ratio of squared mean to variance above which a column is far from the origin: its products lose
+twice as many digits as this number has."""
+
+PART_LENGTH = 2**20
+"""Number of elements that one core processes at a time."""
+
+BLOCK = 4096
+"""Rows per block where a sum over all of X would need a second copy of it."""
+
+
+def checked_samples(X: Any, name: str = "X", **options: Any) -> Any:
+    """A dense or CSR array of finite float32 or float64 numbers that can be squared."""
+    refuse_masked(X, name)
+    return ready(
+        check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], **options), name
+    )
+
+
+def ready(X: Any, name: str = "X") -> Any:
+    """Validated samples in the form used by the library: squares fit, indices have 32 bits."""
+    size = check_size(X, name)
+    if X.dtype == np.float32 and size > SINGLE:
+        X = X.astype(np.float64)
+    return with_short_indices(X)
+
+
+@contextmanager
+def naming_text(X: Any) -> Iterator[None]:
+    """Name the text columns of a data frame in the error of a failed conversion."""
+    try:
+        yield
+    except ValueError as refusal:
+        found = _text_columns(X) if "could not convert string" in str(refusal) else []
+        if not found:
+            raise
+        some = ", ".join(map(repr, found[:5])) + (", …" if len(found) > 5 else "")
+        raise ValueError(
+            f"X has text where numbers belong, in {some}: leave columns out with X.drop(columns=…)"
+            ", or encode them first (sklearn.preprocessing.OneHotEncoder, "
+            "gramian.encoders.DateEncoder)"
+        ) from None
+
+
+def _text_columns(X: Any) -> list[str]:
+    """The columns of a frame with a cell that is not a number."""
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return []
+    found = []
+    for place, name in enumerate(X.columns):
+        try:
+            X.iloc[:, place].to_numpy().astype(float)
+        except (TypeError, ValueError):
+            found.append(str(name))
+    return found
+
+
+def refuse_masked(values: Any, name: str) -> None:
+    """Raise ValueError for masked entries, whose mask NumPy would drop silently."""
+    if isinstance(values, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(values)):
+        raise ValueError(
+            f"{name} has {int(np.ma.getmaskarray(values).sum())} masked entries, and every entry "
+            "is needed here: fill them, or leave out what they belong to"
+        )
+
+
+def check_size(values: Any, name: str, *, least: float = SMALLEST) -> float:
+    """The largest absolute entry; ValueError if sums of powers overflow or underflow."""
+    entries = _stored(values) if sp.issparse(values) else np.asarray(values)
+    if entries.size == 0:
+        return 0.0
+    size = _largest_size(entries)
+    if LARGEST < size < np.inf or 0 < size < least:
+        fault = ("large", "overflow") if size > LARGEST else ("small", "vanish")
+        raise ValueError(
+            f"the entries of {name} are too {fault[0]} (up to {size:.1e}): sums of their squares "
+            f"{fault[1]}; rescale {name}"
+        )
+    return size
+
+
+def _largest_size(entries: NDArray[Any]) -> float:
+    """The largest |x|, in parallel over parts of a long array; NaN if there is one."""
+    flat = entries.reshape(-1) if entries.flags.c_contiguous else entries
+    parts = max(1, -(-len(flat) // PART_LENGTH)) if flat.ndim == 1 else 1
+    ends = np.zeros((parts, 2))
+
+    def take(first: int, last: int) -> None:
+        for part in range(first, last):
+            some = flat[part * PART_LENGTH : (part + 1) * PART_LENGTH] if parts > 1 else flat
+            ends[part] = float(some.max()), -float(some.min())
+
+    in_parts(take, parts, flat.size)
+    return float(ends.max())
+
+
+def _stored(matrix: Any) -> NDArray[Any]:
+    """The stored entries of a sparse matrix of any format."""
+    return np.asarray(matrix.tocsr().data if matrix.format in ("lil", "dok") else matrix.data)
+
+
+def check_matrix(matrix: Any, name: str) -> None:
+    """Raise ValueError for a mask, or for entries whose squares overflow."""
+    refuse_masked(matrix, name)
+    if sp.issparse(matrix) or (isinstance(matrix, np.ndarray) and matrix.dtype.kind == "f"):
+        check_size(matrix, name, least=0.0)
+
+
+def with_short_indices(X: Any) -> Any:
+    """CSR with 32-bit indices if possible, as compiled code requires."""
+    if not (sp.issparse(X) and X.format == "csr"):
+        return X
+    most = np.iinfo(np.int32).max
+    if X.indices.dtype == X.indptr.dtype == np.int32 or max(X.nnz, *X.shape) > most:
+        return X
+    parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
+    return type(X)(parts, shape=X.shape)
+
+
+def real_numbers(values: Any, name: str) -> Array:
+    """An array of float64; ValueError if it is masked, complex or not numeric."""
+    refuse_masked(values, name)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "USmMc":
+            return array.astype(np.float64, copy=False)
+        found = str(array.dtype)
+    except (TypeError, ValueError):
+        found = "what is none, or rows of different lengths"
+    raise ValueError(f"{name} must hold real numbers, got {found}")
+
+
+def class_indices(y: ArrayLike, name: str = "y") -> tuple[NDArray[Any], NDArray[np.integer]]:
+    """The sorted distinct labels, and the label index of each sample; none may be missing."""
+    refuse_odd_labels(y, name)
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise ValueError(f"{name} must hold one label per sample, got shape {labels.shape}")
+    if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
+        raise ValueError(f"{name} contains NaN or infinity; every sample needs a label")
+    names, classes = np.unique(labels, return_inverse=True)
+    return names, classes
+
+
+def refuse_odd_labels(y: Any, name: str = "y") -> None:
+    """Raise ValueError for masked labels, and for None, NaN, NA or mixed types among objects."""
+    refuse_masked(y, name)
+    labels = np.asarray(y)
+    if labels.dtype != object or labels.ndim != 1:
+        return
+    for place, label in enumerate(labels.tolist()):
+        if is_missing(label):
+            raise ValueError(
+                f"{name}[{place}] is {label}, which is no label; every sample needs one: leave "
+                "out those that have none"
+            )
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"{name} mixes labels that cannot be compared ({', '.join(kinds)}): make them all "
+            "strings, or all numbers"
+        ) from None
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, NaT or NA, which are not equal to themselves."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True
+
+
+def near_origin(X: Any) -> Any:
+    """The samples with columns far from the origin shifted to it; X itself if there are none.
+
+    For computations that are invariant to translations. Products of X + c, minus the contribution
+    of c, lose all digits if c is large; the subtraction here is exact. A CSR column far from the
+    origin has at least 99 % nonzeros, so storing it in full loses nothing.
+    """
+    shift = far_means(X)
+    return shifted(X, shift) if shift.any() else X
+
+
+def far_means(X: Any) -> Array:
+    """The mean of each column that is far from the origin, 0 for the others."""
+    n = X.shape[0]
+    total, square = column_sums(X, squares=True)
+    mean = total / max(n, 1)
+    variance = square / max(n, 1) - mean * mean
+    return np.where(FAR * variance < mean * mean, mean, 0.0)
+
+
+def column_sums(X: Any, *, squares: bool) -> Array:
+    """The sums of the columns, and of their squares: one row, or two.
+
+    Blocks of rows are summed in parallel, and their sums are added in a fixed order.
+    """
+    blocks = -(-X.shape[0] // BLOCK)
+    sums = np.zeros((blocks, 1 + squares, X.shape[1]))
+
+    def take(first: int, last: int) -> None:
+        for block in range(first, last):
+            rows = X[block * BLOCK : (block + 1) * BLOCK].astype(np.float64, copy=False)
+            sums[block, 0] = np.ravel(np.asarray(rows.sum(axis=0)))
+            if squares:
+                powers = rows.multiply(rows) if sp.issparse(rows) else np.square(rows)
+                sums[block, 1] = np.ravel(np.asarray(powers.sum(axis=0)))
+
+    in_parts(take, blocks, X.nnz if sp.issparse(X) else X.size)
+    found: Array = sums.sum(axis=0)
+    return found
+
+
+def row_squares(X: Any) -> Array:
+    """‖x_i‖² of every row in double precision, in parallel over blocks of dense rows."""
+    if sp.issparse(X):
+        return np.ravel(np.asarray(X.multiply(X).sum(axis=1), dtype=float))
+    found = np.empty(X.shape[0])
+
+    def take(first: int, last: int) -> None:
+        for block in range(first, last):
+            rows = slice(block * BLOCK, (block + 1) * BLOCK)
+            found[rows] = np.einsum("ij,ij->i", X[rows], X[rows])
+
+    in_parts(take, -(-X.shape[0] // BLOCK), X.size)
+    return found
+
+
+def shifted(X: Any, shift: Array) -> Any:
+    """X − 1cᵀ in double precision; for CSR only columns with nonzero c are stored in full."""
+    if not sp.issparse(X):
+        return np.asarray(X, dtype=float) - shift
+    full = np.flatnonzero(shift)
+    others = sp.diags_array((shift == 0).astype(float))
+    moved = X[:, full].toarray().astype(float) - shift[full]
+    rows = np.repeat(np.arange(X.shape[0]), full.size)
+    columns = np.tile(full, X.shape[0])
+    part = sp.csr_array((moved.ravel(), (rows, columns)), shape=X.shape)
+    return with_short_indices(sp.csr_array(X.astype(float) @ others + part))

@@ -1,0 +1,630 @@
+"""Gather, scatter and sparse products on tensors, on a GPU or on the CPU.
+
+The same functions as `gramian.arrays.cpu`. On a GPU two compiled kernels do the work. They sum
+every row of the result in a fixed order, without atomics, so results are bitwise reproducible.
+On the CPU tensors share their memory with the kernels there.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+try:
+    import torch
+    from torch.utils.weak import WeakTensorKeyDictionary
+except ModuleNotFoundError:
+    raise ModuleNotFoundError(
+        "a device needs torch, which is not installed: pip install 'gramian[gpu]'"
+    ) from None
+
+from gramian.arrays import cpu
+from gramian.arrays.blocks import Blocks, mapped
+from gramian.common.memory import device_limit, memory
+
+Tensor = Any
+
+UNIT = torch.finfo(torch.float64).eps / 2
+"""The unit roundoff u."""
+
+PLAIN_CALLS = 3
+"""Calls of a function before it is recorded; recording takes as long as about two calls."""
+
+TILE = 4096
+"""Rows and columns of a tile of a product: 0.13 GB."""
+
+DENSE_BLOCK = 2**28
+"""Elements of a dense block of rows of a sparse matrix: 2 GB."""
+
+
+# --- devices ---------------------------------------------------------------------------
+
+
+def namespace() -> Any:
+    """The array API functions for tensors."""
+    return importlib.import_module("array_api_compat.torch")
+
+
+def device(name: Any) -> Any:
+    """The device with this name, or ValueError if it is not available."""
+    try:
+        found = torch.device(name)
+    except (RuntimeError, TypeError):
+        raise ValueError(
+            f"device must be None, 'cpu', 'cuda', 'cuda:1' etc., got {name!r}"
+        ) from None
+    if found.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (found.index or 0) >= count:
+            there = f"{count} CUDA device(s)" if count else "no CUDA device"
+            raise ValueError(
+                f"device={name!r} is not available: this machine has {there}; "
+                "use device='cpu' for the processor"
+            )
+        found = torch.device("cuda", found.index or 0)
+    return found
+
+
+def host(tensor: Tensor) -> NDArray[Any]:
+    """The tensor as a NumPy array."""
+    return tensor.detach().cpu().numpy()
+
+
+def lent(array: Any) -> Tensor:
+    """An array of any library that supports DLPack as a tensor that shares its memory."""
+    return torch.from_dlpack(array)
+
+
+def normal(seed: int, shape: tuple[int, ...], device: Any) -> Tensor:
+    """Standard normal numbers for a seed, generated on the device."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    return torch.randn(shape, generator=generator, device=device, dtype=torch.float64)
+
+
+# --- rows that stay on the host ----------------------------------------------------------
+
+
+class Stored(Blocks):
+    """Rows that are on the host and copied to a device block by block on request.
+
+    For a GPU the host memory is pinned, and the next block is copied on a separate stream during
+    the computation: including one that is still in use, at most three blocks are on the device.
+    float64 values that are representable in float32 (ratings, pixels, weights of 1) are transferred
+    as float32.
+    """
+
+    def __init__(self, held: Tensor, step: int, device: Any, kind: Any = None) -> None:
+        self.held, self.kind = _pinned(held, device), kind or held.dtype
+        super().__init__(self.held.shape[0], step, self._block, namespace())
+        self._none = self.held[:0].to(device, self.kind)
+        self._here: tuple[int, Tensor] = -1, None
+        self._coming: tuple[int, Tensor, Any] = -1, None, None
+
+    @classmethod
+    def of(cls, array: Any, step: int, device: Any) -> Stored:
+        """From a NumPy array or a tensor."""
+        rows = torch.as_tensor(array)
+        if rows.dtype != torch.float64:
+            return cls(rows, step, device)
+        short = rows.float()
+        return cls(short if bool((short == rows).all()) else rows, step, device, rows.dtype)
+
+    def _block(self, k: int | None) -> Tensor:
+        if k is None:
+            return self._none
+        if self._here[0] != k:
+            self._here = -1, None  # its memory is reused by the block after the next
+            self._here = k, self._arrived(k).to(self.kind)
+            if self.device.type == "cuda" and (k + 1) * self.step < self.length:
+                # Otherwise the host would run ahead and transfer all blocks at once.
+                torch.cuda.current_stream(self.device).synchronize()
+                self._send(k + 1)
+        return self._here[1]
+
+    def _arrived(self, k: int) -> Tensor:
+        if self._coming[0] != k:
+            return sent(self.held[self.parts[k]], self.device)
+        _, rows, ready = self._coming
+        self._coming = -1, None, None
+        now = torch.cuda.current_stream(self.device)
+        now.wait_event(ready)
+        rows.record_stream(now)
+        return rows
+
+    def _send(self, k: int) -> None:
+        aside = _aside(self.device)
+        with torch.cuda.stream(aside):
+            rows = sent(self.held[self.parts[k]], self.device)
+            self._coming = k, rows, aside.record_event()
+
+    @cached_property
+    def is_sorted(self) -> bool:
+        return bool((self.held[1:] >= self.held[:-1]).all())
+
+    @cached_property
+    def order(self) -> Stored:
+        """The permutation that sorts the rows of each block; stored as well."""
+        return stored(mapped(lambda keys: torch.argsort(keys, stable=True).int(), self))
+
+
+def sent(rows: Tensor, device: Any) -> Tensor:
+    """Copy a block of the host to a device: all streamed data passes through here."""
+    return rows.to(device, non_blocking=True)
+
+
+def stored(rows: Any) -> Any:
+    """The current rows of `Blocks`, on the host, so that they are not computed again."""
+    if not isinstance(rows, Blocks) or isinstance(rows, Stored):
+        return rows
+    held = _pinned(torch.empty(rows.shape, dtype=rows.dtype), rows.device)
+    for part, block in zip(rows.parts, rows, strict=True):
+        held[part].copy_(block)
+    return Stored(held, rows.step, rows.device)
+
+
+def gathered(rows: Blocks) -> NDArray[Any]:
+    """All rows, as a NumPy array."""
+    kept = stored(rows)
+    found: NDArray[Any] = kept.held.to(kept.kind).numpy()
+    return found
+
+
+def _pinned(held: Tensor, device: Any) -> Tensor:
+    """A copy in pinned memory, or the tensor itself if the host refuses that."""
+    try:
+        return held.pin_memory() if device.type == "cuda" else held
+    except RuntimeError:
+        return held
+
+
+@cache
+def _aside(device: Any) -> Any:
+    """The stream of copies to a GPU."""
+    return torch.cuda.Stream(device)
+
+
+# --- gathers ---------------------------------------------------------------------------
+
+
+def gather_entries(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """½ (u_i·v_j + u_j·v_i) for every pair."""
+    z = gather_products(U, V, rows, cols)
+    return z if V is U else 0.5 * (z + gather_products(V, U, rows, cols))
+
+
+def gather_products(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """u_i·v_j for every pair of a row of U and a row of V, summed in float64."""
+    if isinstance(rows, Blocks):
+        return mapped(lambda i, j: gather_products(U, V, i, j), rows, cols)
+    if U.is_cuda:
+        return _compiled().gather(U, V, rows, cols, distances=False)
+    return _lent(cpu.gather_products, U, V, rows, cols)
+
+
+def gather_distances(U: Tensor, V: Tensor, rows: Tensor, cols: Tensor) -> Tensor:
+    """(u_i − u_j)·(v_i − v_j) for every pair, summed in float64."""
+    if U.is_cuda:
+        return _compiled().gather(U, V, rows, cols, distances=True)
+    same, arrays = V is U, [_view(part) for part in (U, V, rows, cols)]
+    return torch.as_tensor(cpu.gather_distances(arrays[0], arrays[0 if same else 1], *arrays[2:]))
+
+
+def _lent(function: Any, *tensors: Tensor) -> Tensor:
+    """Apply a CPU function to tensors that share their memory with it."""
+    return torch.as_tensor(function(*(_view(tensor) for tensor in tensors)))
+
+
+def _view(tensor: Tensor) -> NDArray[Any]:
+    """The memory of a CPU tensor as a NumPy array."""
+    return tensor.detach().numpy()
+
+
+def nearest(
+    X: Any,
+    queries: Any,
+    k: int,
+    marks: tuple[Any, Any],
+    device: Any,
+    step: int,
+    *,
+    alone: bool,
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The k rows of X nearest to each query, except those of equal marks: see `neighbours`.
+
+    The search uses `step` samples and as many queries at a time.
+    """
+    if max(X.shape[0], queries.shape[0]) <= step:
+        there = _dense_there(X, device)
+        asked = there if queries is X else _dense_there(queries, device)
+        marks_there = tuple(torch.as_tensor(part).to(device) for part in marks)
+        found, squares = _searched(there, asked, k, marks_there, alone=alone)
+        return host(found), host(squares)
+    blocks = [slice(first, first + step) for first in range(0, queries.shape[0], step)]
+    near = [
+        _nearest_to(queries[block], X, k, (marks[0], marks[1][block]), device, step, alone=alone)
+        for block in blocks
+    ]
+    places, distances = (np.concatenate(part) for part in zip(*near, strict=True))
+    return places, distances
+
+
+def _nearest_to(
+    queries: Any, X: Any, k: int, marks: tuple[Any, Any], device: Any, step: int, *, alone: bool
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The neighbours of some queries, block by block of samples."""
+    asked, mine = _dense_there(queries, device), torch.as_tensor(marks[1]).to(device)
+    best: tuple[Tensor, Tensor] | None = None
+    for first in range(0, X.shape[0], step):
+        block = _dense_there(X[first : first + step], device)
+        theirs = torch.as_tensor(marks[0][first : first + step]).to(device)
+        own = mine
+        if alone:  # a mark is the index of its row of X
+            inside = (mine >= first) & (mine < first + block.shape[0])
+            own = torch.where(inside, mine - first, -1)
+        few = min(k, block.shape[0])
+        found, squares = _searched(block, asked, few, (theirs, own), alone=alone)
+        best = _nearer(best, (found + first, squares), k)
+    assert best is not None
+    return host(best[0]), host(best[1])
+
+
+def _nearer(
+    known: tuple[Tensor, Tensor] | None, more: tuple[Tensor, Tensor], k: int
+) -> tuple[Tensor, Tensor]:
+    """The k nearest of two sets of candidates; ties are broken in favour of the first."""
+    if known is None:
+        return more
+    places, squares = (torch.cat(part, dim=1) for part in zip(known, more, strict=True))
+    squares, order = torch.sort(squares, dim=1, stable=True)
+    return places.gather(1, order)[:, :k], squares[:, :k]
+
+
+def _dense_there(rows: Any, device: Any) -> Tensor:
+    return torch.as_tensor(rows.toarray() if hasattr(rows, "nnz") else rows).to(device)
+
+
+def _searched(*given: Any, alone: bool) -> tuple[Tensor, Tensor]:
+    search = importlib.import_module("gramian.arrays._torch_neighbours").search
+    found: tuple[Tensor, Tensor] = search(*given, alone=alone)
+    return found
+
+
+# --- scatters --------------------------------------------------------------------------
+
+
+def scatter_entries(w: Tensor, V: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ) V; a diagonal entry counts once."""
+    return csr_product(pattern.indptr, pattern.neighbour, (0.5 * w)[pattern.edge], V)
+
+
+def scatter_distances(w: Tensor, V: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ V: the Laplacian of the weighted pairs, times V."""
+    weights = w[pattern.edge]
+    ones = torch.ones((pattern.order, 1), dtype=torch.float64, device=V.device)
+    degree = csr_product(pattern.indptr, pattern.neighbour, weights, ones)
+    return degree.to(V.dtype) * V - csr_product(pattern.indptr, pattern.neighbour, weights, V)
+
+
+def entries_dense(w: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e ½ (e_i e_jᵀ + e_j e_iᵀ), dense."""
+    return _adjacency(0.5 * w, pattern).toarray()
+
+
+def laplacian_dense(w: Tensor, pattern: Any) -> Tensor:
+    """Σ_e w_e (e_i − e_j)(e_i − e_j)ᵀ, dense."""
+    adjacency = _adjacency(w, pattern)
+    found = -adjacency.toarray()
+    found.diagonal().add_(adjacency.row_sums())
+    return found
+
+
+def _adjacency(w: Tensor, pattern: Any) -> Csr:
+    shape = (pattern.order, pattern.order)
+    return Csr(w[pattern.edge], pattern.neighbour, pattern.indptr, shape)
+
+
+_GROUPS = WeakTensorKeyDictionary()
+
+
+def group_sums(groups: Tensor, values: Tensor, count: int) -> Tensor:
+    """The sums of the values, or of the rows, of each group 0..count, in a fixed order."""
+    if isinstance(groups, Blocks):
+        return sum(group_sums_of(groups, part, values[part], count) for part in groups.parts)
+    if groups not in _GROUPS:
+        _GROUPS[groups] = starts(groups, count), sorting(groups)
+    begin, order = _GROUPS[groups]
+    return _summed(begin, order, values)
+
+
+def group_sums_of(groups: Any, part: slice, values: Tensor, count: int) -> Tensor:
+    """The same for a part of the groups and its values."""
+    if not isinstance(groups, Stored):
+        # The sorted order is cached per tensor, and a slice is a new tensor.
+        return group_sums(groups if part == slice(None) else groups[part], values, count)
+    order = None if groups.is_sorted else groups.order[part]
+    return _summed(starts(groups[part], count), order, values)
+
+
+def sorting(keys: Tensor) -> Tensor | None:
+    """The permutation that sorts the keys, None if they are sorted."""
+    if bool((keys[1:] >= keys[:-1]).all()):
+        return None
+    return torch.argsort(keys, stable=True).int()
+
+
+def _summed(begin: Tensor, order: Tensor | None, values: Tensor) -> Tensor:
+    """The sums of values in this order, grouped consecutively."""
+    if values.ndim == 1:
+        return segment_sums(begin, values if order is None else taken(values, order))
+    ones = torch.ones(values.shape[0], dtype=torch.float32, device=values.device)
+    if order is None:
+        order = torch.arange(values.shape[0], dtype=torch.int32, device=values.device)
+    return csr_product(begin, order, ones, values)
+
+
+def taken(values: Tensor, places: Tensor) -> Tensor:
+    """The values with the given indices."""
+    if isinstance(places, Blocks):
+        return mapped(lambda rows: taken(values, rows), places)
+    return values.index_select(0, places)
+
+
+def block_products(
+    w: Blocks, rows: Stored, cols: Stored, P: Tensor, Q: Tensor
+) -> tuple[Tensor, Tensor]:
+    """G Q and Gᵀ P for the sparse G of entries w with sorted rows, block by block.
+
+    A row that continues in the next block is summed in two parts, always the same.
+    """
+    GQ, GP = torch.zeros_like(P), torch.zeros_like(Q)
+    for part in rows.parts:
+        i, j, order, values = rows[part], cols[part], cols.order[part], w[part]
+        first, last = (int(rows.held[k]) for k in (part.start, part.stop - 1))
+        some = slice(first, last + 1)
+        GQ[some] += csr_product(starts(i - first, last + 1 - first), j, values, Q)
+        GP += csr_product(starts(j, Q.shape[0]), taken(i, order), taken(values, order), P)
+    return GQ, GP
+
+
+def segment_sums(indptr: Tensor, values: Tensor) -> Tensor:
+    """The sums of consecutive values, from indptr[i] to indptr[i + 1]."""
+    places = torch.zeros(values.shape[0], dtype=torch.int32, device=values.device)
+    one = torch.ones((1, 1), dtype=torch.float64, device=values.device)
+    return csr_product(indptr, places, values, one)[:, 0]
+
+
+def pattern(rows: Tensor, cols: Tensor, order: int) -> cpu.Pattern:
+    """Every pair as two half-edges, sorted by row and then neighbour: see `cpu.Pattern`."""
+    begin, end = torch.cat([rows, cols]).long(), torch.cat([cols, rows]).long()
+    half_edge = torch.argsort(begin * order + end, stable=True)
+    edge: Tensor = (half_edge % rows.shape[0]).int()
+    neighbour: Tensor = end[half_edge].int()
+    return cpu.Pattern(starts(begin, order), neighbour, edge, row_blocks=edge[:0])
+
+
+def starts(keys: Tensor, count: int) -> Tensor:
+    """The first position of each key 0..count in a sorted array of keys."""
+    found = torch.zeros(count + 1, dtype=torch.int64, device=keys.device)
+    torch.cumsum(torch.bincount(keys, minlength=count), 0, out=found[1:])
+    return found
+
+
+def turned(
+    indptr: Tensor, indices: Tensor, shape: tuple[int, int]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The transposed pattern: its row starts, its columns, and the index of each entry."""
+    each = torch.arange(shape[0], device=indices.device, dtype=torch.int32)
+    rows = torch.repeat_interleave(each, torch.diff(indptr))
+    order = torch.argsort(indices, stable=True).int()
+    return starts(indices, shape[1]), rows[order], order
+
+
+def triangular_inverse(C: Tensor) -> Tensor:
+    """C⁻¹ of a lower triangular C: products are faster than sequential triangular solves."""
+    identity = torch.eye(C.shape[0], dtype=C.dtype, device=C.device)
+    return torch.linalg.solve_triangular(C, identity, upper=False)
+
+
+# --- sparse matrices -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """A sparse matrix in CSR format with the operations that solvers use."""
+
+    data: Tensor
+    indices: Tensor
+    indptr: Tensor
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, matrix: Any, device: Any) -> Csr:
+        """From a SciPy matrix."""
+        matrix = matrix.tocsr()
+        arrays = matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int64)
+        data, indices, indptr = (torch.as_tensor(np.array(part)).to(device) for part in arrays)
+        return cls(data, indices, indptr, tuple(matrix.shape))
+
+    def to_scipy(self) -> Any:
+        """As a SciPy matrix."""
+        return cpu.csr(host(self.data), host(self.indices), host(self.indptr), self.shape)
+
+    @property
+    def nnz(self) -> int:
+        return int(self.data.shape[0])
+
+    @property
+    def dtype(self) -> Any:
+        return self.data.dtype
+
+    def __matmul__(self, V: Tensor) -> Tensor:
+        columns = V[:, None] if V.ndim == 1 else V
+        product = csr_product(self.indptr, self.indices, self.data, columns)
+        return product[:, 0] if V.ndim == 1 else product
+
+    def __abs__(self) -> Csr:
+        return Csr(self.data.abs(), self.indices, self.indptr, self.shape)
+
+    def rows(self, first: int, last: int) -> Csr:
+        """A range of its rows."""
+        last = min(last, self.shape[0])
+        begin, end = int(self.indptr[first]), int(self.indptr[last])
+        starts = self.indptr[first : last + 1] - begin
+        inside = slice(begin, end)
+        return Csr(self.data[inside], self.indices[inside], starts, (last - first, self.shape[1]))
+
+    def tocsr(self) -> Csr:
+        return self
+
+    def row_sums(self) -> Tensor:
+        return segment_sums(self.indptr, self.data)
+
+    @cached_property
+    def T(self) -> Csr:
+        begin, rows, order = turned(self.indptr, self.indices, self.shape)
+        return Csr(self.data[order], rows, begin, self.shape[::-1])
+
+    def toarray(self) -> Tensor:
+        each = torch.arange(self.shape[0], device=self.data.device)
+        rows = torch.repeat_interleave(each, torch.diff(self.indptr))
+        found = torch.zeros(self.shape, dtype=self.data.dtype, device=self.data.device)
+        return found.index_put_((rows, self.indices.long()), self.data, accumulate=True)
+
+
+def gram(matrix: Csr) -> Tensor:
+    """BᵀB, dense, from dense blocks of rows."""
+    n = matrix.shape[1]
+    found = torch.zeros((n, n), dtype=torch.float64, device=matrix.data.device)
+    step = max(1, DENSE_BLOCK // n)
+    for first in range(0, matrix.shape[0], step):
+        block = matrix.rows(first, first + step).toarray()
+        found += block.T @ block
+    return found
+
+
+def cholesky(A: Tensor) -> Any:
+    """b ↦ A⁻¹b by Cholesky, None if there is no factor or it is too inaccurate.
+
+    A device may solve by inverses of diagonal blocks, to which Higham's Theorem 10.3 does not
+    apply: |A − LLᵀ| is therefore computed. If it is at most (n + 2)u √(a_ii a_jj), it is within
+    the 2(n + 2)u that a proof subtracts, including the nu of computing it.
+    """
+    factor, info = torch.linalg.cholesky_ex(A)
+    if int(info) or _backward_error(A, factor) > (A.shape[0] + 2) * UNIT:
+        return None
+    return lambda b: torch.cholesky_solve(b[:, None], factor)[:, 0]
+
+
+def definite_inverse(A: Tensor) -> Tensor | None:
+    """A⁻¹ by Cholesky, None if there is no factor: products are not sequential over rows."""
+    factor, info = torch.linalg.cholesky_ex(A)
+    return None if int(info) else torch.cholesky_inverse(factor)
+
+
+def _backward_error(A: Tensor, factor: Tensor) -> float:
+    """max |A − LLᵀ|_ij / √(a_ii a_jj) over the lower triangle, tile by tile."""
+    n, root = A.shape[0], A.diagonal().sqrt()
+    step = min(TILE, n)
+    worst = torch.zeros((), dtype=A.dtype, device=A.device)
+    for top in range(0, n, step):
+        rows = slice(top, top + step)
+        for left in range(0, top + 1, step):  # L is zero in the columns from `end` on
+            cols, end = slice(left, left + step), min(left + step, n)
+            off = torch.addmm(A[rows, cols], factor[rows, :end], factor[cols, :end].T, alpha=-1)
+            off /= root[rows, None] * root[cols]
+            if left == top:
+                off.tril_()
+            worst = torch.maximum(worst, off.abs_().max())
+    return float(worst)
+
+
+class Recorded:
+    """A function of one tensor as one CUDA graph, launched without Python overhead.
+
+    Functions that convert a tensor to a number cannot be recorded and run as usual.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self.calls = 0
+        self.given: Tensor = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        if self.calls == PLAIN_CALLS + 1 and x.is_cuda:
+            self._record(x)
+        if self.given is None or x.shape != self.given.shape or x.dtype != self.given.dtype:
+            return self.function(x)
+        self.given.copy_(x)
+        self.graph.replay()
+        return self.found.clone()
+
+    def _record(self, x: Tensor) -> None:
+        given, graph, aside = x.clone(), torch.cuda.CUDAGraph(), torch.cuda.Stream(x.device)
+        aside.wait_stream(torch.cuda.current_stream(x.device))
+        with torch.cuda.stream(aside):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                self.found = self.function(given)
+            except RuntimeError:
+                given = None
+            try:
+                graph.capture_end()
+            except RuntimeError:
+                given = None
+        torch.cuda.current_stream(x.device).wait_stream(aside)
+        self.graph, self.given = graph, given
+
+
+@contextmanager
+def room() -> Iterator[None]:
+    """Convert torch's out-of-memory error to a MemoryError with numbers."""
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        free, total = torch.cuda.mem_get_info()
+        raise MemoryError(
+            f"the device has {total / 1e9:.1f} GB, of which {free / 1e9:.1f} GB are free, but this "
+            "needs more: limit the number of columns (rank=), use less data, or compute on the "
+            "processor (device=None)"
+        ) from None
+
+
+def free_memory(device: Any) -> float:
+    """Free bytes on a device, within the limit of this process."""
+    if device.type != "cuda":
+        return min(memory(), device_limit())
+    mine = torch.cuda.memory_allocated(device)
+    idle = torch.cuda.memory_reserved(device) - mine  # cached memory of deleted tensors
+    allowed = max(device_limit() - mine, 0.0)
+    return float(min(torch.cuda.mem_get_info(device)[0] + idle, allowed))
+
+
+def csr(data: Tensor, indices: Tensor, indptr: Tensor, shape: tuple[int, int]) -> Csr:
+    """The sparse matrix of these arrays, which are shared."""
+    return Csr(data, indices, indptr, shape)
+
+
+def sparse_product(matrix: Csr, V: Tensor) -> Tensor:
+    """A V."""
+    return matrix @ V
+
+
+def csr_product(indptr: Tensor, indices: Tensor, data: Tensor, V: Tensor) -> Tensor:
+    """Row i is Σ data_k v_{indices_k} over k from indptr[i] to indptr[i + 1], in V's precision."""
+    if V.is_cuda:
+        return _compiled().csr_product(indptr, indices, data, V)
+    shape = (indptr.shape[0] - 1, V.shape[0])
+    arrays = _view(data.to(V.dtype)), _view(indices), _view(indptr)
+    return torch.as_tensor(cpu.sparse_product(cpu.csr(*arrays, shape), _view(V)))
+
+
+def _compiled() -> Any:
+    return importlib.import_module("gramian.arrays._triton")

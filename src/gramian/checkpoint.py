@@ -1,0 +1,208 @@
+"""Checkpoints: what a run or a fit has reached, kept on disk while it runs.
+
+A checkpoint is one file, replaced only by a whole new one. It holds a mark that names the problem
+or the fit (`Progress.mark`); a file with another mark is refused, and the same call resumes from
+its own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from itertools import count
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import host
+from gramian.callbacks import State
+from gramian.common import clock, storage
+from gramian.common.storage import StoredFileError
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+Mark = dict[str, Any]
+Place = tuple[Path, float]
+"""A file, and the seconds between two writes of it."""
+
+EVERY = 60.0
+"""Default number of seconds between two writes of a checkpoint."""
+
+AGREEMENT = 1e-6
+"""How near F of the stored factor has to be to the stored value, in units of the scale of F."""
+
+
+class CheckpointError(OSError):
+    """A checkpoint that cannot be written; the last good one is still there."""
+
+
+class Progress:
+    """What a fit has reached, in the file that `gm.checkpoints` names; nothing without it.
+
+    Parameters
+    ----------
+    mark : function
+        Gives the names and values that two fits must agree in for one to resume the other. It is
+        called only where there is a file.
+    place : (Path, float), optional
+        The file and the seconds between two writes; by default the next of `gm.checkpoints`.
+
+    Attributes
+    ----------
+    found : dict
+        The content of the file, and what `keep` has added since.
+    """
+
+    def __init__(self, mark: Callable[[], Mark], place: Place | None = None) -> None:
+        self.path: Path | None
+        self.path, self.every = place or _next_place() or (None, np.inf)
+        self.found: dict[str, Any] = {}
+        self._written: float = -np.inf
+        if not (isinstance(self.every, Real) and self.every >= 0):
+            raise ValueError(f"every must be a number of seconds of at least 0, got {self.every!r}")
+        if self.path is not None:
+            self.mark: Mark = mark()
+            storage.remove_abandoned(self.path)
+            if self.path.exists():
+                self.found = self._read(self.path)
+
+    def keep(self, when: str = "between two sweeps", *, now: bool = False, **content: Any) -> None:
+        """Note where the fit is, and write it when the last time was long enough ago.
+
+        Arrays are noted as they are, and written as they have become by then; a function is called
+        for its value only then.
+        """
+        if self.path is None:
+            return
+        self.found.update(content)
+        if now or clock.elapsed(self._written) >= self.every:
+            self._write(self.path, when)
+            self._written = clock.now()
+
+    def _write(self, path: Path, when: str) -> None:
+        content = {name: part() if callable(part) else part for name, part in self.found.items()}
+        try:
+            storage.write(path, "checkpoint", {"mark": self.mark, **content})
+        except OSError as reason:
+            kept = "the last good checkpoint is kept" if path.exists() else "there is none yet"
+            raise CheckpointError(
+                f"checkpoint {path} could not be written {when} "
+                f"({reason.strerror or reason}): {kept}; make room or name another file"
+            ) from reason
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = storage.read(path, "checkpoint")
+        kept = found.pop("mark", None)
+        if kept != self.mark:
+            raise self._other(kept if isinstance(kept, dict) else {})
+        return found
+
+    def _other(self, kept: Mark) -> StoredFileError:
+        """The refusal of a file with another mark."""
+        differ = [name for name, value in self.mark.items() if kept.get(name) != value]
+        return StoredFileError(
+            f"checkpoint {self.path} is of another fit (other {', '.join(differ)}): remove it or "
+            "name another folder"
+        )
+
+
+class Checkpoint(Progress):
+    """The best point of a run of `minimize`, which calls it after each step."""
+
+    def __init__(self, problem: Problem, place: Place) -> None:
+        self.problem = problem
+        self._best: Any = None
+        super().__init__(lambda: {"problem": problem.name, "order": problem.order}, place)
+
+    def start(self, factor: Array) -> Array:
+        """The factor to begin with: the stored one, or the given one, which is then stored.
+
+        To write before the first step finds out early that a folder does not take the file.
+        """
+        if self.found:
+            return self._resumed()
+        self.finish(factor, self.problem.value(factor), 0)
+        return factor
+
+    def __call__(self, state: State) -> None:
+        if self._best is None or state.value <= self._best.value:
+            self._best = state.step
+        self._note(self._best.factor, self._best.value, state.iteration)
+
+    def finish(self, factor: Array, value: float, iteration: int) -> None:
+        """Store the end of the run, from which another begins and ends at once."""
+        self._note(factor, value, iteration, now=True)
+
+    def _note(self, factor: Array, value: float, iteration: int, *, now: bool = False) -> None:
+        reached = {"factor": lambda: host(factor), "value": float(value), "iteration": iteration}
+        self.keep(f"at iteration {iteration}", now=now, **reached)
+
+    def _resumed(self) -> Array:
+        """The factor in the file, where its value is the one that this problem gives it."""
+        problem, value = self.problem, float(self.found["value"])
+        factor = np.asarray(self.found.pop("factor"), dtype=float)
+        same = factor.ndim == 2 and len(factor) == problem.order and np.isfinite(factor).all()
+        if same:
+            scale = max(abs(value), abs(problem.value(factor[:, :0])), 1e-300)
+            same = abs(problem.value(factor) - value) <= AGREEMENT * scale
+        if not same:
+            raise self._other(self.mark)
+        return np.ascontiguousarray(factor)
+
+    def _other(self, kept: Mark) -> StoredFileError:
+        if "problem" not in kept:
+            return StoredFileError(
+                f"checkpoint {self.path} is of a fit that ends otherwise: remove it or name "
+                "another folder"
+            )
+        return StoredFileError(
+            f"checkpoint {self.path} is of another problem ({kept['problem']} of order "
+            f"{kept['order']}): remove it or name another file"
+        )
+
+
+_PLACES: ContextVar[Iterator[Place] | None] = ContextVar("checkpoints", default=None)
+
+
+@contextmanager
+def checkpoints(folder: str | Path, *, every: float = EVERY) -> Iterator[None]:
+    """Keep a checkpoint of every solve inside the block, so that the block can be run again.
+
+    Solves are numbered in their order. After a kill, run the same block again: finished solves are
+    read, and the solve that was cut off begins at its best point.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Where the checkpoints are kept; made where it is missing.
+    every : float
+        Seconds between two writes of a solve.
+
+    Examples
+    --------
+    >>> with gm.checkpoints("run"):  # doctest: +SKIP
+    ...     model = gm.metric.LMNN().fit(X, y)
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    token = _PLACES.set((folder / f"solve-{number:04d}.gramian", every) for number in count(1))
+    try:
+        yield
+    finally:
+        _PLACES.reset(token)
+
+
+def checkpoint_for(problem: Problem, path: str | Path | None, every: float) -> Checkpoint | None:
+    """The checkpoint asked for, by name or by the block around; None where there is none."""
+    place = _next_place() if path is None else (Path(path), every)
+    return None if place is None else Checkpoint(problem, place)
+
+
+def _next_place() -> Place | None:
+    """The file of the next solve of the block around, if there is one."""
+    places = _PLACES.get()
+    return None if places is None else next(places)

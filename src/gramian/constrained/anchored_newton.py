@@ -1,0 +1,237 @@
+"""Newton's method on the free rows of a factor whose corner is held.
+
+    L = [R 0; X V],   F(L) = Σ_e φ_e(z_e),   z_e = ⟨A_e, LLᵀ⟩,   w = φ'(z),   Ω = (Σ_e w_e A_e)_free
+    (JᵀDJ + 2 Ω ⊗ I + λI) s = −∇F,   J = ∂z/∂(X, V),   D = diag φ''(z)
+    s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, what z changes by beside Js
+
+The last line is repeated a few times with the same factor, as long as F falls: valleys of F are
+curved, and z is a quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one of it).
+λ grows until the pivots are positive and F falls as foretold, and shrinks after steps that did. The
+start is harmonic: every free row is the mean of what it is measured from, the corner held (Tutte
+1963); the columns V beside it are random, for in more dimensions than asked for there are fewer
+minima to be caught in. Where F has fallen by little of what the gap still is, a column along the
+vector of a negative eigenvalue of Ω joins. Rows are eliminated in one order, found at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+
+from gramian.arrays.fronts import SYMMETRIC
+from gramian.common import clock
+from gramian.constrained.corner import Corner
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate, Guide
+from gramian.methods.base import Settings
+
+Array = NDArray[np.floating]
+
+EXTRA_COLUMNS = 3
+"""Columns V to begin with."""
+
+FIRST = 1e-3
+"""λ to begin with, beside the diagonal of the Hessian."""
+
+FAILED, POOR, GOOD = 8.0, 4.0, 0.2
+"""What λ is multiplied by where a pivot is not positive, where F fell short of what was foretold,
+and where it did not."""
+
+HALF, MOST_OF_IT, LEAST = 0.25, 0.75, 1e-3
+"""Parts of the fall foretold: below the first λ grows, above the second it shrinks, and a step with
+less than the third is not taken."""
+
+TRIES, CURVED, NEWTON_STEPS, LOOK = 40, 5, 2000, 5
+"""Factorisations for one step, its corrections for the curve, steps in all, and steps between two
+points that are told."""
+
+SLOW = 0.02
+"""The part of the gap that F has to fall by between two points for the columns to be enough."""
+
+RIDGE = 1e-9
+"""What is added to the harmonic equations, for rows that nothing ties to the corner."""
+
+
+def refusal(model: Model) -> str | None:
+    """Why a problem is not of this kind."""
+    if model.corner is None:
+        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that give a corner of M"
+    return None
+
+
+def anchored_newton(
+    model: Model,
+    factor: Array,
+    y: Array,
+    settings: Settings,
+    guide: Guide,
+    *,
+    columns: int = EXTRA_COLUMNS,
+) -> Iterator[Candidate]:
+    """Steps from the harmonic start, or from a factor given, and a column more where one helps."""
+    corner = model.corner
+    assert corner is not None
+    newton = _Newton(corner)
+    extra = columns if settings.rank is None else max(0, settings.rank - corner.held.size)
+    L = _held(corner, factor) if factor.shape[1] else newton.start(extra, settings.rng)
+    value = told = newton.value(L)
+    for step in range(1, NEWTON_STEPS):
+        L, new = newton.step(L, value)
+        stuck, value = new >= value, new
+        if step % LOOK and not stuck:
+            continue
+        yield Candidate(L, _multipliers(corner, L), {"violation": 0.0, "steps": float(step)})
+        slow = stuck or told - value <= SLOW * guide.gap
+        wider = _with_column(corner, L, guide) if slow and settings.rank is None else None
+        if wider is not None:
+            L, value = wider, newton.value(wider)
+        elif stuck:
+            return
+        told = value
+
+
+class _Newton:
+    """The steps, with λ kept from one to the next."""
+
+    def __init__(self, corner: Corner) -> None:
+        self.corner, self.damping = corner, 0.0
+        e, i, j, a = corner.entries
+        place = np.full(corner.order, -1)
+        place[corner.free] = self._elimination()
+        own = place[i] >= 0
+        self.e, self.row, self.j, self.a = e[own], place[i[own]], j[own], a[own]
+        both = own & (place[j] >= 0)
+        self.edge = e[both], place[i[both]], place[j[both]], a[both]
+        self.place = place[corner.free]
+
+    def _elimination(self) -> Array:
+        """The place of every free row in an order that fills in little."""
+        free = self.corner.free
+        pattern = abs(self.corner.adjoint(np.ones(self.corner.measured)))[free][:, free]
+        sums = np.asarray(pattern.sum(axis=1)).ravel()
+        shifted = sp.csc_array(pattern + sp.diags_array(2 * sums + 1.0))
+        return np.asarray(splu(shifted, **SYMMETRIC).perm_c)
+
+    def start(self, extra: int, rng: np.random.Generator) -> Array:
+        """X harmonic, V of the size of a measured distance."""
+        corner = self.corner
+        d, free = corner.held.size, corner.free
+        equal = corner.adjoint(np.ones(corner.measured))
+        inside = sp.csc_array(equal[free][:, free])
+        size = float(np.max(np.abs(inside.diagonal()), initial=0.0)) or 1.0
+        ridge = RIDGE * size * sp.eye_array(free.size)
+        across = equal[free][:, corner.held].toarray()
+        L = np.zeros((corner.order, d + extra))
+        L[corner.held, :d] = corner.root
+        L[free, :d] = -splu(sp.csc_array(inside + ridge)).solve(across) @ corner.root
+        # Where all distances are short, so are those of their mean.
+        off = np.abs(corner.image(L) - np.broadcast_to(corner.loss.centre, corner.measured))
+        length = np.sqrt(float(np.median(off)))
+        L[free, d:] = length / np.sqrt(max(extra, 1)) * rng.standard_normal((free.size, extra))
+        return L
+
+    def value(self, L: Array) -> float:
+        return self.corner.loss.value(self.corner.image(L))
+
+    def step(self, L: Array, value: float) -> tuple[Array, float]:
+        """The next factor and its value; the same where no step lowers it."""
+        H, J, bend, gradient = self._model(L)
+        if self.damping == 0:
+            self.damping = FIRST * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
+        eye = sp.eye_array(H.shape[0], format="csc")
+        for _ in range(TRIES):
+            clock.check()
+            factorised = _definite(sp.csc_array(H + self.damping * eye))
+            if factorised is None:
+                self.damping *= FAILED
+                continue
+            s = -factorised.solve(gradient)
+            foretold = -float(gradient @ s + 0.5 * (s @ (H @ s)))
+            change = self._wide(s, L)
+            best = self.value(L + change), change
+            for _ in range(CURVED):
+                bent = gradient + J.T @ (bend * self.corner.image(change))
+                change = self._wide(-factorised.solve(bent), L)
+                reached = self.value(L + change)
+                if not reached < best[0]:
+                    break
+                best = reached, change
+            part = (value - best[0]) / foretold if foretold > 0 else -1.0
+            if part >= LEAST and best[0] < value:
+                self.damping *= GOOD if part > MOST_OF_IT else POOR if part < HALF else 1.0
+                return L + best[1], best[0]
+            self.damping *= POOR
+        return L, value
+
+    def _wide(self, s: Array, L: Array) -> Array:
+        """The unknowns as a change of the factor, 0 in the corner."""
+        change = np.zeros_like(L)
+        change[self.corner.free] = s.reshape(-1, L.shape[1])[self.place]
+        return change
+
+    def _model(self, L: Array) -> tuple[sp.csc_array, sp.csr_array, Array, Array]:
+        """JᵀDJ + 2Ω ⊗ I, J, D and Jᵀw, unknowns in the order of elimination."""
+        corner, r = self.corner, L.shape[1]
+        z, n = corner.image(L), corner.free.size
+        w = corner.loss.gradient(z)
+        bend = corner.loss.hessian(z)(np.ones_like(z))
+        columns = (self.row[:, None] * r + np.arange(r)).ravel()
+        values = (2 * self.a[:, None] * L[self.j]).ravel()
+        J = sp.csr_array((values, (np.repeat(self.e, r), columns)), shape=(z.size, n * r))
+        e, i, j, a = self.edge
+        omega = sp.coo_array((2 * a * w[e], (i, j)), shape=(n, n))
+        H = J.T @ (sp.diags_array(bend) @ J) + sp.kron(omega, sp.eye_array(r), format="csr")
+        return sp.csc_array(H), J, bend, J.T @ w
+
+
+def _definite(H: sp.csc_array) -> Any:
+    """LU in the order given, None where a pivot is not positive."""
+    try:
+        lu = splu(H, **{**SYMMETRIC, "permc_spec": "NATURAL"})
+    except RuntimeError:  # exactly singular
+        return None
+    pivots = lu.U.diagonal()
+    ordered = np.array_equal(lu.perm_r, np.arange(lu.perm_r.size))
+    return lu if ordered and np.all(pivots > 0) else None
+
+
+def _held(corner: Corner, factor: Array) -> Array:
+    """A factor with the same free part whose corner is R: LQ for the Q that turns L_K into it."""
+    d = corner.held.size
+    wide = np.hstack([factor, np.zeros((factor.shape[0], max(0, d - factor.shape[1])))])
+    U, _, Vt = np.linalg.svd(wide[corner.held].T @ corner.root)
+    turned = wide @ U
+    turned[:, :d] = turned[:, :d] @ Vt
+    turned[corner.held] = 0.0
+    turned[corner.held, :d] = corner.root
+    return np.ascontiguousarray(turned)
+
+
+def _multipliers(corner: Corner, L: Array) -> Array:
+    """y for which the slack leaves the corner of L alone: (𝒜*(w)L)_K = YR."""
+    G = corner.adjoint(corner.loss.gradient(corner.image(L)))[corner.held] @ L
+    Y = np.linalg.solve(corner.root.T, G[:, : corner.held.size].T).T
+    return corner.multipliers(0.5 * (Y + Y.T))
+
+
+def _with_column(corner: Corner, L: Array, guide: Guide) -> Array | None:
+    """A column along the vector of the slack's negative eigenvalue, None where F does not fall.
+
+    F(LLᵀ + τ²vvᵀ) is least at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
+    """
+    vector = guide.negative()
+    if vector is None or L.shape[1] >= L.shape[0]:
+        return None
+    column = np.zeros((L.shape[0], 1))
+    column[corner.free, 0] = vector[corner.free]
+    z, along = corner.image(L), corner.image(column)
+    slope = float(corner.loss.gradient(z) @ along)
+    bend = float(along @ corner.loss.hessian(z)(along))
+    if slope >= 0 or bend <= 0:
+        return None
+    return np.hstack([L, np.sqrt(-slope / bend) * column])

@@ -1,0 +1,174 @@
+"""Small semidefinite programs handed to Clarabel, whose interior point method is quicker there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.common import clock
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate, Guide, factor_of
+from gramian.methods.base import Settings
+from gramian.methods.conic_call import call
+
+Array = NDArray[np.floating]
+
+BLOCK, ENTRIES = 50, 20_000
+"""Rows of the largest block, and entries of all of them, that it is quick for."""
+
+QUICK = 1000
+"""Entries up to which it takes less than a second."""
+
+ACCURACY = 1e-9
+"""What it is asked for first; a hundredth of that in the end."""
+
+SHARES, SHORT = (0.4, 0.1), 1e-6
+"""The parts of the gap allowed that margins take where M_ii = 1, and that of the largest M_ii which
+none is taken to be below there."""
+
+MARGIN = 1e-8
+"""The least that the slack is to be above 0, relative to C: more than its own accuracy."""
+
+
+def refusal(model: Model) -> str | None:
+    """Why Clarabel cannot take a problem, or should not."""
+    if model.linear is None:
+        return "it takes a linear objective ⟨C, M⟩ only"
+    if not installed():
+        return "the package clarabel is missing: pip install 'gramian[conic]'"
+    if not is_small(model):
+        return f"it is for blocks of {BLOCK} rows at most, and {ENTRIES} entries in all"
+    return None
+
+
+def installed() -> bool:
+    """Whether the package is there."""
+    return find_spec("clarabel") is not None
+
+
+def is_small(model: Model) -> bool:
+    """Whether the rows are known and the blocks small enough."""
+    sizes = [len(rows) for rows in model.blocks]
+    return model.rows is not None and sizes[0] <= BLOCK and _entries(sizes) <= ENTRIES
+
+
+def clarabel(
+    model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
+) -> Iterator[Candidate]:
+    """The solution, first as it is, then with the margin that a dual point needs.
+
+    A margin εI costs ε tr M of the value. In coordinates where M_ii = 1, S ⪰ εD⁻² with d_i² = M_ii
+    costs εn, which a share of the gap allowed pays for.
+    """
+    plain, small, L = ConicForm(model), MARGIN * model.left, factor
+    for wish in ("nothing", "small", *SHARES, "asked"):
+        form, margin, accuracy = plain, small, ACCURACY
+        if isinstance(wish, float):
+            form = ConicForm(model, _lengths(L))
+            margin = wish * settings.tol * abs(model.problem.value(L)) / model.order
+        elif wish == "nothing":
+            margin = 0.0
+        elif wish == "asked":
+            margin, accuracy = max(guide.margin, small), 1e-2 * ACCURACY
+        # A call that is over in a moment needs no process of its own.
+        left = np.inf if form.q.size <= QUICK else clock.left()
+        found = call("clarabel", form.data(margin, accuracy), left)
+        if found is None:
+            return
+        multipliers = form.multipliers(np.asarray(found.z, dtype=float))
+        L = form.factor(np.asarray(found.x, dtype=float))
+        yield Candidate(
+            L,
+            multipliers,
+            {"steps": float(found.iterations)},
+            L if found.unbounded else None,
+            multipliers if found.infeasible else None,
+        )
+
+
+def _lengths(L: Array) -> Array:
+    squares = np.sum(L * L, axis=1)
+    largest = float(np.max(squares, initial=0.0))
+    if not 0 < largest < np.inf:
+        return np.ones(squares.size)
+    lengths: Array = np.sqrt(np.maximum(squares, SHORT * largest))
+    return lengths
+
+
+def _entries(sizes: list[int]) -> int:
+    return sum(size * (size + 1) // 2 for size in sizes)
+
+
+class ConicForm:
+    """min qᵀx over x = svec of every block, each in its cone, and the rows in their bounds.
+
+    In the coordinates N of M = DND.
+    """
+
+    def __init__(self, model: Model, d: Array | None = None) -> None:
+        assert model.rows is not None
+        d = np.ones(model.order) if d is None else d
+        self.model, n = model, model.order
+        places, roots, self.cones = [], [], []
+        for rows in model.blocks:
+            j, i = np.tril_indices(len(rows))
+            places.append(rows[i].astype(np.int64) * n + rows[j])
+            roots.append(np.where(i == j, 1.0, np.sqrt(2.0)))
+            alone = len(rows) == 1
+            self.cones.append(("nonnegative", 1) if alone else ("semidefinite", len(rows)))
+        self.place, root = np.concatenate(places), np.concatenate(roots)
+        stretch = d[self.place // n] * d[self.place % n]
+        self.weight, scale = stretch / root, stretch * root
+        self.eye = np.where(self.place % (n + 1) == 0, 1.0, 0.0)
+        # Rows in their own units: the accuracy of a conic solver is one for all of them.
+        self.unit = model.bounds.unit
+        scaled = sp.diags_array(1.0 / self.unit) @ model.rows.whole()
+        self.A = sp.csr_array(scaled.tocsc()[:, self.place] @ sp.diags_array(scale))
+        self.q = model.linear.dense().ravel()[self.place] * scale
+        self.equal, self.low, self.high = model.bounds.sides
+
+    def data(self, margin: float, accuracy: float) -> dict[str, object]:
+        """What the call takes: Ax + s = b with s in the cones."""
+        model, size = self.model, self.q.size
+        lower, upper = model.bounds.lower / self.unit, model.bounds.upper / self.unit
+        A = [-self.A[self.equal], -self.A[self.low], self.A[self.high], -sp.eye_array(size)]
+        b = [-lower[self.equal], -lower[self.low], upper[self.high], np.zeros(size)]
+        cones = [
+            ("zero", self.equal.size),
+            ("nonnegative", self.low.size),
+            ("nonnegative", self.high.size),
+            *self.cones,
+        ]
+        return {
+            "P": sp.csc_matrix((size, size)),
+            "q": self.q - margin * self.eye,
+            "A": sp.csc_matrix(sp.vstack(A)),
+            "b": np.concatenate(b),
+            "cones": [cone for cone in cones if cone[1]],
+            "accuracy": accuracy,
+            "decompose": True,
+        }
+
+    def multipliers(self, z: Array) -> Array:
+        """y of q = Aᵀy + S: the multipliers of the rows, those of ≤ with the other sign."""
+        y = np.zeros(self.model.bounds.size)
+        ends = np.cumsum([self.equal.size, self.low.size, self.high.size])
+        y[self.equal], y[self.low] = z[: ends[0]], z[ends[0] : ends[1]]
+        y[self.high] -= z[ends[1] : ends[2]]
+        return self.model.bounds.signed(y / self.unit)
+
+    def factor(self, x: Array) -> Array:
+        """A factor of M, block by block."""
+        n = self.model.order
+        flat = np.zeros(n * n)
+        flat[self.place] = x * self.weight
+        parts, M = [], flat.reshape(n, n)
+        for rows in self.model.blocks:
+            part = M[np.ix_(rows, rows)]
+            part = part + np.triu(part, 1).T + np.tril(part, -1).T
+            parts.append(factor_of(*np.linalg.eigh(part)))
+        return self.model.side_by_side(self.model.blocks, parts)

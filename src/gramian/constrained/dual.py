@@ -1,0 +1,243 @@
+"""How multipliers become a feasible dual point, and with it a true lower bound on the optimum.
+
+For S = ∇F − 𝒜*(y) ⪰ 0 no feasible M has a value below F(M₀) − ⟨∇F, M₀⟩ + y⁺·l − y⁻·u. The y of a
+solver leaves S a little below the cone, by δ_k on its block k. Two ways lead back, by a scalar:
+
+- along u with 𝒜*(u) ⪰ 0, as the diagonal or a trace has it: y − tu, with t the least that lifts
+  every block;
+- towards y₀ with a slack that is definite, as y = 0 has where C ≻ 0, or equal weights on rows with
+  A_k ⪰ 0 where they are large enough: y₀ + s(y − y₀), s < 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.constrained.bottoms import Bottoms, bottoms
+from gramian.constrained.corner_dual import corner_point
+from gramian.constrained.model import Model, least_squares
+from gramian.maps import Entries, LinearMap, PairDistances, Stack
+from gramian.objectives import LowerBound
+from gramian.objectives.parts import adjoint_parts, parts_of
+from gramian.proofs import PATIENCE, gershgorin
+
+Array = NDArray[np.floating]
+
+RAISED = 1e6
+"""How many times the size of the slack it is made along vectors that M has in its null space."""
+
+INWARD, FURTHER = 8, 8.0
+"""Points tried on the way to a definite slack, and how much further out each lies."""
+
+SAFE = 1e-12
+"""The part by which t and 1 − s are made larger, for their own rounding."""
+
+
+@dataclass
+class Repair:
+    """Makes dual points of multipliers; it remembers the most interior one that it has seen."""
+
+    model: Model
+    inner: list[tuple[Array, Array]] = field(default_factory=list)
+    """(y₀, λ_min of every block of its slack), for a linear F."""
+    least: float = -np.inf
+    """λ_min of the last slack, as it came."""
+    vector: Array | None = None
+    """Where it is."""
+
+    def __call__(
+        self,
+        image: Any,
+        y: Array,
+        *,
+        wanted: float | None = None,
+        seconds: float = PATIENCE,
+        prove: bool = True,
+    ) -> LowerBound | None:
+        """The best of the dual points near y, None where there is none."""
+        model = self.model
+        if model.corner is not None:
+            return self._at_corner(image)
+        y = self._clipped(self._raised(image, model.bounds.signed(y)))
+        found = bottoms(model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove)
+        self.least, self.vector = found.least, found.vector
+        if model.linear is not None and found.miss == 0 and found.least > 0:
+            self._remember(y, found.values)
+        if found.least >= 0:
+            return _bound(y, model.dual_value(image, y), "dual point", found.how, found.miss)
+        points = [
+            _bound(moved, model.dual_value(image, moved), "repaired dual point", how, miss)
+            for moved, how, miss in self._moved(y, found)
+        ]
+        points = [point for point in points if np.isfinite(point.value)]
+        return max(points, key=lambda point: point.value, default=None)
+
+    def _at_corner(self, image: Any) -> LowerBound | None:
+        """By multipliers of the loss that are moved too: those of the corner lift nothing else."""
+        model = self.model
+        assert model.corner is not None
+        found = corner_point(model.corner, model.bounds, image, model.objective.constant)
+        self.least, self.vector = found.least, found.vector
+        if not np.isfinite(found.value):
+            return None
+        return _bound(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
+
+    def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
+        if self.direction is not None:
+            u, lifts, miss = self.direction
+            # y − tu is rounded: what that can take off the slack is paid for.
+            values, lifts = found.values - self._rounded(y), lifts - self._rounded(u)
+            low = values < 0
+            if np.all(lifts[low] > 0):
+                t = float(np.max(-values[low] / lifts[low])) * (1 + SAFE)
+                if np.all(values + t * lifts >= 0):
+                    yield y - t * u, found.how, max(found.miss, miss)
+        for inner, floors in self._interior():
+            lost = self._rounded(y) + self._rounded(inner)
+            values, floors = found.values - lost, floors - lost
+            low = values < 0
+            if np.all(floors[low] > 0):
+                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SAFE)
+                if np.all((1 - s) * floors + s * values >= 0):
+                    yield inner + s * (y - inner), found.how, found.miss
+
+    def _rounded(self, y: Array) -> float:
+        """What the slack can change by where every y is off by a few units of rounding."""
+        return 4 * float(np.finfo(float).eps) * float(np.abs(y) @ self.model.norms)
+
+    def _remember(self, y: Array, floors: Array) -> None:
+        if not self.inner or float(np.min(floors)) > float(np.min(self.inner[-1][1])):
+            self.inner[:] = [(y, floors)]
+
+    def _interior(self) -> Iterator[tuple[Array, Array]]:
+        if self.model.linear is None:
+            return
+        yield from self.inner
+        if self.lifts_all:
+            return
+        if self.origin is not None:
+            yield np.zeros(self.model.bounds.size), self.origin
+        if self.outward is not None:
+            yield self.outward
+
+    @cached_property
+    def origin(self) -> Array | None:
+        """λ_min of every block of C, where some are above 0 and all are proved."""
+        zero = np.zeros(self.model.bounds.size)
+        found = bottoms(self.model, self.model.slack(None, zero))
+        return found.values if found.miss == 0 and np.any(found.values > 0) else None
+
+    @cached_property
+    def outward(self) -> tuple[Array, Array] | None:
+        """y₀ = −t on the rows with A_k ⪰ 0, 0 on the others, with t until the slack is definite."""
+        model = self.model
+        rows = psd_rows(model.bounds.map) / model.norms
+        if not np.any(rows) or not np.isfinite(model.bounds.reach(-rows)):
+            return None
+        lifted = bottoms(model, model.adjoint(rows))
+        size = float(np.linalg.norm(model.adjoint(rows) @ np.ones((model.order, 1)))) or 1.0
+        t = model.left / max(float(np.max(lifted.values)), 1e-6 * size)
+        for _ in range(INWARD):
+            found = bottoms(model, model.slack(None, -t * rows))
+            if found.least > 0 and found.miss == 0:
+                # Further out the share of y that is kept hardly grows.
+                y = -FURTHER * t * rows
+                found = bottoms(model, model.slack(None, y))
+                return (y, found.values) if found.least > 0 and found.miss == 0 else None
+            t *= FURTHER
+        return None
+
+    @cached_property
+    def direction(self) -> tuple[Array, Array, float] | None:
+        """u with 𝒜*(u) = I as nearly as can be, with λ_min of every block of 𝒜*(u)."""
+        u = self._identity()
+        if u is None or not np.isfinite(self.model.bounds.reach(-u)):
+            return None
+        parts = adjoint_parts(self.model.bounds.map, u)
+        if parts is not None and parts.sparse is not None and not parts.columns:
+            discs = gershgorin(parts.sparse)
+            if discs > 0:  # a diagonal, as a rule
+                return u, np.full(len(self.model.blocks), discs), 0.0
+        found = bottoms(self.model, self.model.adjoint(u))
+        return (u, found.values, found.miss) if np.any(found.values > 0) else None
+
+    @property
+    def lifts_all(self) -> bool:
+        """Whether every slack can be lifted into the cone."""
+        return self.direction is not None and bool(np.all(self.direction[1] > 0))
+
+    def _identity(self) -> Array | None:
+        model = self.model
+        known = model.bounds.map.identity_weights()
+        if known is not None:
+            return known
+        if model.rows is None:
+            return None
+        flat = model.rows.diagonal.astype(float)
+        if np.sum(flat) < model.order:  # an entry of the diagonal that no row sees
+            return None
+        rows = sp.csr_array(model.rows.matrix.T)
+        found = least_squares(rows, flat)
+        # Rows that only a bound on one side is known of help with one sign.
+        return model.bounds.signed(-found) * -1.0
+
+    def _raised(self, image: Any, y: Array) -> Array:
+        """y with a slack so large along the null space of all feasible M that it costs nothing."""
+        if self.model.face is None:
+            return y
+        _, u = self.model.face
+        kept = np.where(u != 0, 0.0, y)
+        probe = np.random.default_rng(0).standard_normal((self.model.order, 1))
+        size = np.linalg.norm(self.model.slack(image, kept) @ probe) / np.linalg.norm(probe)
+        return kept - RAISED * size * u
+
+    def _clipped(self, y: Array) -> Array:
+        """y with the slack of entries that one row alone sees brought to 0 where it is below."""
+        if self._lone is None:
+            return y
+        owner, weight, cost = self._lone
+        slack = cost - weight * y[owner]
+        low = slack < 0
+        moved = y.copy()
+        moved[owner[low]] = cost[low] / weight[low]
+        return moved
+
+    @cached_property
+    def _lone(self) -> tuple[NDArray[np.intp], Array, Array] | None:
+        """Single entries of M that one row sees: that row, their weight in it, and in C."""
+        model = self.model
+        if model.rows is None or model.linear is None or not model.single.size:
+            return None
+        C = parts_of(model.linear)
+        if C is None:
+            return None
+        rows = model.rows
+        seen = np.isin(model.single * (model.order + 1), rows.places)
+        single = model.single[seen]
+        column = np.searchsorted(rows.places, single * (model.order + 1))
+        entries = rows.matrix.tocsc()[:, column]
+        once = np.flatnonzero(np.diff(entries.indptr) == 1)
+        first = entries.indptr[once]
+        cost = C.diagonal()[single[once]]
+        return entries.indices[first].astype(np.intp), entries.data[first], cost
+
+
+def psd_rows(map: LinearMap) -> Array:
+    """1 for every row whose matrix is positive semidefinite by its form, 0 for the others."""
+    if isinstance(map, Entries):
+        return (map.rows == map.cols).astype(float)
+    if isinstance(map, Stack):
+        return np.concatenate([psd_rows(part) for part in map.maps] or [np.zeros(0)])
+    return np.full(map.size, 1.0 if isinstance(map, PairDistances) else 0.0)
+
+
+def _bound(y: Array, value: float, method: str, how: str, miss: float) -> LowerBound:
+    """The bound by feasible multipliers y."""
+    return LowerBound(value, method, how=how, miss=miss, dual=y)

@@ -1,0 +1,300 @@
+"""The augmented Lagrangian of the dual, each of its problems by a semismooth Newton method.
+
+For F = ⟨C, M⟩ the dual is max of y⁺·l − y⁻·u over S = C − 𝒜*(y) ⪰ 0. With a penalty σ, M as its
+multiplier and s the values 𝒜(M) within their bounds (Zhao, Sun and Toh 2010, eqs. 9 to 19):
+
+    W(y) = M − σ(C − 𝒜*(y)),    p(y) = the point of [l, u] nearest to s − σy
+    min over y of  φ(y) = ‖W₊‖²/(2σ) − p·y − ‖p − s‖²/(2σ),    ∇φ = 𝒜(W₊) − p
+
+and then M ← W₊, s ← p. φ is convex and ∇φ piecewise smooth: with W = QΛQᵀ, columns Q₁ of it for
+the k eigenvalues above 0, and H = 𝒜*(d), a derivative of ∇φ is
+
+    d ↦ σ𝒜(Q(Ω ∘ QᵀHQ)Qᵀ) + σ(d where p is not at a bound),   Ω = [1, ν; νᵀ, 0],   ν = λ₁/(λ₁ − λ₂)
+
+which takes two products of n × n with n × k; where k is above n/2, of the other columns, by
+𝒜𝒜* less the same with 1 − Ω. Conjugate gradients for a step, halved until φ falls enough. An
+eigenvalue decomposition for every step as in the boundary point method, of which there are five to
+ten times fewer: the method where the order is moderate and the rows are many.
+
+The rule: a problem is left where ‖∇φ‖ is `INNER` of the change ‖W₊ − M‖/σ that M makes in the
+dual; σ is multiplied by `GROWTH` where that took few steps or the change is what lags, and made
+smaller where it took many. Where no step helps before ‖∇φ‖ is below the change, M stays and σ is
+divided by `RETREAT`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.common import clock
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate, Guide
+from gramian.linalg import conjugate_gradient
+from gramian.methods.base import Settings
+
+Array = NDArray[np.floating]
+
+INNER, EXACT = 0.2, 1e-2
+"""‖∇φ‖ beside the change of M where a problem is left, and beside the tolerance where it is in any
+case."""
+
+SURE, NOTHING = 10.0, 1e-4
+"""How many times that both are where M is told to be a solution, and where nothing is left."""
+
+STEPS, PROBLEMS = 30, 100
+"""Newton's steps of a problem, and problems."""
+
+PRODUCTS, LOOSE, TIGHT, ENOUGH = 300, 0.05, 0.01, 0.3
+"""Products of a step, and the parts of ‖∇φ‖ that its residual may be, at first and in the end, or
+of what is wanted of it."""
+
+RIDGE = 0.1
+"""What is added to the derivative, beside σ‖∇φ‖²."""
+
+HALVES, ARMIJO, NOISE = 12, 1e-4, 1e-14
+"""Trials of a step, the part of the slope that φ has to fall by, and what of it is rounding."""
+
+GROWTH, SHRINK, FEW, MANY, LAGS = 2.0, 1.5, 2, 8, 5.0
+"""What σ is multiplied and divided by; steps that are few, and many; and how many times ‖∇φ‖ the
+change is where it lags."""
+
+FULL = 50
+"""Entries of M for each row up to which products of dense matrices are quicker than of single
+entries."""
+
+RETREAT = 4.0
+
+EARLY, GROWS = 3, 1.5
+"""Problems after which M may be on its way along a ray, and how many times its trace it is then."""
+
+DEAD = 1e-12
+"""The part of the largest eigenvalue of M below which one is left out of its factor."""
+
+
+class Scaled:
+    """The problem with ‖A_k‖ = 1, C of size 1 and a right-hand side of size 1."""
+
+    def __init__(self, model: Model) -> None:
+        assert model.rows is not None and model.linear is not None
+        self.model, self.norms = model, model.norms
+        self.A = sp.csr_array(sp.diags_array(1.0 / model.norms) @ model.rows.whole())
+        self.At = sp.csr_array(self.A.T)
+        self.C = model.linear.dense() / model.left
+        ends = (model.bounds.lower, model.bounds.upper)
+        self.lower, self.upper = (end / model.norms / model.right for end in ends)
+        self.full = model.order**2 <= FULL * model.bounds.size
+
+    def of(self, M: Array) -> Array:
+        """𝒜(M)."""
+        image: Array = self.A @ M.ravel()
+        return image
+
+    def adjoint(self, y: Array) -> Array:
+        """𝒜*(y)."""
+        return np.reshape(self.At @ y, self.C.shape)
+
+    def around(self, V: Array) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+        """D ↦ 𝒜(VDᵀ + DVᵀ) and y ↦ 𝒜*(y)V."""
+        if self.full:
+            return lambda D: 2 * self.of(V @ D.T), lambda y: self.adjoint(y) @ V
+        forward, back = self.model.bounds.map.fixed(V)
+        return lambda D: 2 * forward(D) / self.norms, lambda y: back(y / self.norms)
+
+    def weights(self, p: Array) -> Array:
+        """⟨A_k, Π(A_k)⟩ about, for a projector with diagonal p: what a row weighs in a step."""
+        i, j = np.divmod(self.A.indices, self.C.shape[0])
+        entries = self.A.data**2 * (p[i] + p[j] - p[i] * p[j])
+        weighed = sp.csr_array((entries, self.A.indices, self.A.indptr), shape=self.A.shape)
+        return np.asarray(weighed.sum(axis=1)).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Centre:
+    """M, s and σ: what φ is made of."""
+
+    scaled: Scaled
+    cost: Array
+    M: Array
+    s: Array
+    sigma: float
+
+    def at(self, y: Array) -> Point:
+        clock.check()
+        W = self.M - self.sigma * (self.cost - self.scaled.adjoint(y))
+        values, vectors = np.linalg.eigh(0.5 * (W + W.T))
+        return Point(self, y, values, vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """y, with the eigenvalues and vectors of W(y), the smallest first."""
+
+    centre: Centre
+    y: Array
+    values: Array
+    vectors: Array
+
+    @property
+    def below(self) -> int:
+        """How many eigenvalues are not above 0."""
+        return int(np.searchsorted(self.values, 0.0, side="right"))
+
+    @cached_property
+    def positive(self) -> Array:
+        """W₊."""
+        kept = slice(self.below, None)
+        M: Array = (self.vectors[:, kept] * self.values[kept]) @ self.vectors[:, kept].T
+        return M
+
+    @cached_property
+    def p(self) -> Array:
+        centre = self.centre
+        moved = centre.s - centre.sigma * self.y
+        return np.clip(moved, centre.scaled.lower, centre.scaled.upper)
+
+    @cached_property
+    def value(self) -> float:
+        centre = self.centre
+        away = float(np.sum((self.p - centre.s) ** 2))
+        above = float(np.sum(self.values[self.below :] ** 2))
+        return (above - away) / (2 * centre.sigma) - float(self.p @ self.y)
+
+    @cached_property
+    def gradient(self) -> Array:
+        return self.centre.scaled.of(self.positive) - self.p
+
+    @cached_property
+    def change(self) -> float:
+        """‖(W₊, p) − (M, s)‖/σ: how far the dual is from being met."""
+        moved = np.linalg.norm(self.positive - self.centre.M)
+        return float(np.hypot(moved, np.linalg.norm(self.p - self.centre.s))) / self.centre.sigma
+
+    def derivative(self) -> tuple[Callable[[Array], Array], Array]:
+        """d ↦ ∂(∇φ)d, and about its diagonal."""
+        scaled, sigma, low = self.centre.scaled, self.centre.sigma, self.below
+        n, mirrored = self.values.size, 2 * self.below < self.values.size
+        few = slice(0, low) if mirrored else slice(low, n)
+        others = slice(low, n) if mirrored else slice(0, low)
+        Q, Q1 = self.vectors, np.ascontiguousarray(self.vectors[:, few])
+        weight = np.full((n, Q1.shape[1]), 0.5)
+        own, other = np.abs(self.values[few]), np.abs(self.values[others])
+        weight[others] = own / (own + other[:, None])
+        inside = np.where(self.p == self.centre.s - sigma * self.y, 1.0, 0.0)
+        inside[scaled.lower == scaled.upper] = 0.0
+        forward, back = scaled.around(Q1)
+        normal = scaled.A @ scaled.At if mirrored else None
+
+        def product(d: Array) -> Array:
+            seen = forward(Q @ (weight * (Q.T @ back(d))))
+            seen = seen if normal is None else normal @ d - seen
+            return sigma * (seen + inside * d)
+
+        share = np.einsum("ij,ij->i", Q1, Q1)
+        diagonal = scaled.weights(1 - share if mirrored else share)
+        return product, sigma * (diagonal + inside)
+
+    @cached_property
+    def factor(self) -> Array:
+        """L of M = LLᵀ, in the units of the problem."""
+        model = self.centre.scaled.model
+        kept = self.values > max(DEAD * self.values[-1], 0.0)
+        roots = np.sqrt(self.values[kept] * model.right)
+        return np.ascontiguousarray(self.vectors[:, kept] * roots)
+
+
+def dual_newton(
+    model: Model,
+    factor: Array,
+    y: Array,
+    settings: Settings,
+    guide: Guide,
+    *,
+    penalty: float = 1.0,
+) -> Iterator[Candidate]:
+    """One problem in y after another, and a point after each."""
+    scaled, n = Scaled(model), model.order
+    M, y = factor @ factor.T / model.right, y * model.norms / model.left
+    s, sigma, steps = np.clip(scaled.of(M), scaled.lower, scaled.upper), penalty, 0
+    unit, exact = model.left / model.norms, EXACT * settings.tol
+    for round in range(PROBLEMS):
+        cost = scaled.C - (guide.margin / model.left) * np.eye(n) if guide.margin else scaled.C
+        before = y
+        point, taken = _solved(Centre(scaled, cost, M, s, sigma).at(y), exact)
+        y, steps, off = point.y, steps + taken, float(np.linalg.norm(point.gradient))
+        least = max(off, point.change)
+        told = {"violation": off, "penalty": sigma, "steps": float(steps)}
+        grown = _growth(point) if round > EARLY else None
+        ray = (y - before) * unit if round else None
+        multipliers = model.bounds.signed(y * unit)
+        yield Candidate(point.factor, multipliers, told, grown, ray, least <= SURE * exact)
+        if least <= NOTHING * exact:
+            return
+        if off > max(point.change, exact):  # M is moved by solutions only
+            sigma /= RETREAT
+            continue
+        M, s = np.asarray(point.positive), point.p
+        if taken <= FEW or point.change > LAGS * off:
+            sigma *= GROWTH
+        elif taken > MANY:
+            sigma /= SHRINK
+
+
+def _growth(point: Point) -> Array | None:
+    """A factor of (W₊ − M)₊ where M grows as along a ray."""
+    if not np.trace(point.positive) > GROWS * np.trace(point.centre.M):
+        return None
+    values, vectors = np.linalg.eigh(point.positive - point.centre.M)
+    kept = values > DEAD * values[-1]
+    return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+def _solved(point: Point, least: float) -> tuple[Point, int]:
+    """Newton's steps until ∇φ is small beside the change of M."""
+    for taken in range(STEPS):
+        off = float(np.linalg.norm(point.gradient))
+        if off <= max(INNER * point.change, least):
+            return point, taken
+        after = _step(point, off, INNER * point.change)
+        if after is None:
+            return point, taken
+        point = after
+    return point, STEPS
+
+
+def _step(point: Point, off: float, wanted: float) -> Point | None:
+    """The point that conjugate gradients and halving come to, None where φ does not fall."""
+    product, diagonal = point.derivative()
+    ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
+    goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
+    scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
+
+    def ridged(d: Array) -> Array:
+        clock.check()
+        return product(d) + ridge * d
+
+    newton = conjugate_gradient(
+        ridged, -point.gradient, steps=PRODUCTS, precondition=lambda r: r / scale, residual=goal
+    ).x
+    # Where W has few eigenvalues above 0 the derivative may be 0, and the gradient has to do.
+    for direction in (newton, -point.gradient / point.centre.sigma):
+        after = _along(point, direction)
+        if after is not None:
+            return after
+    return None
+
+
+def _along(point: Point, direction: Array) -> Point | None:
+    """The first point of y + direction, y + direction/2, … where φ falls enough."""
+    slope, length = float(point.gradient @ direction), 1.0
+    for _ in range(HALVES):
+        after = point.centre.at(point.y + length * direction)
+        if after.value <= point.value + ARMIJO * length * slope + NOISE * abs(point.value):
+            return after
+        length /= 2
+    return None

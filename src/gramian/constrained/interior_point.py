@@ -1,0 +1,404 @@
+"""A primal-dual interior point method for programs of moderate order with few or dense rows.
+
+The homogeneous embedding (Ye, Todd and Mizuno 1994; Xu, Hung and Ye 1996) of min c·x subject to
+Ax = b, x ∈ K and its dual max b·y subject to Aᵀy + s = c, s ∈ K:
+
+    Ax = bτ,    Aᵀy + s = cτ,    c·x − b·y + κ = 0,    x, s ∈ K,    τ, κ ≥ 0
+
+always has a solution: with τ > 0 it is an optimal pair, times τ; with κ > 0 it is a ray, by which
+one of the two has no feasible point. Steps are in Nesterov and Todd's scaled coordinates, where
+GᵀSG = G⁻¹XG⁻ᵀ = Λ is diagonal (Todd, Toh and Tütüncü 1998): with Ã_k = GᵀA_kG, c̃ = GᵀCG and T the
+right-hand side of x̃ + s̃ = T,
+
+    ÃÃᵀ dy = (b + Ãc̃) dτ + η r_p − Ã(T − η r̃_d),    s̃ = η r̃_d + c̃ dτ − Ãᵀdy,    x̃ = T − s̃.
+
+ÃÃᵀ is never factorised: R of Ãᵀ = QR is, which loses half as many digits. Each iteration has a
+predictor and a corrector (Mehrotra 1992) with that factor. S is never formed either: the
+certificate is made from y. Residuals fall as fast as the gap does and no faster, so C − 𝒜*(y) is
+indefinite by about as much. Near the optimum C − εI takes the place of C, with an ε that costs a
+part of the gap allowed: C − 𝒜*(y) is definite where the residuals are smaller than ε.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from gramian.common import clock
+from gramian.constrained import conic
+from gramian.constrained.model import DENSE_SHARE, Model
+from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.standard_form import StandardForm
+from gramian.linalg.svec import smat, svec, triangle_size
+from gramian.methods.base import Settings
+
+Array = NDArray[np.floating]
+
+WORK, NUMBERS = 1.5e9, 1.5e7
+"""Multiplications of one iteration at most, and numbers that A may hold."""
+
+ITERATIONS = 60
+
+BOUNDARY = 0.99
+"""The part of the way to the boundary of the cone that a step takes."""
+
+SHORT_STEP, SHORT_STEPS = 1e-6, 8
+"""A step that is too short to count, and how many of those, or of steps that do not bring the gap
+down any more, end the run."""
+
+REFINED = 2
+"""Corrections of each solution by its residual."""
+
+RAY = 1e-7
+"""What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
+
+NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
+"""The relative gap and the violation from which C − εI takes the place of C, and the part of the
+gap allowed that ε may cost: the second where the first is too much."""
+
+FLAT = 0.1
+"""‖Ax‖ beside c·x < 0 where only the margin makes c·x fall."""
+
+OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
+"""The part of the tolerance that the gap falls to before a point is offered, the part of that gap,
+or of the residual of a ray, at which the next one is, and the part of the tolerance at which one is
+offered whose multipliers are not feasible: they may be repaired."""
+
+
+def refusal(model: Model) -> str | None:
+    """Why an interior point method cannot take a problem."""
+    if model.linear is None:
+        return "it takes a linear objective ⟨C, M⟩ only"
+    if model.rows is None:
+        return "it needs the matrices of the rows"
+    work, numbers = _work(model)
+    if work > WORK or numbers > NUMBERS:
+        return "one of its iterations takes too many operations for this order and number of rows"
+    return None
+
+
+def preferred(model: Model) -> bool:
+    """Whether `auto` takes it: for dense rows, and for small programs where Clarabel is missing."""
+    if refusal(model) is not None or model.rows is None:
+        return False
+    if conic.is_small(model) and not conic.installed():
+        return True
+    entries = sum(len(rows) ** 2 for rows in model.blocks)
+    return bool(model.rows.matrix.nnz >= DENSE_SHARE * entries * model.bounds.size)
+
+
+def _work(model: Model) -> tuple[float, float]:
+    rows, sizes = model.bounds.size, [len(block) for block in model.blocks]
+    entries = sum(size * (size + 1) / 2 for size in sizes)
+    cubes = float(sum(size**3 for size in sizes))
+    return rows * (2 * cubes + 2 * rows * entries) + 30 * cubes, rows * float(model.order) ** 2
+
+
+def interior_point(
+    model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
+) -> Iterator[Candidate]:
+    """The path to the optimum; the points near its end, and the rays on its way."""
+    form = StandardForm(model)
+    path = Path(form, settings.tol, Point.first(form))
+    for margin in MARGINS:
+        path = Path(form, settings.tol, path.near or path.point, margin)
+        yield from path
+        if path.near is None or clock.left() <= 0:
+            break
+    L, y = path.best.factor(form), path.best.multipliers(form)
+    escapes = path.point.margin > 0 and path.point.kappa > path.point.tau
+    yield Candidate(L, y, flat_ray=path.point.factor(form) if escapes else None, sure=True)
+
+
+class Path:
+    """The points from one on, with a margin from the first that is near an optimum."""
+
+    def __init__(
+        self, form: StandardForm, tol: float, point: Point, margin: float = MARGINS[0]
+    ) -> None:
+        self.form, self.tol, self.point, self.margin = form, tol, point, margin
+        self.best, self.error = point, np.inf
+        self.near: Point | None = None
+        """The first point near an optimum, without a margin."""
+
+    def __iter__(self) -> Iterator[Candidate]:
+        offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
+        for iteration in range(ITERATIONS):
+            if clock.left() <= 0:  # the best point so far is offered at the end
+                return
+            step = self._step()
+            told = {"steps": float(iteration), "violation": step.violation}
+            if step.flat:
+                return
+            if step.ray <= ray:
+                ray = FURTHER * step.ray
+                yield _ray(self.form, step, told)
+            elif step.gap <= offered and (step.feasible or step.gap <= LAST * self.tol):
+                offered, worse = FURTHER * step.gap, 0
+                L, y = self.point.factor(self.form), self.point.multipliers(self.form)
+                yield Candidate(L, y, told, sure=True)
+            elif offered < OFFERED * self.tol:
+                worse += 1
+            try:
+                self.point, length = step.taken()
+            except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
+                return
+            short = short + 1 if length < SHORT_STEP else 0
+            if max(short, worse) >= SHORT_STEPS:
+                return
+
+    def _step(self) -> Step:
+        step = Step(self.form, self.point)
+        error = max(step.gap, step.violation)
+        if error < self.error:
+            self.best, self.error = self.point, error
+        if step.near and not self.point.margin:
+            self.near = self.point
+            self.point = replace(self.point, margin=self.margin * self.tol * step.size)
+            step = Step(self.form, self.point)
+        return step
+
+
+def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
+    """What may prove that there is no minimum, or no feasible point."""
+    point = step.point
+    L, y = point.factor(form), form.multipliers(point.y)
+    falls = step.cost < 0
+    return Candidate(L, y, told, L if falls else None, None if falls else y)
+
+
+@dataclass(frozen=True)
+class Point:
+    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of single numbers."""
+
+    y: Array
+    tau: float
+    kappa: float
+    G: Sequence[Array]
+    values: Sequence[Array]
+    """The diagonals of Λ."""
+    w: Array
+    single: Array
+    """λ of the single numbers."""
+    margin: float = 0.0
+    """ε: the slack of the multipliers is to be εI at least."""
+
+    @classmethod
+    def first(cls, form: StandardForm) -> Point:
+        """X = S = I, y = 0."""
+        G = [np.eye(len(rows)) for rows in form.blocks]
+        ones, values = np.ones(form.cost.size), [np.ones(len(g)) for g in G]
+        return cls(np.zeros(form.b.size), 1.0, 1.0, G, values, ones, ones.copy())
+
+    def multipliers(self, form: StandardForm) -> Array:
+        """y, in the units of the model."""
+        return form.multipliers(self.y / self.tau)
+
+    def factor(self, form: StandardForm) -> Array:
+        """L of M = LLᵀ, in the units of the model."""
+        pairs = zip(self.G, self.values, strict=True)
+        roots = [g * np.sqrt(values / self.tau) for g, values in pairs]
+        return form.factor(roots, self.w * self.single / self.tau)
+
+
+class Direction(NamedTuple):
+    """A step in scaled coordinates."""
+
+    x: Array
+    s: Array
+    y: Array
+    tau: float
+    kappa: float
+
+
+class Step:
+    """One iteration: the scaled data at a point, its residuals, and the step from there.
+
+    c̃τ = Ãᵀy + Λ + r̃_d at every point. So the part of c̃ that Ã does not see is that of (Λ + r̃_d)/τ,
+    which is small where c̃ and Ãᵀy are not.
+    """
+
+    def __init__(self, form: StandardForm, point: Point) -> None:
+        self.form, self.point, self.b = form, point, form.b
+        self.values = np.concatenate([*(svec(np.diag(v)) for v in point.values), point.single])
+        self.A, slack, cost = self._scaled()
+        self.primal = self.b * point.tau - self.A @ self.values
+        self.dual = slack - self.values
+        self.cost, self.reach = cost, float(self.b @ point.y)
+        self.balance = point.kappa + self.cost - self.reach
+        product = float(self.values @ self.values) + point.tau * point.kappa
+        self.mu = product / (form.order + 1)
+
+    def _scaled(self) -> tuple[Array, Array, float]:
+        """Ã with a row for each svec(GᵀA_kG), c̃τ − Ãᵀy, and c·x."""
+        form, point = self.form, self.point
+        single = form.cost - point.margin * form.entry
+        A, slack, cost = [], [], float(single @ (point.w * point.single))
+        for g, values, matrices, C in zip(
+            point.G, point.values, form.matrices, form.C, strict=True
+        ):
+            A.append(svec(np.matmul(g.T, np.matmul(matrices, g))))
+            C = C - point.margin * np.eye(len(g))
+            S = C * point.tau - np.tensordot(point.y, matrices, 1)
+            slack.append(svec(g.T @ S @ g))
+            cost += float(np.sum((g * values) * (C @ g)))
+        A.append(form.entries * point.w)
+        slack.append((single * point.tau - point.y @ form.entries) * point.w)
+        return np.hstack(A), np.concatenate(slack), cost
+
+    @property
+    def gap(self) -> float:
+        """The difference of both values, relatively."""
+        size = max(abs(self.cost), abs(self.reach))
+        return abs(self.cost - self.reach) / size if size > 0 else 1.0
+
+    @property
+    def violation(self) -> float:
+        """‖Ax − bτ‖/τ."""
+        return float(np.linalg.norm(self.primal)) / self.point.tau
+
+    @property
+    def near(self) -> bool:
+        """Whether the pair is near an optimal one."""
+        off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
+        return off <= NEAR_OPTIMUM
+
+    @property
+    def feasible(self) -> bool:
+        """Whether C − 𝒜*(y) is positive definite, without its rounding."""
+        parts, _ = self._parts(self.values + self.dual)
+        try:
+            for g, part in zip(self.point.G, parts, strict=True):
+                np.linalg.cholesky(part + self.point.margin * self.point.tau * (g.T @ g))
+        except np.linalg.LinAlgError:
+            return False
+        return True
+
+    @property
+    def size(self) -> float:
+        """|c·x| beside tr X."""
+        pairs = zip(self.point.G, self.point.values, strict=True)
+        trace = sum(float(np.sum(g * g * v)) for g, v in pairs)
+        trace += float(np.sum((self.point.w * self.point.single)[: self.form.model.single.size]))
+        return max(abs(self.cost), abs(self.reach)) / trace
+
+    @property
+    def flat(self) -> bool:
+        """Whether x is a ray along which c·x falls by the margin, which ends the path."""
+        far = self.point.margin > 0 and self.point.kappa > self.point.tau and self.cost < 0
+        return far and float(np.linalg.norm(self.A @ self.values)) <= -FLAT * self.cost
+
+    @property
+    def ray(self) -> float:
+        """‖Ax‖ beside c·x < 0, or ‖Aᵀy + s‖ beside b·y > 0: 0 for a ray."""
+        if self.cost < 0:
+            return float(np.linalg.norm(self.A @ self.values)) / -self.cost
+        return self.point.tau / self.reach if self.reach > 0 else np.inf
+
+    @cached_property
+    def R(self) -> Array:
+        """That of Ãᵀ = QR."""
+        found: Array = scipy.linalg.qr(self.A.T, mode="r")[0][: self.b.size]
+        return found
+
+    def solved(self, right: Array) -> Array:
+        """(ÃÃᵀ)⁻¹ times a vector, corrected by its residual."""
+        u: Array = np.zeros_like(right)
+        for _ in range(1 + REFINED):
+            rest = right - self.A @ (self.A.T @ u)
+            half = scipy.linalg.solve_triangular(self.R, rest, trans="T")
+            u = u + scipy.linalg.solve_triangular(self.R, half)
+        return u
+
+    @cached_property
+    def along(self) -> tuple[Array, Array, Array, Array]:
+        """(ÃÃᵀ)⁻¹b, (ÃÃᵀ)⁻¹Ãc̃, the part of c̃ that Ã does not see, and the slope of s̃ in τ."""
+        rest = (self.values + self.dual) / self.point.tau
+        lift, seen = self.solved(self.b), self.solved(self.A @ rest)
+        beside = rest - self.A.T @ seen
+        return lift, seen + self.point.y / self.point.tau, beside, beside - self.A.T @ lift
+
+    def direction(self, T: Array, kappa: float, share: float) -> Direction:
+        """The step that takes `share` of the residuals away, with x̃ + s̃ = T."""
+        point, A = self.point, self.A
+        rest = T - share * self.dual
+        u = self.solved(share * self.primal - A @ rest)
+        lift, seen, beside, slope = self.along
+        top = share * self.balance + kappa / point.tau - float(self.b @ u)
+        top += float(beside @ rest) + share * float(seen @ self.primal)
+        bottom = float(self.b @ lift) + float(beside @ beside) + point.kappa / point.tau
+        tau = top / bottom
+        s = share * self.dual + slope * tau - A.T @ u
+        y = (lift + seen) * tau + u
+        return Direction(T - s, s, y, tau, (kappa - point.kappa * tau) / point.tau)
+
+    def taken(self) -> tuple[Point, float]:
+        """The next point, and the length of the step to it."""
+        point = self.point
+        product = point.tau * point.kappa
+        first = self.direction(-self.values, -product, 1.0)
+        sigma = (1.0 - min(1.0, self.length(first))) ** 3
+        T = self._corrected(first, sigma * self.mu)
+        kappa = sigma * self.mu - product - first.tau * first.kappa
+        step = self.direction(T, kappa, 1.0 - sigma)
+        length = min(1.0, BOUNDARY * self.length(step))
+        return self._moved(step, length), length
+
+    def _corrected(self, first: Direction, centre: float) -> Array:
+        """T of Λ ∘ T = σμI − Λ² − the symmetric product of x̃ and s̃ of the predictor."""
+        parts = []
+        (xs, x), (ss, s) = self._parts(first.x), self._parts(first.s)
+        for v, X, S in zip(self.point.values, xs, ss, strict=True):
+            product = X @ S
+            right = np.diag(centre - v * v) - 0.5 * (product + product.T)
+            parts.append(svec(2 * right / (v[:, None] + v)))
+        lam = self.point.single
+        return np.concatenate([*parts, (centre - lam * lam - x * s) / lam])
+
+    def length(self, step: Direction) -> float:
+        """The longest step that stays in the cone."""
+        point = self.point
+        falls = [1e-3, -step.tau / point.tau, -step.kappa / point.kappa]
+        for moved in (step.x, step.s):
+            parts, single = self._parts(moved)
+            for v, part in zip(point.values, parts, strict=True):
+                root = np.sqrt(v)
+                falls.append(-float(np.linalg.eigvalsh(part / root[:, None] / root)[0]))
+            falls.append(float(np.max(-single / point.single, initial=0.0)))
+        return 1.0 / max(falls)
+
+    def _moved(self, step: Direction, length: float) -> Point:
+        point, G, values = self.point, [], []
+        (xs, x), (ss, s) = self._parts(step.x), self._parts(step.s)
+        for g, v, X, S in zip(point.G, point.values, xs, ss, strict=True):
+            Lx = np.linalg.cholesky(np.diag(v) + length * X)
+            Ls = np.linalg.cholesky(np.diag(v) + length * S)
+            _, lam, Vt = np.linalg.svd(Ls.T @ Lx)
+            G.append(g @ (Lx @ Vt.T) / np.sqrt(lam))
+            values.append(lam)
+        x, s = point.single + length * x, point.single + length * s
+        return replace(
+            point,
+            y=point.y + length * step.y,
+            tau=point.tau + length * step.tau,
+            kappa=point.kappa + length * step.kappa,
+            G=G,
+            values=values,
+            w=point.w * np.sqrt(x / s),
+            single=np.sqrt(x * s),
+        )
+
+    def _parts(self, v: Array) -> tuple[list[Array], Array]:
+        """The matrices of every block, and the single numbers."""
+        found, start = [], 0
+        for rows in self.form.blocks:
+            end = start + triangle_size(len(rows))
+            found.append(smat(v[start:end], len(rows)))
+            start = end
+        return found, v[start:]

@@ -1,0 +1,252 @@
+"""What is made of the points that an outer loop finds: the best, its bound, when to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.bounds import Bounds
+from gramian.certificate import Certificate, relative
+from gramian.common import clock
+from gramian.constrained.certify import accuracy, constrained_certificate, dimacs_errors
+from gramian.constrained.dual import Repair
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.polish import polished
+from gramian.constrained.rays import proves_infeasible, proves_unattained, proves_unbounded
+from gramian.methods.base import RESIDUALS, Settings
+from gramian.objectives import LowerBound
+from gramian.proofs import EXACT_ORDER, SparseForm
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+NEAR = 1e-2
+"""A violation from which a factor is moved until its constraints hold."""
+
+CLOSE = 1e-3
+"""The relative difference of value and bound from which on it is."""
+
+SHARE = 0.3
+"""The part of the time that certificates may take on the way."""
+
+NEARLY = 2.0
+"""How many times the gap allowed an estimate may promise for a proof to be tried."""
+
+MARGIN = 0.2
+"""The part of the gap allowed that a margin of the dual may take."""
+
+
+@dataclass
+class Judge:
+    """Keeps the best feasible point and the best dual point, each from wherever it came."""
+
+    model: Model
+    settings: Settings
+    proof: str
+    guide: Guide = field(default_factory=Guide)
+    best: Certificate | None = None
+    factor: Array | None = None
+    y: Array | None = None
+    ray: Array | None = None
+    spent: float = 0.0
+    """Seconds taken by certificates."""
+    looks: int = 0
+    """Certificates so far."""
+    residuals: int = 0
+    """Those without a bound whose residuals were within the tolerance."""
+    costly: bool | None = None
+    """Whether a proof takes longer than an estimate, once that is known."""
+    promised: float | None = None
+    """The relative gap that the last estimate gave hope of, where no proof followed it."""
+
+    def __post_init__(self) -> None:
+        self.repair = Repair(self.model)
+        self.bounds = Bounds(self.model.problem, keep_estimates=True)
+
+    @property
+    def point(self) -> LowerBound | None:
+        """The best dual point."""
+        return self.bounds.best
+
+    def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
+        """Take a point in; the status that it ends the run with, None where it does not."""
+        started = clock.now()
+        status = self._rays(candidate)
+        if status is None and (last or self._worth_a_look(candidate, started)):
+            self._certified(candidate, last)
+            self.looks += 1
+            self.spent += clock.elapsed(started)
+            if self.converged:
+                return Status.CONVERGED
+            self._steer()
+            return self._flat(candidate)
+        return status
+
+    @property
+    def converged(self) -> bool:
+        """Whether a feasible point is certified to the tolerance."""
+        best, tol = self.best, self.settings.tol
+        if best is None or best.violation > tol:
+            return False
+        if best.relative_gap is None:  # of a linear F nothing is known without a dual point
+            return self.model.linear is None and self.residuals >= RESIDUALS
+        if self.below > tol:
+            return False
+        return best.relative_gap <= tol and (best.proved or self.proof != "proved")
+
+    @property
+    def below(self) -> float:
+        """How far the best value lies below the bound, relatively: it is not quite feasible.
+
+        0 where it is far from feasible: there the violation tells, and the bound may be endless.
+        """
+        best = self.best
+        if best is None or self.point is None or best.violation > self.settings.tol:
+            return 0.0
+        if self.point.value <= best.value:
+            return 0.0
+        return self._apart(best.value)
+
+    def _apart(self, value: float) -> float:
+        """How far a value is from the bound, relatively."""
+        assert self.point is not None
+        return relative(abs(value - self.point.value), value, self.model.problem.scale)
+
+    def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
+        if self.model.order <= 100 or candidate.sure:
+            return True
+        return self.spent <= SHARE * (now - self.settings.started)
+
+    def _certified(self, candidate: Candidate, last: bool) -> None:
+        model, tol = self.model, self.settings.tol
+        factor = candidate.factor
+        if model.linear is None or last:  # the bound is made at the point itself
+            factor = self._improved(factor)
+        image = model.objective.image(factor)
+        prove = self.proof != "estimated" and (last or self._promising(image, candidate.y))
+        if prove or self.proof == "estimated":
+            self.bounds.add(self._bound(image, candidate.y, prove))
+        self.guide.vector, self.guide.least = self.repair.vector, self.repair.least
+        if model.linear is not None and self._close(image):
+            factor = self._improved(factor)
+            image = model.objective.image(factor)
+        found = constrained_certificate(model, image, self.point, candidate.y, self.repair.least)
+        if self._better(found):
+            self.best, self.factor, self.y = found, factor, candidate.y
+        elif self.best is not None and self.factor is not None:
+            image = model.objective.image(self.factor)
+            assert self.y is not None
+            self.best = constrained_certificate(
+                model, image, self.point, self.y, self.best.lambda_min
+            )
+        held = self.best
+        self.guide.gap = 0.0 if held is None or held.gap is None else held.gap
+        if held is not None and held.gap is None and held.within(tol):
+            self.residuals += 1
+
+    def _close(self, image: Any) -> bool:
+        """Whether value and bound are near enough for the constraints to be worth moving for."""
+        if self.point is None or self.best is None or self.best.violation > NEAR:
+            return True
+        off = self._apart(self.model.objective.value(image))
+        return off <= max(CLOSE, 10 * self.settings.tol)
+
+    def _bound(self, image: Any, y: Array, prove: bool) -> LowerBound | None:
+        wanted = accuracy(self.model, image, self.settings.tol)
+        return self.repair(image, y, wanted=wanted, seconds=self._patience(), prove=prove)
+
+    def _promising(self, image: Any, y: Array) -> bool:
+        """Whether an estimate of λ_min, which costs little, leaves hope that a proof is enough."""
+        self.promised = None
+        if not self._proofs_are_costly(image, y):
+            return True
+        point = self._bound(image, y, prove=False)
+        if point is None:
+            return self.point is None
+        value = self.model.objective.value(image)
+        gap = relative(max(0.0, value - point.value), value, self.model.problem.scale)
+        if gap <= NEARLY * self.settings.tol:
+            return True
+        self.promised = gap
+        return False
+
+    def _proofs_are_costly(self, image: Any, y: Array) -> bool:
+        """Whether λ_min takes a dense factor beyond the order where that is a moment's work."""
+        if self.costly is None:
+            form = self.model.slack(image, y).form()
+            quick = isinstance(form, SparseForm) and not form.fills
+            self.costly = self.model.order > EXACT_ORDER and not quick
+        return self.costly
+
+    def _patience(self) -> float:
+        if self.model.order <= EXACT_ORDER:
+            return float("inf")
+        return self.settings.proof_seconds()
+
+    def _improved(self, factor: Array) -> Array:
+        bounds, tol = self.model.bounds, self.settings.tol
+        violation = bounds.violation(bounds.map.bilinear(factor, factor))
+        goal = 0.01 * tol
+        if goal < violation <= NEAR and factor.shape[1]:
+            return polished(self.model, factor, goal=goal)
+        return factor
+
+    def _better(self, found: Certificate) -> bool:
+        """A feasible point comes before one that is not, then the value nearer to the bound."""
+        best, tol = self.best, self.settings.tol
+        if best is None or not np.isfinite(best.value):
+            return True
+        if found.violation > tol or best.violation > tol:
+            return found.violation < best.violation
+        if self.point is None:
+            return found.value < best.value
+        return self._apart(found.value) < self._apart(best.value)
+
+    def _steer(self) -> None:
+        """Ask for a margin where no way leads from multipliers back to a dual point."""
+        best = self.best
+        if best is None or self.repair.lifts_all or self.model.linear is None:
+            return
+        size = max(abs(best.value), 1e-6 * best.scale)
+        if best.trace > 0 and size > 0:
+            self.guide.margin = MARGIN * self.settings.tol * size / best.trace
+
+    def _rays(self, candidate: Candidate) -> Status | None:
+        if candidate.dual_ray is not None:
+            self.ray = proves_infeasible(self.model, candidate.dual_ray)
+            if self.ray is not None:
+                return Status.INFEASIBLE
+        if candidate.primal_ray is not None:
+            self.ray = proves_unbounded(self.model, candidate.primal_ray)
+            if self.ray is not None:
+                return Status.UNBOUNDED
+        return None
+
+    def _flat(self, candidate: Candidate) -> Status | None:
+        """The end of a search for a dual point, where no slack is definite."""
+        if candidate.flat_ray is None:
+            return None
+        self.ray = proves_unattained(self.model, candidate.flat_ray)
+        return None if self.ray is None else Status.UNATTAINED
+
+    def dimacs(self) -> tuple[float, ...] | None:
+        """The errors of the best point beside the dual point, or the multipliers it came with."""
+        if self.factor is None or self.y is None or self.best is None:
+            return None
+        image = self.model.objective.image(self.factor)
+        if self.point is not None:
+            return dimacs_errors(self.model, image, self.point.dual, 0.0)
+        return dimacs_errors(self.model, image, self.y, self.best.lambda_min)
+
+    def outcome(self, fallback: Array) -> tuple[Array, Certificate]:
+        """The factor to bring home, and its certificate."""
+        if self.best is None or self.factor is None:
+            image = self.model.objective.image(fallback)
+            zero = np.zeros(self.model.bounds.size)
+            nothing = constrained_certificate(self.model, image, None, zero)
+            return fallback, nothing
+        return self.factor, replace(self.best)

@@ -1,0 +1,141 @@
+"""A factor moved a little until its constraints hold: Newton's steps of least norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, lsqr
+
+from gramian.common import clock
+from gramian.constrained.model import Model
+
+Array = NDArray[np.floating]
+
+NEWTON_STEPS, STEP_PRODUCTS = 4, 120
+"""Newton's steps, and the products of each."""
+
+NEWTON, ALMOST = 1e-12, 0.3
+"""The least residual that a step is solved to, beside its right-hand side, and the part of the goal
+that one is solved to where that is more."""
+
+SMALLEST = 1e-6
+"""The part of the largest row of a derivative that none is taken to be below, squared."""
+
+FALLS = 0.5
+"""The part of the violation that a step has to bring it to."""
+
+AT_ONCE, DIRECT, RIDGE = 300, 1500, 1e-15
+"""Rows up to which a step is solved for directly, those up to which it is where products have not
+brought it down, and the part of the largest eigenvalue of its
+normal equations, for each row, below which one is 0."""
+
+FULL, NUMBERS = 0.02, 20_000_000
+"""The share of entries of a derivative from which it is multiplied as a dense matrix, and their
+number up to which it is."""
+
+
+def polished(model: Model, factor: Array, *, goal: float) -> Array:
+    """L + D with 2𝒜(sym(LDᵀ)) = −(what 𝒜(LLᵀ) lies outside its bounds), again until `goal`.
+
+    The best factor found, which is the given one where no step helps, or no time is left for one.
+    """
+    bounds, norms = model.bounds, model.norms
+    best, L = factor, factor
+    least = bounds.violation(bounds.map.bilinear(L, L))
+    taken = 0.0
+    for _ in range(NEWTON_STEPS):
+        off = bounds.off(bounds.map.bilinear(L, L))
+        if least <= goal or not np.any(off) or clock.left() <= taken:
+            break
+        started = clock.now()
+        moved = L - _least_change(
+            model, L, off / norms, accuracy=max(NEWTON, ALMOST * goal / least)
+        )
+        violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        if not violation < FALLS * least and _direct(model):
+            moved = L - _direct_change(model, L, off / norms)
+            violation = bounds.violation(bounds.map.bilinear(moved, moved))
+        L, taken = moved, clock.elapsed(started)
+        if not violation < FALLS * least:
+            return L if violation < least else best
+        best, least = L, violation
+    return best
+
+
+def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Array:
+    """The smallest D that changes 𝒜(LLᵀ), rows scaled to 1, by `off` where that is not 0."""
+    if off.size <= AT_ONCE and _direct(model):
+        return _direct_change(model, L, off)
+    bilinear, adjoint = model.bounds.map.fixed(L)
+    sizes = _row_sizes(model, L)
+    live, off = (off != 0) / model.norms / sizes, off / sizes
+    null = None if model.face is None else model.face[0]
+
+    def kept(D: Array) -> Array:
+        return D if null is None else D - null @ (null.T @ D)
+
+    system = LinearOperator(
+        (off.size, L.size),
+        matvec=lambda d: 2 * live * bilinear(kept(np.reshape(d, L.shape))),
+        rmatvec=lambda w: 2 * kept(adjoint(live * w)).ravel(),
+        dtype=float,
+    )
+    found = lsqr(system, off, atol=1e-12, btol=accuracy, iter_lim=STEP_PRODUCTS)[0]
+    change: Array = found.reshape(L.shape)
+    return change
+
+
+def _direct(model: Model) -> bool:
+    """Whether a step can be solved for directly."""
+    return model.rows is not None and model.bounds.size <= DIRECT and model.face is None
+
+
+def _row_sizes(model: Model, L: Array) -> Array:
+    """‖A_kL‖ with ‖A_k‖ = 1: what row k of the derivative is divided by, for lsqr to take fewer
+    products. Exact where no row of A_k has two entries; 1 where the matrices are not known.
+    """
+    if model.rows is None:
+        return np.ones(model.bounds.size)
+    own = np.einsum("ij,ij->i", L, L)
+    j = model.rows.places % model.order
+    squares = model.rows.matrix.multiply(model.rows.matrix) @ own[j] / model.norms**2
+    return np.sqrt(np.maximum(squares, SMALLEST * np.max(squares, initial=0.0)) + 1e-300)
+
+
+def _direct_change(model: Model, L: Array, off: Array) -> Array:
+    """D = JᵀJJ⁺off, J the derivative 2𝒜(sym(L·)) with its rows scaled to 1."""
+    assert model.rows is not None
+    kept = np.flatnonzero(off)
+    J = _derivative(model, L, kept)
+    normal = J @ J.T if isinstance(J, np.ndarray) else (J @ J.T).toarray()
+    scale = float(np.max(np.diagonal(normal), initial=0.0))
+    if scale == 0:
+        return np.zeros_like(L)
+    values, vectors = np.linalg.eigh(normal)
+    live_values = values > RIDGE * kept.size * scale
+    inverse = np.where(live_values, 1.0 / np.where(live_values, values, 1.0), 0.0)
+    w = vectors @ (inverse * (vectors.T @ off[kept]))
+    change: Array = (J.T @ w).reshape(L.shape)
+    return change
+
+
+def _derivative(model: Model, L: Array, kept: Any) -> Any:
+    """The rows `kept` of J, dense where the matrices of the rows are."""
+    assert model.rows is not None
+    (n, r), rows = L.shape, model.rows
+    matrix = rows.matrix[kept]
+    if matrix.nnz > FULL * kept.size * n * n and kept.size * n * max(n, r) <= NUMBERS:
+        full = np.zeros((kept.size, n * n))
+        full[:, rows.places] = matrix.toarray() * (2 / model.norms[kept, None])
+        return (full.reshape(kept.size * n, n) @ L).reshape(kept.size, n * r)
+    entries = sp.coo_array(matrix)
+    k, (i, j) = entries.coords[0], np.divmod(rows.places[entries.coords[1]], n)
+    weight = 2 * entries.data / model.norms[kept][k]
+    columns = (i[:, None] * r + np.arange(r)).ravel()
+    values = (weight[:, None] * L[j]).ravel()
+    J = sp.csr_array((values, (np.repeat(k, r), columns)), shape=(kept.size, n * r))
+    full = J.nnz > FULL * J.shape[0] * J.shape[1] and J.shape[0] * J.shape[1] <= NUMBERS
+    return J.toarray() if full else J

@@ -1,0 +1,139 @@
+"""What is made of the points of methods for constraints: see `gramian.methods.referee`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.common import clock
+from gramian.constrained.judge import Judge
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate
+from gramian.constrained.registry import Method
+from gramian.methods.base import Outcome, Settings, Step
+from gramian.reductions.feature_scaling import FeatureScaling
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+PROGRESS, STALE_LOOKS = 0.9, 15
+"""A method ends where so many certificates in a row have not reduced gap and violation to this
+part of what they were."""
+
+PROVED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
+"""Statuses that a proof has decided."""
+
+
+@dataclass
+class ConstrainedReferee:
+    """Keeps the best feasible point of a run of several methods, one after the other."""
+
+    scaling: FeatureScaling
+    """To the units of the model, whose points these are."""
+    settings: Settings
+    judge: Judge
+    last: Candidate | None = None
+    least: float = np.inf
+    """The smallest of gap and violation that the present method has reached."""
+    stale: int = 0
+    """Certificates in a row without progress."""
+    looks: int = 0
+    route: list[str] = field(default_factory=list)
+    """The methods that have run."""
+
+    @property
+    def model(self) -> Model:
+        return self.judge.model
+
+    def begin(self, factor: Array) -> None:
+        """Take the start, which is returned where no method finds a point."""
+        self.start = factor
+
+    def steps(
+        self, methods: list[Method], factor: Array, y: Array, options: dict[str, Any]
+    ) -> Iterator[Candidate]:
+        """The points of one method after another, each from the best so far."""
+        for method in methods:
+            self.least, self.stale = np.inf, 0
+            self.route.append(method.name)
+            if self.judge.factor is not None and self.judge.y is not None:
+                factor, y = self.judge.factor, self.judge.y
+            given = {name: options[name] for name in method.options if name in options}
+            for candidate in method.run(
+                self.model, factor, y, self.settings, self.judge.guide, **given
+            ):
+                yield candidate
+                if self._idle():
+                    break
+
+    def _idle(self) -> bool:
+        """Whether the best point has not improved for several certificates."""
+        best = self.judge.best
+        if best is None or self.judge.looks == self.looks:
+            return False
+        self.looks = self.judge.looks
+        promised = self.judge.promised
+        gap = best.relative_gap if promised is None else promised
+        measure = max(1.0 if gap is None else gap, best.violation, self.judge.below)
+        self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
+        self.least = min(self.least, measure)
+        return self.stale >= STALE_LOOKS
+
+    def see(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
+        """Take a point into account; it returns with the status that ends the run, if any."""
+        self.last = candidate
+        return candidate, self.judge.see(candidate)
+
+    def shown(self, candidate: Candidate) -> Step:
+        """The point as callbacks see it, in the units of the problem."""
+        factor = self.scaling.factor(candidate.factor)
+        return Step(factor, self.model.problem.value(candidate.factor))
+
+    def record(self, candidate: Candidate) -> dict[str, float | None]:
+        """The columns of the history for a point, beside its number and time."""
+        best = self.judge.best
+        return {
+            "value": self.model.problem.value(candidate.factor),
+            "rank": candidate.factor.shape[1],
+            "gap": None if best is None else best.gap,
+            **candidate.trace,
+        }
+
+    def ended(self, status: Status | None) -> Status:
+        """The status after the last method."""
+        return Status.STALLED
+
+    def salvage(self) -> None:
+        """Nothing: every point is seen."""
+
+    def settled(self, status: Status) -> Outcome:
+        """The best point, its certificate, and the status that this leaves."""
+        judge = self.judge
+        if status not in PROVED:
+            if self.last is not None and not judge.converged:
+                late = clock.until(self.settings.last_deadline())
+                with suppress(clock.TimeUpError), late, np.errstate(all="ignore"):
+                    judge.see(self.last, last=True)
+            status = Status.CONVERGED if judge.converged else status
+        found, certificate = judge.outcome(self.start if self.last is None else self.last.factor)
+        factor = self.scaling.factor(found)
+        certificate = self.scaling.certificate(certificate, factor)
+        if status is Status.INFEASIBLE:  # there is no optimum that F could be compared with
+            certificate = replace(certificate, gap=None, relative_gap=None, method="none")
+        dual = judge.y if judge.point is None else judge.point.dual
+        return Outcome(factor, certificate, status, dual, self._ray(status), judge.dimacs())
+
+    def _ray(self, status: Status) -> Array | None:
+        """The vector that proves the status, in the coordinates of the problem."""
+        ray = self.judge.ray
+        if ray is None or status not in (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED):
+            return None
+        if status is Status.INFEASIBLE:  # multipliers, which are the same in all coordinates
+            return ray
+        V = self.scaling.factor(ray)
+        return V / float(np.linalg.norm(V))

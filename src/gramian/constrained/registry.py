@@ -1,0 +1,159 @@
+"""The loops for problems with constraints: what each takes, and which one is chosen."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from gramian.constrained import (
+    anchored_newton,
+    conic,
+    interior_point,
+    theta_form,
+    unfolding_path,
+    unit_diagonal,
+)
+from gramian.constrained.augmented_lagrangian import augmented_lagrangian, crowded
+from gramian.constrained.dual_newton import dual_newton
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate
+from gramian.constrained.splitting import splitting
+from gramian.maps import PairDistances
+from gramian.methods.base import Settings
+
+SPLITTING_ORDER = 2000
+"""Orders up to which an eigenvalue decomposition an iteration is affordable."""
+
+SMALL = 200
+"""Orders up to which compiling a sweep takes longer than the problem does."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A loop with its name and what it accepts."""
+
+    name: str
+    run: Callable[..., Iterator[Candidate]]
+    summary: str
+    refusal: Callable[[Model], str | None]
+
+    @property
+    def options(self) -> list[str]:
+        """The keyword options of this loop."""
+        parameters = inspect.signature(self.run).parameters.values()
+        return [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def _anything(model: Model) -> None:
+    return None
+
+
+def _dense_and_linear(model: Model) -> str | None:
+    if model.linear is None:
+        return "it takes a linear objective ⟨C, M⟩ only"
+    if model.order > SPLITTING_ORDER or model.rows is None:
+        return f"it holds M as a dense matrix, of order {SPLITTING_ORDER} at most"
+    return None
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Method(
+            "augmented-lagrangian",
+            augmented_lagrangian,
+            "L-BFGS on the factor, multipliers and penalties",
+            _anything,
+        ),
+        Method(
+            "clarabel", conic.clarabel, "an interior point method, for small ones", conic.refusal
+        ),
+        Method(
+            "interior-point",
+            interior_point.interior_point,
+            "a primal-dual interior point method, for dense rows and moderate order",
+            interior_point.refusal,
+        ),
+        Method(
+            "unit-diagonal",
+            unit_diagonal.unit_diagonal,
+            "coordinate descent on rows of given length",
+            unit_diagonal.refusal,
+        ),
+        Method(
+            "anchored-newton",
+            anchored_newton.anchored_newton,
+            "Newton's method on a factor whose corner is given",
+            anchored_newton.refusal,
+        ),
+        Method(
+            "dual-newton",
+            dual_newton,
+            "Newton's method on the multipliers, with a dense M",
+            _dense_and_linear,
+        ),
+        Method(
+            "unfolding-path",
+            unfolding_path.unfolding_path,
+            "the central path of the dual of an unfolding with exact edges",
+            unfolding_path.refusal,
+        ),
+        Method(
+            "theta-form",
+            theta_form.theta_form,
+            "theta numbers with a border, in their form with a trace",
+            theta_form.refusal,
+        ),
+        Method("splitting", splitting, "the boundary point method", _dense_and_linear),
+    )
+}
+
+
+def methods_for(solver: Any, model: Model, settings: Settings) -> list[Method]:
+    """The methods of a run by the name of one, or as `auto` chooses them."""
+    if solver == "auto":
+        return choose(model, settings)
+    if not isinstance(solver, str) or solver not in METHODS:
+        raise ValueError(
+            f"a problem with constraints is solved by auto, {', '.join(METHODS)}; "
+            f"got solver={solver!r}"
+        )
+    refusal = METHODS[solver].refusal(model)
+    if refusal is not None:
+        raise ValueError(f"solver {solver!r} cannot take {model.problem.name!r}: {refusal}")
+    return [METHODS[solver]]
+
+
+def check_method_options(methods: list[Method], options: dict[str, Any]) -> None:
+    """Refuse options that none of the methods has."""
+    known = dict.fromkeys(name for method in methods for name in method.options)
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        names = " and ".join(method.name for method in methods)
+        raise TypeError(
+            f"solver {names} has no option {', '.join(unknown)}; "
+            f"it has: {', '.join(known) or 'none'}"
+        )
+
+
+def choose(model: Model, settings: Settings) -> list[Method]:
+    """The loops that `auto` takes, each where the one before it does not come to an end."""
+    if model.order > SMALL and unit_diagonal.refusal(model) is None:
+        return [METHODS["unit-diagonal"], METHODS["augmented-lagrangian"]]
+    if anchored_newton.refusal(model) is None:
+        more = [METHODS["augmented-lagrangian"]] if model.order <= SMALL else []
+        return [METHODS["anchored-newton"], *more]
+    if settings.rank is not None:
+        return [METHODS["augmented-lagrangian"]]
+    chosen = ["unfolding-path"] if unfolding_path.refusal(model) is None else []
+    chosen += ["interior-point"] if interior_point.preferred(model) else []
+    chosen += ["clarabel"] if conic.refusal(model) is None else []
+    chosen += ["theta-form"] if theta_form.refusal(model) is None else []
+    # Distances along a graph need its coordinates, which the dense method does not have.
+    distances = all(isinstance(map, PairDistances) for map in model.bounds.map.maps)
+    if crowded(model) and not distances and _dense_and_linear(model) is None:
+        # Of several blocks a decomposition of the whole is more than those of each.
+        chosen += ["dual-newton", "splitting"] if len(model.blocks) == 1 else ["splitting"]
+    return [METHODS[name] for name in (*chosen, "augmented-lagrangian")]

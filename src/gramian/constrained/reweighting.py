@@ -1,0 +1,51 @@
+"""Sums of concave functions of distances, by convex ones that lie above them and touch.
+
+ln(1 + d) is at most its tangent, a multiple of d: with the weights ω_e = 1/(1 + d_e) of the last
+place a convex problem lies above one that is not, so what lowers it lowers that too (majorise and
+minimise). Each round takes some steps at the weights of the round before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.methods.base import Settings
+from gramian.methods.lbfgs import descend
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+ROUND_STEPS, LAST_ROUND_STEPS = 50, 200
+"""Steps of L-BFGS at the weights of a round, and at those of the last."""
+
+LAST_GRADIENT, LBFGS_PAIRS = 1e-4, 10
+"""Relative gradient at which the last round ends, and pairs that L-BFGS keeps."""
+
+
+def reweighted(
+    problem_of: Callable[[Array], Problem],
+    weights_of: Callable[[Array], Array],
+    weights: Array,
+    factor: Array,
+    settings: Settings,
+    *,
+    rounds: int,
+) -> tuple[Array, Array]:
+    """The factor after so many rounds, and the weights of the last problem it was moved by."""
+    for turn in range(rounds):
+        last = turn == rounds - 1
+        factor = descend(
+            problem_of(weights).objective,
+            factor,
+            settings,
+            iterations=LAST_ROUND_STEPS if last else ROUND_STEPS,
+            tol=LAST_GRADIENT if last else 0.0,
+            memory=LBFGS_PAIRS,
+        )
+        if last or settings.expired():
+            break
+        weights = weights_of(factor)
+    return factor, weights

@@ -1,0 +1,137 @@
+"""The boundary point method: the augmented Lagrangian of the dual, by eigenvalue decompositions.
+
+For F = ⟨C, M⟩ the dual is max of y⁺·l − y⁻·u over S = C − 𝒜*(y) ⪰ 0. With a penalty σ and M as its
+multiplier (Povh, Rendl and Wiegele 2006; Wen, Goldfarb and Yin 2010):
+
+    𝒜𝒜* y = 𝒜(C − S) + (b − 𝒜(M))/σ,      V = M + σ(𝒜*(y) − C),      M = V₊,   S = V₋/σ
+
+Rows with two different bounds get a variable of their own that lies between them. It takes M to be
+dense, and finds the rank by itself: the method where the order is moderate and the rows are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import splu
+
+from gramian.common import clock
+from gramian.constrained.model import Model
+from gramian.constrained.points import Candidate, Guide, factor_of
+from gramian.methods.base import Settings
+
+Array = NDArray[np.floating]
+
+RELAXED = 1.6
+"""How far M goes beyond V₊, below the golden ratio for which it converges."""
+
+LOOK, WIDER = 20, 1.25
+"""Iterations until the first look at the residuals, and how many times further the next one is."""
+
+UNEVEN, CHANGE = 2.0, 1.8
+"""How different the residuals must be for σ to change, and what it is changed by."""
+
+MOST = 20_000
+"""Iterations at most."""
+
+RIDGE = 1e-13
+"""What is added to 𝒜𝒜*, whose rows have norm 1, for rows that depend on others."""
+
+
+def splitting(
+    model: Model,
+    factor: Array,
+    y: Array,
+    settings: Settings,
+    guide: Guide,
+    *,
+    penalty: float = 1.0,
+) -> Iterator[Candidate]:
+    """Iterations of the boundary point method, told of every so often."""
+    assert model.rows is not None and model.linear is not None
+    n, bounds, norms = model.order, model.bounds, model.norms
+    A = sp.csr_array(sp.diags_array(1.0 / norms) @ model.rows.whole())
+    C = model.linear.dense().ravel() / model.left
+    free = bounds.lower != bounds.upper
+    lower, upper = (side / norms / model.right for side in (bounds.lower, bounds.upper))
+    b = np.where(free, 0.0, lower)
+    solve = _normal_equations(A, free)
+    M = (factor @ factor.T).ravel() / model.right
+    y = y * norms / model.left
+    S, s = np.zeros(n * n), np.clip(A @ M, lower, upper)
+    T, sigma, look, gap = np.zeros_like(s), penalty, LOOK, LOOK
+    last: tuple[Array, Array] = (y, M)
+    for iteration in range(1, MOST):
+        clock.check()
+        cost = C - (guide.margin / model.left) * np.eye(n).ravel() if guide.margin else C
+        residual = b - A @ M + np.where(free, s, 0.0)
+        y = solve(A @ (cost - S) + np.where(free, T, 0.0) + residual / sigma)
+        V = M + sigma * (A.T @ y - cost)
+        values, vectors, positive = _projected(V.reshape(n, n), model)
+        S = (positive.ravel() - V) / sigma
+        M = (1 - RELAXED) * M + RELAXED * positive.ravel()
+        v = s - sigma * y
+        inside = np.clip(v, lower, upper)
+        T = (inside - v) / sigma
+        s = (1 - RELAXED) * s + RELAXED * inside
+        if iteration < look:
+            continue
+        primal = np.linalg.norm(A @ M - np.where(free, s, b)) / (1 + np.linalg.norm(b))
+        dual = np.linalg.norm(cost - A.T @ y - S) / 2 + np.linalg.norm(np.where(free, y - T, 0.0))
+        L = factor_of(values, vectors) * np.sqrt(model.right)
+        multipliers = bounds.signed(y * model.left / norms)
+        told = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
+        far = iteration > 10 * LOOK
+        change = (y - last[0]) * model.left / norms
+        grown = _square_root((M - last[1]).reshape(n, n)) if far else None
+        yield Candidate(L, multipliers, told, grown, change if far else None)
+        last = (y, M)
+        if primal > UNEVEN * dual:
+            sigma /= CHANGE
+        elif dual > UNEVEN * primal:
+            sigma *= CHANGE
+        gap = int(WIDER * gap)
+        look = iteration + gap
+
+
+def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
+    """(𝒜𝒜* + the part of the variables of their own)⁻¹."""
+    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + RIDGE)
+    factorised: Callable[[Array], Array] = splu(sp.csc_array(system)).solve
+    return factorised
+
+
+def _projected(V: Array, model: Model) -> tuple[Array, Array, Array]:
+    """Eigenvalues and vectors of V above 0, block by block, and V₊."""
+    if len(model.blocks) == 1:
+        values, vectors = _above_zero(V)
+        return values, vectors, (vectors * values) @ vectors.T
+    positive, diagonal = np.zeros_like(V), np.diagonal(V)[model.single]
+    alone, kept = model.single[diagonal > 0], diagonal[diagonal > 0]
+    positive[alone, alone] = kept
+    blocks = [alone]
+    parts: list[tuple[Array, Array]] = [(kept, np.eye(kept.size))]
+    for rows in model.blocks:
+        if len(rows) > 1:
+            place = np.ix_(rows, rows)
+            values, vectors = _above_zero(V[place])
+            positive[place] = (vectors * values) @ vectors.T
+            blocks.append(rows)
+            parts.append((values, vectors))
+    all_values, all_vectors = zip(*parts, strict=True)
+    return np.concatenate(all_values), model.side_by_side(blocks, all_vectors), positive
+
+
+def _above_zero(V: Array) -> tuple[Array, Array]:
+    """The positive eigenvalues of the symmetric part of V, and their vectors."""
+    values, vectors = np.linalg.eigh(0.5 * (V + V.T))
+    return values[values > 0], vectors[:, values > 0]
+
+
+def _square_root(D: Array) -> Array | None:
+    """A factor of D₊, None where that is 0."""
+    factor = factor_of(*_above_zero(D))
+    return factor if np.any(factor) else None

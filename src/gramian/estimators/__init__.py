@@ -1,0 +1,1 @@
+"""The shared half of fitting: time limits, storage, selection paths and active sets."""

@@ -1,0 +1,94 @@
+"""scikit-learn's kernels by name, and kernel functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from gramian.arrays.samples import far_means, shifted
+
+Array = NDArray[np.floating]
+
+
+def check_kernel(kernel: Any) -> None:
+    """Raise ValueError unless the kernel is a function or the name of a scikit-learn kernel."""
+    if not callable(kernel) and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+        raise ValueError(
+            f"kernel must be None, a function of two sample matrices, or one of "
+            f"{sorted(PAIRWISE_KERNEL_FUNCTIONS)}, got {kernel!r}"
+        )
+
+
+def with_bandwidth(kernel: Any, params: dict[str, Any] | None, X: Any) -> dict[str, Any]:
+    """The parameters, with γ = 1/(sum of the variances of the columns) for "rbf" without γ.
+
+    For centred samples this is 1/(n_features · var X). It is invariant to translations, rotations
+    and constant columns.
+    """
+    found = dict(params or {})
+    if kernel == "rbf" and found.get("gamma") is None:
+        spread = float(np.sum(_column_variances(X)))
+        found["gamma"] = 1.0 / spread if spread > 0 else 1.0
+    return found
+
+
+def varying_columns(X: Any) -> NDArray[np.bool_]:
+    """Which columns are not constant."""
+    if not sp.issparse(X):
+        return np.asarray(np.max(X, axis=0) > np.min(X, axis=0))
+    columns = sp.csc_array(X)
+    return np.ravel(columns.max(axis=0).toarray() > columns.min(axis=0).toarray())
+
+
+def _column_variances(X: Any) -> Array:
+    """The variance of each column, from differences to its mean; exactly 0 for a constant."""
+    return np.where(varying_columns(X), _mean_squares(X), 0.0)
+
+
+def _mean_squares(X: Any) -> Array:
+    if not sp.issparse(X):
+        return np.var(X, axis=0, dtype=float)
+    n = X.shape[0]
+    columns = sp.csc_array(X, dtype=float)
+    mean = np.asarray(columns.sum(axis=0)).ravel() / n
+    stored = np.diff(columns.indptr)
+    squares = np.square(columns.data - np.repeat(mean, stored))
+    total = np.bincount(np.repeat(np.arange(mean.size), stored), squares, mean.size)
+    return (total + (n - stored) * mean**2) / n
+
+
+def value_rounding(kernel: Any, params: dict[str, Any], X: Any) -> float:
+    """The relative rounding error of k(x, z).
+
+    A value exp(−γ‖x − z‖²) has the absolute error of its exponent, whose distance is computed from
+    products of the shifted samples.
+    """
+    eps = float(np.finfo(float).eps)
+    if kernel != "rbf":
+        return eps
+    X = shifted(X, far_means(X))
+    squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+    return eps * (1.0 + 4.0 * params["gamma"] * float(np.max(squares.sum(axis=1))))
+
+
+def kernel_values(kernel: Any, params: dict[str, Any], X: Any, Z: Any) -> Array:
+    """k(x, z) for all rows of X and Z."""
+    if kernel == "rbf":  # its distances are computed from products, which cancel far away
+        shift = far_means(Z)
+        if shift.any():
+            same, Z = X is Z, shifted(Z, shift)
+            X = Z if same else shifted(X, shift)
+    if callable(kernel):
+        values = np.asarray(kernel(X, Z, **params), dtype=float)
+    else:
+        values = np.asarray(pairwise_kernels(X, Z, metric=kernel, **params), dtype=float)
+    if values.shape != (X.shape[0], Z.shape[0]) or not np.all(np.isfinite(values)):
+        raise ValueError(
+            f"the kernel must return {X.shape[0]} × {Z.shape[0]} finite numbers, got "
+            f"{values.shape}" + ("" if np.all(np.isfinite(values)) else " with some not finite")
+        )
+    return values

@@ -1,0 +1,308 @@
+"""The central path of a small problem: min F(M) − μ ln det M over M ≻ 0, for μ that falls to 0.
+
+On the path ∇F(M) = μM⁻¹ ≻ 0, so that every point of it proves a gap: ⟨∇F, M⟩ = μn, whatever the
+rank of the optimum, the scale of the data and the conditioning. M = WWᵀ, and each Newton step is
+taken in the coordinates where M = I, F over WSWᵀ: the Hessian of the barrier is μI there. Losses
+with corners are softened by a barrier on their dual variables, with the same μ (`losses/softened`).
+
+From one μ to the next leads the tangent of the path; Newton steps with an exact line search return
+to it. With p terms that bend and N = n(n + 1)/2 entries a step factorises a matrix of order
+min(p, N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+
+from gramian.arrays.places import contiguous
+from gramian.bounds import certify_image, known_bound
+from gramian.common import clock
+from gramian.linalg.svec import smat, svec, triangle_size
+from gramian.methods.base import Run, Settings, Step, entering, needs_cone, no_rank_limit
+from gramian.methods.columns import starting_factor
+from gramian.methods.lbfgs import descend
+from gramian.methods.primal_dual import ROOM
+from gramian.objectives import Composite
+from gramian.objectives.coordinates import coordinates_of
+from gramian.problem import Problem
+from gramian.proofs import lowest
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+LARGEST = 100
+"""Largest order. A Newton step then factorises a matrix of order 5,050 at most."""
+
+WORK = 2e10
+"""Multiplications of a Newton step at most."""
+
+COLUMNS, FIRST_STEPS = 8, 60
+"""Columns and L-BFGS steps for the size of M, where no start is given."""
+
+INTERIOR = 0.1
+"""Multiple of the mean eigenvalue that is added to a start to bring it into the interior."""
+
+SHRINK = 0.1
+"""Ratio of one μ to the one before."""
+
+CENTRED = 0.5
+"""Newton decrement below which a point counts as on the path."""
+
+STEPS = 200
+"""Newton steps at most; 15 to 45 are usual for a relative gap of 1e-6."""
+
+BLIND = 6
+"""Newton steps in a row that may be taken without a fall that rounding lets through."""
+
+BOUNDARY = 0.98
+"""Part of the way to the boundary of the cone that a step may go."""
+
+ENOUGH = 0.5
+"""Part of the tolerance that the gap falls to before the last certificate is made."""
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why the path cannot be followed, None where it can."""
+    objective = problem.objective
+    reason = needs_cone(problem, settings) or no_rank_limit(problem, settings)
+    if reason is not None:
+        return reason
+    if problem.order > LARGEST:
+        return f"it writes F out, up to order {LARGEST}, and this problem has {problem.order}"
+    if step_work(problem) > WORK or objective.subspace_cost(problem.order) > ROOM:
+        return "a Newton step would take too much time or memory: the problem has too many terms"
+    seen = coordinates_of(objective) if isinstance(objective, Composite) else None
+    if seen is None or not seen.shape[1]:
+        return "it needs a loss of a linear map that sees some of M, on the host"
+    return None
+
+
+def step_work(problem: Problem) -> float:
+    """Multiplications of one Newton step, about."""
+    terms, entries = problem.objective.facts.terms or 0, triangle_size(problem.order)
+    small, large = sorted((terms, entries))
+    return float(small) ** 2 * (large + small / 3) + 4 * terms * entries
+
+
+@entering("central-path")
+def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Follow the path until its gap is within the tolerance; a certificate at the end."""
+    objective = problem.objective
+    assert isinstance(objective, Composite)
+    W = _start(problem, factor, settings)
+    mu, best, blind = _first_mu(objective, W), np.inf, 0
+    W, point = _opened(objective, W, mu), None
+    for _ in range(STEPS):
+        clock.check()
+        try:
+            point = _Newton(objective, W, mu)
+            gap = point.gap() if point.centred else np.inf
+            size = max(abs(point.value), 1e-6 * problem.scale)
+            if gap <= ENOUGH * settings.tol * size and gap < SHRINK * best:
+                best = gap
+                yield _certified(problem, point)
+            elif point.centred:
+                yield Step(contiguous(W), point.value, None)
+            if settings.expired() or (point.centred and gap <= 1e-15 * size):
+                break
+            W, mu, lower = point.moved()
+        except np.linalg.LinAlgError:
+            break
+        blind = 0 if lower else blind + 1
+        if blind > BLIND or not (lower or point.decrement < CENTRED):
+            break
+    if not best < np.inf and point is not None and point.lies_inside:
+        yield _certified(problem, point)
+    return Status.STALLED
+
+
+class _Newton:
+    """F near M = WWᵀ over WSWᵀ, and Newton's method for F − μ ln det S there."""
+
+    def __init__(self, objective: Composite, W: Array, mu: float) -> None:
+        self.objective, self.W, self.mu = objective, W, mu
+        self.order = W.shape[1]
+        self.unit = svec(np.eye(self.order))
+        self.plain = objective.subspace(W)
+        self.value = self.plain.value(self.unit)
+        self.F = self.plain.softened(mu)
+        self.slope = self.F.gradient(self.unit)
+        if not (np.isfinite(self.value) and np.all(np.isfinite(self.slope))):
+            raise np.linalg.LinAlgError("F is not finite")
+        self._factorise()
+        self.direction = self._solved(self.mu * self.unit - self.slope)
+        bend = float(self.direction @ self._hessian(self.direction))
+        square = float(self.direction @ self.direction)
+        self.decrement = float(np.sqrt(max(bend + mu * square, 0.0) / mu))
+        lowest = np.linalg.eigvalsh(smat(self.slope, self.order))[0]
+        self.lies_inside = bool(lowest > 0)
+        """Whether ∇F ≻ 0 over WSWᵀ, so that the dual vector proves a bound."""
+
+    @property
+    def centred(self) -> bool:
+        return self.decrement < CENTRED and self.lies_inside
+
+    @property
+    def dual(self) -> Array:
+        """w = ∇g, feasible where the point lies inside."""
+        return self.F.dual(self.unit)
+
+    def gap(self) -> float:
+        """F less the bound of the dual vector."""
+        bounds = self.objective.dual_bounds(self.dual, 0.0)
+        return self.value - max((bound.value for bound in bounds), default=-np.inf)
+
+    def moved(self) -> tuple[Array, float, bool]:
+        """W and μ after the next step, and whether F − μ ln det M is lower there."""
+        if not self.centred:
+            W, lower = self._searched(self.F, self.direction, self.mu)
+            return W, self.mu, lower
+        mu = SHRINK * self.mu
+        ahead = self.plain.softened(mu)
+        right = mu * self.unit - self.slope + (1 - SHRINK) * self.F.drift(self.unit)
+        W, _ = self._searched(ahead, self._solved(right), mu)
+        return W, mu, True
+
+    def _searched(self, F: Any, direction: Array, mu: float) -> tuple[Array, bool]:
+        """The least F − μ ln det M along the direction, and whether it is lower than here."""
+        values, turn = np.linalg.eigh(smat(direction, self.order))
+        line = F.along(self.unit, direction)
+
+        def barrier(t: float) -> float:
+            return float(line(t) - mu * np.sum(np.log1p(t * values)))
+
+        most = BOUNDARY / max(-float(values[0]), 1e-300)
+        t = _line_minimum(barrier, most)
+        lower = t > 0
+        if not lower:  # where rounding hides the fall, Newton's own step is the best
+            t = min(1.0, most)
+        return contiguous((self.W @ turn) * np.sqrt(1 + t * values)), lower
+
+    def _factorise(self) -> None:
+        """Cholesky's factor of H + μI, of RRᵀ + μI where H = BᵀB has fewer rows, Bᵀ = QR.
+
+        With Q the part of a direction that F does not bend along is found to full precision,
+        however stiff the other part is.
+        """
+        self.root = self.F.hessian_root(self.unit)
+        if self.root is None:
+            self.H = self.F.hessian(self.unit)
+            K = self.H.copy()
+        else:
+            self.Q, R = scipy.linalg.qr(self.root.T, mode="economic", check_finite=False)
+            K = R @ R.T
+        K[np.diag_indices_from(K)] += self.mu
+        self.factor = scipy.linalg.cho_factor(K, lower=True, check_finite=False)
+
+    def _solved(self, right: Array) -> Array:
+        """(H + μI)⁻¹ times the right-hand side."""
+        if self.root is None:
+            found: Array = scipy.linalg.cho_solve(self.factor, right, check_finite=False)
+            return found
+        bent = self.Q.T @ right
+        flat = right - self.Q @ bent
+        flat -= self.Q @ (self.Q.T @ flat)
+        inner = scipy.linalg.cho_solve(self.factor, bent, check_finite=False)
+        return flat / self.mu + self.Q @ inner
+
+    def _hessian(self, d: Array) -> Array:
+        product: Array = self.H @ d if self.root is None else self.root.T @ (self.root @ d)
+        return product
+
+
+def _line_minimum(f: Callable[[float], float], most: float) -> float:
+    """A t ≤ most near the minimum of a convex f over t > 0; 0 where none is lower than f(0)."""
+    first, t = f(0.0), min(1.0, most)
+    value = f(t)
+    if value < first:
+        while 2 * t < most and (further := f(2 * t)) < value:
+            t, value = 2 * t, further
+        if t > 1:
+            return t
+    options = {"xatol": 1e-2 * t}
+    inner = float(minimize_scalar(f, bounds=(0.0, t), method="bounded", options=options).x)
+    t = inner if f(inner) < value else t
+    return t if f(t) < first else 0.0
+
+
+def _start(problem: Problem, factor: Array, settings: Settings) -> Array:
+    """A factor of M + εT Tᵀ, M that of the start, or of a short descent where it is 0."""
+    objective: Any = problem.objective
+    T = coordinates_of(objective)
+    assert T is not None
+    if not np.any(factor):
+        few = replace(settings, rank=min(COLUMNS, problem.order))
+        factor = starting_factor(problem, few)
+        factor = descend(objective, factor, settings, iterations=FIRST_STEPS)
+    Y = np.linalg.lstsq(T, factor, rcond=None)[0]
+    U, sizes, _ = np.linalg.svd(Y, full_matrices=True)
+    values = np.zeros(T.shape[1])
+    values[: sizes.size] = sizes[: values.size] ** 2
+    mean = float(np.mean(values))
+    mean = mean if np.isfinite(mean) and mean > 0 else _even_size(objective, T)
+    return contiguous(T @ (U * np.sqrt(values + INTERIOR * mean)))
+
+
+def _opened(objective: Composite, W: Array, mu: float) -> Array:
+    """W with S = I + μ Σ vvᵀ/g over the eigenpairs (g, v), g > 0, of ∇F, where that is better.
+
+    On the path S = μ(∇F)⁻¹: along directions that only a small linear term sees, it is far larger
+    than the data suggest, and Newton's method comes there by doubling.
+    """
+    unit = svec(np.eye(W.shape[1]))
+    F = objective.subspace(W).softened(mu)
+    values, turn = np.linalg.eigh(smat(F.gradient(unit), W.shape[1]))
+    up = values > 0
+    sizes = 1 + np.divide(mu, values, out=np.zeros_like(values), where=up)
+    more = contiguous((W @ turn) * np.sqrt(sizes))
+    if not np.all(np.isfinite(more)):
+        return W
+    ahead = objective.subspace(more).softened(mu).value(unit) - mu * float(np.sum(np.log(sizes)))
+    return more if ahead < F.value(unit) else W
+
+
+def _even_size(objective: Any, T: Array) -> float:
+    """The power a of 10 with the least F(aTTᵀ)."""
+    F, unit = objective.subspace(T), svec(np.eye(T.shape[1]))
+    powers = 10.0 ** np.arange(-15, 16)
+    values = np.array([F.value(a * unit) for a in powers])
+    return float(powers[np.argmin(np.where(np.isfinite(values), values, np.inf))])
+
+
+def _first_mu(objective: Composite, W: Array) -> float:
+    """The μ whose gap is about ⟨∇F, M⟩, or a thousandth of F."""
+    F, unit = objective.subspace(W), svec(np.eye(W.shape[1]))
+    along = abs(float(F.gradient(unit) @ unit))
+    barriers = W.shape[1] + F.corners
+    return max(along, 1e-3 * abs(F.value(unit)), 1e-290) / barriers
+
+
+def _certified(problem: Problem, point: _Newton) -> Step:
+    """The point without the columns that F can spare, and the bound of its dual vector."""
+    objective, w = problem.objective, point.dual
+    known = known_bound(problem, w, lowest(objective.dual_operator(w), rescale=True))
+    image = _lean(objective, point)
+    certificate = certify_image(problem, image, known=known)
+    return Step(image.factor, certificate.value, certificate, dual=w)
+
+
+def _lean(objective: Any, point: _Newton) -> Any:
+    """The image of the fewest leading columns at which F is no larger than at the point."""
+    T = coordinates_of(objective)
+    assert T is not None
+    U, sizes, _ = np.linalg.svd(np.linalg.lstsq(T, point.W, rcond=None)[0])
+    columns, best = T @ (U * sizes), objective.image(point.W)
+    room = point.value + 1e-15 * abs(point.value)
+    for rank in range(columns.shape[1] - 1, -1, -1):
+        fewer = objective.image(contiguous(columns[:, :rank]))
+        if not objective.value(fewer) <= room:
+            break
+        best = fewer
+    return best

@@ -1,0 +1,121 @@
+"""The columns of a factor: a start, more of them where F falls, fewer where F does not need them.
+
+A factor with more columns than the optimum has is what local methods need: there is always one
+free to turn to a direction in which F still falls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import beside, contiguous, host, namespace, norm, place_of
+from gramian.linalg import bilateral, ritz_pairs
+from gramian.methods.base import Settings
+from gramian.objectives import Objective
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+NO_COLUMN = 1e-14
+"""Squared length, as a part of the largest, below which a column of a factor is rounding."""
+
+WEAK = 1e-6
+"""Squared length, as a part of the largest, below which a column is weak: F hardly changes without
+it, and it is dropped while a method runs."""
+
+CUT_NOISE = 0.01
+"""Size of the noise that is added to a factor cut to a lower rank, relative to the factor."""
+
+RITZ_PRODUCTS = 60
+"""Lanczos products that look for directions in which F falls, at least three for each."""
+
+
+def columns_by_size(factor: Array) -> tuple[Array, Array]:
+    """The eigenvalues of LᵀL, the largest first, and the rotation that they belong to."""
+    values, vectors = eigh(host(factor.T @ factor))
+    return values[::-1], vectors[:, ::-1]
+
+
+def compress(factor: Array, rank: int, *, weakest: float = NO_COLUMN) -> Array:
+    """The closest factor of at most `rank` columns, without columns weaker than `weakest`."""
+    values, vectors = columns_by_size(factor)
+    kept = values > weakest * max(values[0], 0.0) if values.size else values > 0
+    return contiguous(factor @ beside(factor, vectors[:, kept][:, :rank]))
+
+
+def without_weak(factor: Array) -> Array:
+    """The factor without weak columns."""
+    return compress(factor, factor.shape[1], weakest=WEAK)
+
+
+def leanest(objective: Objective, factor: Array, spare: float) -> Any:
+    """The image of the factor without weak columns, unless F rises by more than `spare`·|F|."""
+    whole, lean = objective.image(factor), without_weak(factor)
+    if lean.shape[1] == factor.shape[1]:
+        return whole
+    fewer, value = objective.image(lean), objective.value(whole)
+    return fewer if objective.value(fewer) <= value + spare * abs(value) else whole
+
+
+def cut(factor: Array, settings: Settings) -> Array:
+    """The closest factor of the rank allowed, plus noise of a hundredth of its size.
+
+    A factor cut from an optimum keeps its symmetries (zero blocks, invariant subspaces), which no
+    gradient leaves: without noise, descent from it may end at a saddle point.
+    """
+    closest = compress(factor, settings.rank or factor.shape[0])
+    if settings.expired():
+        return closest
+    noise = place_of(closest).normal(settings.rng, closest.shape)
+    spread: Array = CUT_NOISE * norm(closest) / max(norm(noise), 1.0) * noise
+    return closest + spread
+
+
+def starting_factor(problem: Problem, settings: Settings, columns: int | None = None) -> Array:
+    """A random factor, scaled so that F is least along its ray.
+
+    It has as many columns as given, as the rank allows or as the rank of an optimum needs. Where
+    M = 0 is the best of the ray, the factor is small: at 0 itself the gradient vanishes.
+    """
+    objective = problem.objective
+    columns = columns or settings.rank or objective.facts.rank_bound(objective.order)
+    L = objective.place.normal(settings.rng, (problem.order, columns))
+    L = L / float(np.sqrt(problem.order))
+    zero = objective.image(L[:, :0])
+    blend = objective.blend(objective.image(L), zero)
+    alpha, _, value = bilateral(blend.restriction)
+    return L * float(np.sqrt(alpha if np.isfinite(value) and alpha > 0 else 1e-2))
+
+
+def with_falling(problem: Problem, Y: Array, settings: Settings, most: int) -> Array:
+    """Y and up to `most` columns along which F falls, at the best common length.
+
+    The new columns are Ritz vectors of −∇F, each in proportion to its value. Where many singular
+    values of a residual lie at the threshold, as in completion, one at a time would be slow.
+    """
+    objective = problem.objective
+    image = objective.image(Y)
+    most = min(most, problem.order - Y.shape[1])
+    steps = max(RITZ_PRODUCTS, 3 * most)
+    found = ritz_pairs(-objective.gradient(image), most, steps=steps, random_state=settings.rng)
+    steep = found.values > 0
+    if not steep.any():
+        return Y
+    places = np.flatnonzero(steep)
+    D = contiguous(found.vectors[:, places] * beside(Y, np.sqrt(found.values[steep])))
+    alpha, beta, value = bilateral(objective.blend(image, objective.image(D)).restriction)
+    if not (np.isfinite(value) and beta > 0 and (alpha > 0 or Y.shape[1] == 0)):
+        return Y
+    parts = [float(np.sqrt(alpha)) * Y, float(np.sqrt(beta)) * D]
+    return contiguous(namespace(Y).concat(parts, axis=1))
+
+
+def with_noise(Y: Array, count: int, size: float, settings: Settings) -> Array:
+    """Y and columns in random directions, whose size is `size` times that of Y."""
+    noise = place_of(Y).normal(settings.rng, (Y.shape[0], count))
+    length = size * norm(Y) / max(norm(noise), 1e-300)
+    return contiguous(namespace(Y).concat([Y, length * noise], axis=1))

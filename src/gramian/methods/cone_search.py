@@ -1,0 +1,206 @@
+"""The exact search over M = W S Wᵀ: all S ⪰ 0 for a few columns W."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import (
+    beside,
+    column_squares,
+    contiguous,
+    eye,
+    host,
+    namespace,
+    side_by_side,
+)
+from gramian.domains import Domain
+from gramian.linalg import Slice, cone_quadratic
+from gramian.linalg.svec import smat, svec, triangle
+from gramian.methods.lowest_eigenpairs import Ground
+from gramian.methods.newton import Direction
+from gramian.objectives import Objective
+
+Array = NDArray[np.floating]
+
+COLUMNS = 26
+"""The widest W: a search over n(n+1)/2 = 351 unknowns takes about a tenth of a second."""
+
+ROOM = 10_000_000
+"""Numbers that the restriction of F to W may hold."""
+
+FIRST, MORE = 12, 4
+"""Eigenvectors taken at the start, and in every later search."""
+
+CHIEF, MEMORY = 8, 4
+"""Columns that stand for a Newton step, and columns kept from the last search."""
+
+SPARE = 1e-2
+"""Part of what a search won that may be given back for a smaller rank."""
+
+ROUNDING = 1e-14
+"""Values of F that differ by less than this part are the same."""
+
+
+@dataclass
+class ConeSearch:
+    """The searches of one run, and what each leaves to the next."""
+
+    objective: Objective
+    domain: Domain
+    leftover: Array | None = None
+    """Columns that the last search gave up for a smaller rank."""
+    damping: float = 1e-6
+    """What is added to the curvature of a model that is not F itself."""
+    inside: list[Array] = field(default_factory=list)
+    """Points inside the cone that the last search over all of it went through."""
+
+    def __post_init__(self) -> None:
+        self.widest = _widest(self.objective)
+
+    @property
+    def whole(self) -> bool:
+        """Whether W can be everything."""
+        return self.objective.order <= self.widest
+
+    def columns(
+        self, image: Any, ground: Ground | None = None, direction: Direction | None = None
+    ) -> Array:
+        """An orthonormal W for the search: everything, where the order is small."""
+        if self.whole:
+            return eye(self.objective.order, self.objective.place)
+        L = image.factor
+        rank = L.shape[1]
+        blocks = [L]
+        if ground is not None:
+            blocks.append(ground.falling()[:, : MORE if rank else min(FIRST, self.widest)])
+        room = self.widest - sum(block.shape[1] for block in blocks)
+        if self.leftover is not None and room > 0:
+            blocks.append(self.leftover[:, :room])
+            room -= blocks[-1].shape[1]
+        if direction is not None:
+            share = min(CHIEF, room // len(direction.blocks))
+            blocks += [_chief(D, L, share) for D in direction.blocks]
+        return _orthonormal(blocks)
+
+    def best(self, image: Any, W: Array, spare: float) -> Any | None:
+        """The best of W S Wᵀ, at the least rank that keeps all but `spare` of what it wins.
+
+        Nearly all of it, where W is not everything. None where F has no curvature at all, as far
+        out on a hinge.
+        """
+        if W.shape[1] == 0:
+            return image
+        restriction = self.objective.subspace(W)
+        part = host(W.T @ image.factor)
+        here = svec(part @ part.T)
+        H, gradient = restriction.hessian(here), restriction.gradient(here)
+        if not np.any(np.diag(H) > 0):
+            return None
+        trace = self.domain.trace
+        within = None if trace is None else Slice(np.eye(W.shape[1]), trace)
+        damping = 0.0 if restriction.quadratic else self.damping
+        found = cone_quadratic(H, gradient, here, within, damping=damping)
+        there = svec(found.S)
+        if not restriction.quadratic:
+            there, length = _best_between(restriction, here, there)
+            self.damping = min(1.0, max(1e-8, self.damping * (10.0 if length < 0.3 else 0.1)))
+        self.inside = found.inside if self.whole else []
+        factor, leftover = self._least_rank(restriction, H, here, there, spare)
+        new = self.objective.image(contiguous(W @ beside(W, factor)))
+        before, after = self.objective.value(image), self.objective.value(new)
+        if not after < before + ROUNDING * abs(before):
+            self.leftover = None
+            return image
+        self.leftover = W @ beside(W, leftover)
+        return new
+
+    def _least_rank(
+        self, restriction: Any, H: Array, here: Array, there: Array, spare: float
+    ) -> tuple[Array, Array]:
+        """B with BBᵀ near S, and the next few columns that were not worth their place."""
+        order = int(np.sqrt(2 * there.size))
+        i, j, _ = triangle(order)
+        S, bend = smat(there, order), np.diag(H)[i == j]
+        weight = np.maximum(bend, 1e-16 * max(float(np.max(bend)), 1e-300)) ** 0.25
+        values, vectors = eigh(S * np.outer(weight, weight))
+        B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
+        best = restriction.value(there)
+        won = restriction.value(here) - best
+        spare = spare if self.whole else max(spare, SPARE * won)
+        rank = order
+        while rank > 1:
+            fewer = self.domain.rescale(B[:, : rank - 1])
+            if not restriction.value(svec(fewer @ fewer.T)) <= best + spare:
+                break
+            rank -= 1
+        if not self.domain.bounded and restriction.value(np.zeros_like(there)) <= best + spare:
+            rank = 0
+        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + MEMORY]
+
+
+def _widest(objective: Objective) -> int:
+    """The most columns that a search may have."""
+    columns = COLUMNS
+    while columns > 1 and objective.subspace_cost(columns) > ROOM:
+        columns -= 1
+    return columns
+
+
+def _chief(D: Array, L: Array, count: int) -> Array:
+    """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
+    values, turn = eigh(host(L.T @ L))
+    moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
+    basis = namespace(L).linalg.qr(L)[0]
+    moves = moves - basis @ (basis.T @ moves)
+    U, sizes, _ = namespace(L).linalg.svd(moves, full_matrices=False)
+    sizes = host(sizes)
+    return U[:, : min(count, int(np.sum(sizes > 1e-8 * sizes[0])))]
+
+
+def _orthonormal(blocks: list[Array]) -> Array:
+    """An orthonormal basis of the span of the columns, each taken at unit length."""
+    columns = side_by_side(blocks)
+    lengths = np.sqrt(host(column_squares(columns)))
+    columns = columns[:, np.flatnonzero(lengths)] / beside(columns, lengths[lengths > 0])
+    if columns.shape[1] == 0:
+        return columns
+    if not isinstance(columns, np.ndarray):
+        return _orthonormal_there(columns)
+    Q, R, _ = scipy.linalg.qr(columns, mode="economic", pivoting=True, check_finite=False)
+    sizes = np.abs(np.diag(R))
+    return contiguous(Q[:, : sizes.size][:, sizes > 1e-10 * sizes[0]])
+
+
+def _orthonormal_there(columns: Array) -> Array:
+    """The same on a device, by the eigenvectors of the small Gram matrix, and once more by QR."""
+    values, turn = eigh(host(columns.T @ columns))
+    live = values > 1e-13 * values[-1]
+    turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
+    found: Array = namespace(columns).linalg.qr(turned)[0]
+    return found
+
+
+def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:
+    """The best point of the segment, along which F is convex, and how far along it lies.
+
+    Where the model had no curvature its minimum may lie far beyond that of F.
+    """
+    move = there - here
+    value = restriction.along(here, move)
+    start, reach = value(0.0), 1.0
+    if abs(value(1.0) - start) <= ROUNDING * abs(start):
+        return there, 1.0  # F cannot tell them apart any more, its gradient can
+    while not value(reach) < start and reach > 1e-15:
+        reach *= 0.25
+    found = scipy.optimize.minimize_scalar(
+        lambda part: value(part * reach), bounds=(0.0, min(4.0, 1.0 / reach)), method="bounded"
+    )
+    ends = (float(found.x), 1.0, 1.0 / reach if reach > 0.25 else 1.0)
+    part = reach * min(ends, key=lambda part: value(part * reach))
+    return here + part * move, part

@@ -1,0 +1,248 @@
+"""Quadratic objectives handed to a conic solver: three formulations, two backends.
+
+Every formulation is a pair of steps around one call: the problem becomes
+
+    min ½xᵀPx + qᵀx   subject to   Gx + h ∈ K₁ × K₂ × …,   x = (svec(M̂), …),
+
+and the x that comes back becomes a factor. SQLP and SCSDP are those of Wu's thesis (2011),
+§3.3 and §3.2; the third leaves the quadratic where it is, in the objective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from gramian.bounds import certify_image
+from gramian.common import clock
+from gramian.linalg.svec import svec, triangle_size
+from gramian.methods.base import Run, Settings, Step
+from gramian.methods.conic_backends import Block, Model, load_backend
+from gramian.objectives.quadratic_form import (
+    FLOPS,
+    QuadraticForm,
+    quadratic_form,
+    row_bound,
+)
+from gramian.objectives.quadratic_form import compress as compress_rows
+from gramian.problem import Problem
+from gramian.reductions.conic_scaling import column_norms, conic_scaling
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+ORDER_LIMIT = 300
+"""Rows and eigenvalue decompositions that SCS handles in minutes."""
+
+CLARABEL_LIMIT = 120
+"""Clarabel factors a dense block of order n(n+1)/2 for M ⪰ 0: over a gigabyte at order 100."""
+
+SCHUR_LIMIT = 600
+"""Rows of B: SCSDP has a semidefinite cone of their number and one more."""
+
+ACCURACY = {"clarabel": 1e-11, "scs": 1e-9}
+"""What each backend can be asked for: SCS takes very long for more."""
+
+
+# --- what can be handed over ---------------------------------------------------------
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why `sqlp` and `conic` cannot take a problem."""
+    if row_bound(problem.objective) is None:
+        return "it needs a quadratic objective, and a loss of this one is not squared"
+    if problem.order > ORDER_LIMIT:
+        return f"it keeps M dense, up to order {ORDER_LIMIT}, and this problem has {problem.order}"
+    if settings.rank is not None and settings.rank < problem.order:
+        return "a conic solver cannot keep a limit on the rank"
+    return None
+
+
+def schur_refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why `scsdp` cannot: as above, and its second cone grows with the rows."""
+    if reason := refusal(problem, settings):
+        return reason
+    rows = row_bound(problem.objective)
+    if rows is not None and rows > SCHUR_LIMIT:
+        return (
+            f"its Schur complement is a semidefinite cone of order {rows + 1}, "
+            f"and it takes {SCHUR_LIMIT + 1} at most; sqlp and conic need none"
+        )
+    return None
+
+
+# --- the solvers ---------------------------------------------------------------------
+
+
+def sqlp(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+) -> Run:
+    """SQLP eqs. (3.17)–(3.20): min μ + cᵀs with z = Bs − t, zᵀz ≤ μ, M ⪰ 0.
+
+    zᵀz ≤ μ is a second-order cone of r + 2 dimensions by Theorem 5. `compress` reduces the r
+    rows of B to n(n+1)/2; `accuracy` is the tolerance of the `backend`, clarabel or scs.
+    """
+    return _run(problem, settings, second_order_cone, backend, compress, accuracy)
+
+
+def scsdp(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+    decompose: bool = True,
+) -> Run:
+    """SCSDP eqs. (3.15), (3.16): min μ + cᵀs with [[I, z], [zᵀ, μ]] ⪰ 0, z = Bs − t, M ⪰ 0.
+
+    The second cone has order r + 1. It is an arrow, which Clarabel can `decompose` into r cones
+    of order 2; without that it pays for the whole cone, as the thesis did.
+    """
+    return _run(problem, settings, schur_complement, backend, compress, accuracy, decompose)
+
+
+def conic(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    backend: str = "clarabel",
+    compress: bool = True,
+    accuracy: float | None = None,
+) -> Run:
+    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic left in the objective.
+
+    `compress` folds the rows into P = 2BᵀB where that holds fewer numbers; without it every row
+    keeps a variable of its own.
+    """
+    formulation = folded if compress else direct
+    return _run(problem, settings, formulation, backend, compress, accuracy)
+
+
+def _run(
+    problem: Problem,
+    settings: Settings,
+    formulation: Callable[[QuadraticForm], Model],
+    backend: str,
+    compress: bool,
+    accuracy: float | None,
+    decompose: bool = True,
+) -> Run:
+    solve = load_backend(backend)
+    if backend == "clarabel" and problem.order > CLARABEL_LIMIT:
+        raise ValueError(
+            f"Clarabel takes matrices up to order {CLARABEL_LIMIT} here, "
+            f"and this problem has {problem.order}; use backend='scs'"
+        )
+    form = quadratic_form(problem.objective)
+    assert form is not None
+    trace = problem.domain.trace
+    scaled = conic_scaling(compress_rows(form) if compress else form, trace)
+    model = formulation(scaled.form)
+    if trace is not None:
+        model = model.with_trace(scaled.d**2, trace / scaled.alpha)
+    started = clock.now()
+    tolerance = ACCURACY[backend] if accuracy is None else accuracy
+    answer = solve(model, tolerance, settings.deadline - started, decompose)
+    seconds = clock.elapsed(started)
+    if answer is None:
+        return Status.TIME_LIMIT
+    if not np.all(np.isfinite(answer.x)):
+        return Status.UNBOUNDED if answer.unbounded else Status.STALLED
+    s = answer.x[: triangle_size(problem.order)]
+    ray = not answer.solved and not problem.domain.bounded and _falls(scaled.form, s)
+    if answer.unbounded or ray:
+        return Status.UNBOUNDED
+    L = problem.domain.rescale(scaled.factor(scaled.without_falling(s, trace)))
+    certificate = certify_image(problem, problem.objective.image(L))
+    told = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
+    yield Step(L, certificate.value, certificate, told)
+    return Status.STALLED
+
+
+def _falls(form: QuadraticForm, s: Array) -> bool:
+    """Whether F falls along s and has no curvature there, to six digits.
+
+    The rounding of P hides such a ray from a backend that is given a quadratic objective.
+    """
+    curvature = float(np.linalg.norm(form.B @ s))
+    flat = curvature <= 1e-6 * float(np.max(column_norms(form.B))) * float(np.linalg.norm(s))
+    return flat and float(form.c @ s) < -1e-6 * float(np.linalg.norm(form.c) * np.linalg.norm(s))
+
+
+# --- formulations --------------------------------------------------------------------
+
+
+def direct(form: QuadraticForm) -> Model:
+    """x = (s, z): P = 2I on z, z = Bs − t."""
+    rows, size = form.B.shape
+    z = sp.eye_array(rows)
+    return Model(
+        sp.csc_array(sp.block_diag([sp.csc_array((size, size)), 2 * z])),
+        np.concatenate([form.c, np.zeros(rows)]),
+        (
+            Block("zero", sp.csr_array(sp.hstack([sp.csr_array(form.B), -z])), -form.t),
+            _semidefinite(form.order, rows),
+        ),
+    )
+
+
+def folded(form: QuadraticForm) -> Model:
+    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B hold fewer numbers than P."""
+    if not sp.issparse(form.B):
+        clock.check(2.0 * form.B.shape[0] * form.B.shape[1] ** 2 / FLOPS)
+    P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))
+    if sp.csr_array(form.B).nnz < P.nnz:
+        return direct(form)
+    return Model(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
+
+
+def second_order_cone(form: QuadraticForm) -> Model:
+    """x = (s, μ): u = ((1 + μ)/2, (1 − μ)/2, Bs − t) in the second-order cone, Theorem 5."""
+    rows, size = form.B.shape
+    mu = sp.csr_array(([0.5, -0.5], ([0, 1], [size, size])), shape=(2, size + 1))
+    z = sp.hstack([sp.csr_array(form.B), sp.csr_array((rows, 1))])
+    u = Block(
+        "second-order",
+        sp.csr_array(sp.vstack([mu, z])),
+        np.concatenate([[0.5, 0.5], -form.t]),
+    )
+    return Model(_no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1)))
+
+
+def schur_complement(form: QuadraticForm) -> Model:
+    """x = (s, μ): [[I, Bs − t], [(Bs − t)ᵀ, μ]] ⪰ 0, eq. (3.16)."""
+    rows, size = form.B.shape
+    above = triangle_size(rows)
+    last_column = sp.block_diag([np.sqrt(2.0) * sp.csr_array(form.B), sp.eye_array(1)])
+    arrow = Block(
+        "semidefinite",
+        sp.csr_array(sp.vstack([sp.csr_array((above, size + 1)), last_column])),
+        np.concatenate([svec(np.eye(rows)), -np.sqrt(2.0) * form.t, [0.0]]),
+        rows + 1,
+    )
+    return Model(
+        _no_quadratic(size + 1), np.append(form.c, 1.0), (arrow, _semidefinite(form.order, 1))
+    )
+
+
+def _semidefinite(order: int, others: int) -> Block:
+    """M ⪰ 0, where `others` variables follow svec(M)."""
+    size = triangle_size(order)
+    G = sp.csr_array(sp.eye_array(size, size + others))
+    return Block("semidefinite", G, np.zeros(size), order)
+
+
+def _no_quadratic(size: int) -> sp.csc_array:
+    return sp.csc_array((size, size))

@@ -1,0 +1,56 @@
+"""L-BFGS with more columns than the optimum has: the quick way where its rank is high."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.methods.base import Run, Settings, Step, entering
+from gramian.methods.columns import compress, without_weak
+from gramian.methods.lbfgs import descend
+from gramian.methods.loop import FIRST_COLUMNS, Looks, Progress, Widening, rounds
+from gramian.methods.room import wide_rank
+from gramian.methods.staircase import staircase
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+ROUND_STEPS, DEVICE_STEPS = (10, 80), (40, 160)
+"""L-BFGS steps of the first round and of the longest; on a device a pass with few columns costs
+as much as one with many."""
+
+PAIRS = 6
+"""Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
+
+
+@entering("growing")
+def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """L-BFGS with spare columns, twice as many while all of them are used; then the staircase."""
+    for step in _descent(problem, factor, settings):
+        factor = step.factor
+        yield step
+    return (yield from staircase(problem, compress(factor, factor.shape[1]), settings))
+
+
+def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
+    """Rounds of L-BFGS, each twice as long as the one before unless columns are missing."""
+    objective, here = problem.objective, problem.objective.place.is_host
+    least = FIRST_COLUMNS if here else wide_rank(problem.order)
+    columns, looks = Widening(problem, settings, least), Looks(problem, settings, repair=True)
+    count, most = ROUND_STEPS if here else DEVICE_STEPS
+
+    def advance(Y: Array) -> Array:
+        return without_weak(descend(objective, Y, settings, iterations=count, memory=PAIRS))
+
+    def look(Y: Array, progress: Progress) -> Step:
+        return looks.at(objective.image(Y))
+
+    def resize(Y: Array, progress: Progress) -> Array:
+        nonlocal count
+        count = count if columns.full(Y) else min(2 * count, most)
+        return columns.resize(Y, progress)
+
+    start = columns.start(factor)
+    yield from rounds(start, settings, advance, look, resize, patience=2, closer=0.7)

@@ -1,0 +1,111 @@
+"""Interior points of the dual: unfoldings of some hundred points, to many digits.
+
+L-BFGS in whitened coordinates is within 1e-4 of the optimum long before any dual vector of its own
+proves it. The central path of the dual begins at such a vector and has a Newton step of (edges)³
+operations, some four for a tenth of the gap. Points of the path are primal points as well, from
+which L-BFGS goes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import contiguous
+from gramian.methods import whitened as white
+from gramian.methods.barrier import Barrier
+from gramian.methods.base import Run, Settings, Step, entering
+from gramian.methods.columns import leanest
+from gramian.methods.growing import PAIRS
+from gramian.methods.lbfgs import descend
+from gramian.methods.whitened_bounds import MeanImage, WhitenedBounds
+from gramian.objectives import Objective
+from gramian.problem import Problem
+from gramian.reductions.graph_whitening import GraphWhitening, graph_whitening
+from gramian.reductions.squared_forms import squared_forms
+
+Array = NDArray[np.floating]
+
+WORK = 1e10
+"""Multiplications of a Newton step at most: 700 points with six neighbours, some 0.4 s. Beyond, the
+path is no help: 1,300 points of w1a (3,600 edges) take more than 20 steps for a tenth of μ."""
+
+FIRST, POLISH = 200, 100
+"""Steps of L-BFGS before the path begins, and after each of its points."""
+
+SHRINK = 0.1
+"""μ from one point of the path to the next."""
+
+LAST = 1e-10
+"""Of the first μ, the last: beyond that M = μS⁻¹ is made of rounding."""
+
+CUTS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+"""Eigenvalues of a point that are left out, relative to the largest, where F allows it."""
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """Why the dual has no path here, None where it has."""
+    reason = white.refusal(problem, settings)
+    if reason is not None:
+        return reason
+    edges, n = problem.objective.facts.terms or 0, problem.order
+    whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
+    if whitening is None or squared_forms(whitening.problem.objective) is None:
+        return "it needs squares of distances, some 2,500 at most, on the host"
+    return None
+
+
+@entering("interior")
+def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """L-BFGS for a start, then the dual's path with L-BFGS from its points, each certified."""
+    whitening = graph_whitening(problem)
+    assert whitening is not None
+    even = whitening.problem
+    objective, mean = even.objective, MeanImage(even.objective)
+    bounds = WhitenedBounds(even, whitening.coordinates, settings)
+    Y = white.widened(even, whitening.coordinates(factor), settings)
+    Y = descend(objective, Y, settings, iterations=FIRST, memory=PAIRS, watch=mean)
+    image = leanest(objective, Y, white.SPARED * settings.tol)
+    certificate, dual = bounds.certified(image, mean.image or image)
+    yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
+    forms = squared_forms(objective)
+    assert forms is not None
+    barrier, value = Barrier(forms, dual), certificate.value
+    first = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order
+    mu = first
+    while mu > LAST * first and (M := barrier.centre(mu, settings.expired)) is not None:
+        Y = _better(objective, _evened(whitening, M), image, 0.1 * mu * even.order)
+        Y = descend(objective, Y, settings, iterations=POLISH, memory=PAIRS)
+        image = leanest(objective, Y, white.SPARED * settings.tol)
+        certificate, dual = bounds.by_dual(image, barrier.w)
+        step = Step(image.factor, certificate.value, certificate, dual=dual)
+        yield white.placed(step, whitening)
+        mu *= SHRINK
+    return (yield from white.whitened(problem, whitening.factor(image.factor), settings))
+
+
+def _evened(whitening: GraphWhitening, M: Array) -> Array:
+    """R⁻¹MR⁻ᵀ of the points but the first."""
+
+    def half(A: Array) -> Array:
+        return whitening.coordinates(np.pad(A, ((1, 0), (0, 0))))
+
+    return half(half(M).T)
+
+
+def _better(objective: Objective, M: Array, image: Any, spare: float) -> Array:
+    """The factor at hand, or one of M where F is less, of as few columns as F allows."""
+    values, vectors = eigh(M)
+    best: Array = image.factor
+    least = objective.value(image)
+    for cut in reversed(CUTS):
+        kept = values > cut * values[-1]
+        Y = contiguous(vectors[:, kept] * np.sqrt(values[kept]))
+        value = objective.value(objective.image(Y))
+        if value > least + spare:
+            break
+        best, least = Y, min(value, least)
+    return best

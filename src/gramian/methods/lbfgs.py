@@ -1,0 +1,187 @@
+"""L-BFGS on the factor: Burer and Monteiro's local method, alone or inside BILGO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import (
+    as_double,
+    as_single,
+    beside,
+    contiguous,
+    host,
+    largest,
+    namespace,
+    norm,
+    size,
+)
+from gramian.bounds import certify_image
+from gramian.common import clock
+from gramian.domains import Domain, PSDCone
+from gramian.linalg import Point, quasi_newton
+from gramian.linalg.quasi_newton import Pairs
+from gramian.methods.base import Run, Settings, Step, at_rest, entering, falls_for_ever
+from gramian.methods.columns import starting_factor
+from gramian.methods.loop import Progress, rounds
+from gramian.objectives import Objective
+from gramian.problem import Problem
+from gramian.reductions.variants import single_precision
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+CONE = PSDCone()
+MEMORY = 20
+"""Pairs kept, as in LRO §5.4."""
+
+
+@dataclass
+class Going:
+    """The pairs of a descent for the next one, which goes on where it ended."""
+
+    pairs: Pairs | None = None
+
+    def at(self, start: Array, memory: int) -> Pairs:
+        """Those kept, or new ones where the factor has other columns, or other digits."""
+        kept = self.pairs
+        if kept is None or kept.block.shape[1] != size(start) or kept.block.dtype != start.dtype:
+            self.pairs = kept = Pairs(start, memory)
+        return kept
+
+
+def descend(
+    objective: Objective,
+    factor: Array,
+    settings: Settings,
+    *,
+    iterations: int,
+    tol: float = 0.0,
+    domain: Domain = CONE,
+    memory: int = MEMORY,
+    watch: Callable[[Any], object] | None = None,
+    going: Going | None = None,
+    scales: Array | None = None,
+) -> Array:
+    """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
+
+    Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
+    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
+    iterate, and ends the descent by saying True. With `scales` s the steps are those of Y,
+    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of
+    this. Where the run sweeps in float32, its steps come first, and those in float64 when they
+    have no digits left; from then on there are no others.
+    """
+    if factor.shape[1] == 0:
+        return factor
+    rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
+    rules |= {"going": going or Going(), "scales": scales}
+    rough = single_precision(objective) if settings.sweeps.single else None
+    if rough is not None:
+        found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
+        factor, iterations = as_double(found), iterations - steps
+        if met or iterations == 0 or settings.expired():
+            return factor
+        settings.sweeps.single = False
+    return _descended(objective, factor, settings, iterations, **rules)[0]
+
+
+def _descended(
+    objective: Objective,
+    factor: Array,
+    settings: Settings,
+    iterations: int,
+    *,
+    tol: float,
+    domain: Domain,
+    memory: int,
+    watch: Callable[[Any], object] | None,
+    going: Going,
+    scales: Array | None,
+) -> tuple[Array, int, bool]:
+    """Where L-BFGS comes to, after how many steps, and whether that was near enough."""
+    xp, steps, framed, seen = namespace(factor), 0, clock.on_frame(), False
+    first: float | None = None
+    widths = None if scales is None else xp.astype(beside(factor, scales), factor.dtype)
+
+    def placed(x: Array) -> Array:
+        L = xp.reshape(x, factor.shape)
+        return domain.rescale(L if widths is None else L * widths)
+
+    def evaluate(x: Array) -> Point:
+        nonlocal first
+        L = placed(x)
+        image = objective.image(L)
+        slope = objective.gradient_factor(image)
+        if domain.bounded:
+            slope = (norm(L) / norm(x)) * domain.tangent(slope, L)
+        slope = slope if widths is None else slope * widths
+        first = largest(slope) if first is None else first
+        return Point(x, objective.value(image), xp.reshape(slope, (-1,)), image)
+
+    def after(point: Point) -> bool:
+        nonlocal steps, seen
+        steps += 1
+        settings.hint.latest = objective, placed(point.x)
+        if framed is not None:
+            framed(lambda: host(places_of(point.image)))
+        seen = watch is not None and watch(point.image) is True
+        return seen or settings.expired()
+
+    start = xp.reshape(factor if widths is None else factor / widths, (-1,))
+    found = quasi_newton(
+        evaluate,
+        start,
+        iterations=iterations,
+        memory=memory,
+        tol=tol,
+        after=after,
+        pairs=going.at(start, memory),
+    )
+    met = seen or (first is not None and largest(found.gradient) <= tol * first)
+    return contiguous(placed(found.x)), steps, met
+
+
+def places_of(image: Any) -> Array:
+    """L of an image, as it lies in the coordinates of the problem."""
+    found: Array = getattr(image, "places", image.factor)
+    return found
+
+
+@entering("lbfgs")
+def lbfgs(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    chunk: int = 20,
+    patience: int = 2,
+    memory: int = MEMORY,
+) -> Run:
+    """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
+
+    Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
+    `memory` pairs of factors are kept.
+    """
+    objective = problem.objective
+    if factor.shape[1] == 0:
+        factor = starting_factor(problem, settings)
+
+    def advance(L: Array) -> Array:
+        return descend(objective, L, settings, iterations=chunk, memory=memory)
+
+    def look(L: Array, progress: Progress) -> Step:
+        certificate = certify_image(problem, objective.image(L))
+        return Step(L, certificate.value, certificate)
+
+    # At a limited rank the gap need not close, so that F alone decides.
+    steps = rounds(factor, settings, advance, look, patience=patience, fall=1e-3, closer=0.0)
+    for step in steps:
+        yield step
+        if falls_for_ever(objective, objective.image(step.factor)):
+            return Status.UNBOUNDED
+    return at_rest(problem, settings)

@@ -1,0 +1,139 @@
+"""The bottom of the spectrum of ∇F(M): where F falls, and how far at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import host, namespace, norm
+from gramian.arrays.threads import blas_threads_for
+from gramian.linalg import ritz_pairs
+from gramian.methods.newton import Below
+from gramian.proofs import LowRank, SparseForm, Split, lost_by
+
+Array = NDArray[np.floating]
+
+DENSE_ORDER = 500
+"""Up to this order all eigenvalues below the level are computed."""
+
+EXACT_ORDER = 1500
+"""Up to this order the lowest eigenvalues are computed, not estimated."""
+
+INVERSE_STEPS = 40
+"""Solves that look for the lowest eigenvectors, three for each at least."""
+
+LOWER, TRIES = 8.0, 8
+"""How many times lower a shift is tried that lay above an eigenvalue, and how often."""
+
+WORTH = 0.02
+"""Eigenvalues nearer to the level than this part of the lowest are left for later."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The lowest eigenpairs of ∇F − level·I: the level is 0, or ⟨∇F, M⟩/τ on a slice of trace τ."""
+
+    values: Array
+    vectors: Array
+    below: Below
+    """What the Hessian has to be raised by to be positive semidefinite."""
+    bound: float
+    """A lower bound on λ_min(∇F)."""
+    hope: float
+    """The same if the eigenvalues found were exact."""
+    rounding: float = 0.0
+    """Eigenvalues nearer to the level than this may lie on it."""
+
+    def falling(self) -> Array:
+        """The eigenvectors along which F falls worth mentioning."""
+        return self.vectors[:, self.values < min(WORTH * float(self.values[0]), -self.rounding)]
+
+
+def exact_ground(G: Array, level: float, count: int) -> Ground:
+    """All eigenpairs below the level, or the lowest few where there may be many."""
+    xp = namespace(G)
+    if not bool(xp.all(xp.isfinite(G))):
+        raise FloatingPointError("the gradient is not finite")
+    order = G.shape[0]
+    last = order - 1 if order <= DENSE_ORDER else min(order, count) - 1
+    if xp is np:
+        with blas_threads_for(G.size):
+            values, vectors = _lowest(G, last)
+        rounding = float(8 * np.finfo(float).eps) * norm(G)
+    else:
+        values, vectors = xp.linalg.eigh(0.5 * (G + G.T))
+        rounding = lost_by(G, values, vectors)
+        values, vectors = host(values)[: last + 1], vectors[:, : last + 1]
+    above = values - level
+    negative = int(np.sum(above < 0))
+    rest = 0.0 if negative < above.size or last == order - 1 else float(above[-1])
+    below = Below(above[:negative], vectors[:, :negative], rest)
+    bound = float(values[0]) - rounding
+    return Ground(above[:count], vectors[:, :count], below, bound, bound, rounding)
+
+
+def _lowest(G: Array, last: int) -> tuple[Array, Array]:
+    """The eigenpairs 0 … last of a matrix."""
+    try:
+        found: tuple[Array, Array] = scipy.linalg.eigh(
+            G, subset_by_index=[0, last], check_finite=False
+        )
+    except np.linalg.LinAlgError:  # LAPACK's default driver fails on some close eigenvalues
+        values, vectors = scipy.linalg.eigh(G, driver="evd", check_finite=False)
+        found = values[: last + 1], vectors[:, : last + 1]
+    return found
+
+
+def span_ground(form: LowRank, level: float, count: int) -> Ground:
+    """The lowest eigenpairs of the span, which are those of the whole where they lie below it."""
+    values, vectors = form.pairs(form.U.shape[1])
+    above = values - level
+    negative = int(np.sum(above < 0))
+    below = Below(above[:negative], vectors[:, :negative], min(0.0, form.scale - level))
+    bound = form.lowest()[0].value
+    return Ground(above[:count], vectors[:, :count], below, bound, bound)
+
+
+def estimated_ground(
+    gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array, lift: float
+) -> Ground:
+    """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at the level.
+
+    The Hessian is raised by the part `lift` of the bound.
+    """
+    split = Split.along(gradient, L)
+    found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
+    lowest, residual = -float(found.values[0]), float(found.residuals[0])
+    hope, bound = split.least(lowest), split.least(lowest - residual)
+    below = Below(found.values[:0], found.vectors[:, :0], lift * min(0.0, bound - level))
+    return Ground(-found.values - level, found.vectors, below, bound, hope)
+
+
+def factored_ground(
+    form: SparseForm, count: int, *, guess: float, start: Any, lift: float
+) -> Ground | None:
+    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, t a little below them all.
+
+    Products cannot tell eigenvalues apart that lie close together beside ‖∇F‖, and a graph in
+    weakly joined parts has many. `guess` lies about λ_min; None where no factor was found.
+    """
+    shifts = (guess * LOWER**k for k in range(TRIES))
+    solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)
+    if solve is None:
+        return None
+    inverse = LinearOperator((form.order,) * 2, matvec=solve, dtype=float)
+    found = ritz_pairs(inverse, count, steps=max(INVERSE_STEPS, 3 * count), v0=start)
+    V = np.linalg.qr(found.vectors)[0]
+    image = form.S @ V
+    values, turn = eigh(V.T @ image)
+    V, image = V @ turn, image @ turn
+    residual = norm(image[:, 0] - values[0] * V[:, 0])
+    hope, bound = float(values[0]), float(values[0]) - residual
+    below = Below(values[:0], V[:, :0], lift * min(0.0, bound))
+    return Ground(values, np.ascontiguousarray(V), below, bound, hope)

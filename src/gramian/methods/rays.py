@@ -1,0 +1,104 @@
+"""Whether F falls for ever, and along which ray of PSD matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.domains import Spectrahedron
+from gramian.linalg import ritz_pairs
+from gramian.methods import lbfgs
+from gramian.methods.base import Settings
+from gramian.objectives import Objective
+from gramian.objectives.flat import flat_directions, flattened
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+FAR = (1e3, 1e7, 1e11)
+"""Traces at which the least F of a slice is sought, in units of where the run ended."""
+
+COLUMNS, STEPS = 6, 200
+"""Columns and steps of L-BFGS for that."""
+
+DEEP = 1e12
+"""How far F must really fall along a ray, in units of the values at the start and at the end of the
+run, before the fall counts as endless. Rounding lets a direction pass along which F only falls far
+in units of the data: at the points that it leads to F itself tells the difference."""
+
+DEPTHS = 8
+"""Columns of a point are tried as a ray down to so many powers of 10 below the largest."""
+
+
+def find_ray(problem: Problem, factor: Array, settings: Settings) -> Array | None:
+    """V of unit norm with F(tVVᵀ) → −∞ for t → ∞, checked; None where none is found.
+
+    F is convex, so along a ray D = VVᵀ it falls for ever if and only if its recession slope
+    lim F(tD)/t is negative, and that is a number of the objective: ⟨C, D⟩ where D has no curvature.
+    Candidates are the lowest eigenvectors of the linear term among the directions without
+    curvature, where the objective knows those; otherwise the largest columns of the last point, and
+    of the least points of slices of ever larger trace.
+    """
+    objective = problem.objective
+    if problem.domain.bounded or np.isfinite(objective.growth().least):
+        return None
+    with np.errstate(all="ignore"):
+        for V in _candidates(objective, factor, settings):
+            norm = float(np.linalg.norm(V))
+            if not (np.isfinite(norm) and norm > 0):
+                continue
+            V = flattened(objective, V / norm)
+            V = np.ascontiguousarray(V / np.linalg.norm(V))
+            slope, unsure = objective.recession(objective.image(V))
+            if slope < -unsure and _falls(problem, V, slope, factor):
+                return V
+    return None
+
+
+def _falls(problem: Problem, V: Array, slope: float, factor: Array) -> bool:
+    """Whether F(tVVᵀ) is below −`DEEP` times the size of F where its slope says so."""
+    objective = problem.objective
+    reached = problem.value(factor) if np.all(np.isfinite(factor)) else 0.0
+    size = max(problem.scale, abs(reached) if np.isfinite(reached) else 0.0, 1e-200)
+    size = min(size, 1e200)  # beyond it F would not be finite
+    t = 4 * DEEP * size / -slope
+    there = objective.value(objective.image(np.sqrt(t) * V)) if np.isfinite(t) else np.nan
+    return bool(there <= -DEEP * size)
+
+
+def _candidates(objective: Objective, factor: Array, settings: Settings) -> Iterator[Array]:
+    flat = flat_directions(objective)
+    zero = objective.gradient(objective.image(factor[:, :0]))
+    if flat is not None:
+        if flat.shape[1]:  # otherwise every direction is curved
+            small = flat.T @ (zero @ flat)
+            yield flat @ eigh(0.5 * (small + small.T))[1][:, :1]
+        return
+    if not np.all(np.isfinite(factor)):
+        factor = factor[:, :0]
+    yield from _largest_columns(factor)
+    start: Array = ritz_pairs(-zero, COLUMNS, steps=3 * COLUMNS, random_state=0).vectors
+    trace = max(float(np.sum(factor * factor)), 1.0)
+    for far in FAR:
+        if not np.isfinite(far * trace):
+            return
+        there = Spectrahedron(far * trace)
+        start = lbfgs.descend(
+            objective, there.rescale(start), settings, iterations=STEPS, domain=there
+        )
+        yield from _largest_columns(start)
+
+
+def _largest_columns(factor: Array) -> Iterator[Array]:
+    if factor.shape[1] == 0 or not np.all(np.isfinite(factor)):
+        return
+    U, sizes, _ = np.linalg.svd(factor, full_matrices=False)
+    last = 0
+    for depth in range(DEPTHS + 1):
+        kept = sizes >= 10.0**-depth * sizes[0]
+        if np.sum(kept) > last:
+            last = int(np.sum(kept))
+            yield U[:, kept] * sizes[kept]

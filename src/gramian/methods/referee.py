@@ -1,0 +1,299 @@
+"""What is made of the points of a solver: the best one, its certificate, when it is optimal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import at_home, contiguous, host, inner
+from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, proved_certificate
+from gramian.certificate import Certificate
+from gramian.common import clock
+from gramian.linalg import bilateral
+from gramian.methods.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step
+from gramian.methods.rays import find_ray
+from gramian.problem import Problem
+from gramian.proofs import EXACT_ORDER
+from gramian.reductions.variants import written_out
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+MAY_FALL = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
+"""Statuses after which a ray is sought along which F falls without bound."""
+
+DRIFT = 1e-9
+"""Largest rise of F above its start, and fall below its floor, that counts as rounding; relative
+to the size of F at the start."""
+
+ESCAPES = 50
+"""Restarts of a stalled solver along directions that a proof has found."""
+
+
+@dataclass
+class Referee:
+    """Keeps the best point of a run and confirms the certificates that would end it.
+
+    A gap is estimated often and proved seldom: where an estimate is within the tolerance, a proof
+    is tried, and after a failed one the next few estimates are passed over.
+    """
+
+    problem: Problem
+    settings: Settings
+    proof: str
+    """What a run may end with: "auto", "proved" or "estimated", as `minimize` explains."""
+    ray: Array | None = None
+    """The direction along which F was found to fall without bound."""
+    escapes: int = 0
+    refuted: bool = False
+    """Whether a gap within the tolerance was claimed that does not hold at the factor itself."""
+    skipped: int = 0
+    """Estimates within the tolerance to pass over before the next proof."""
+    failed: int = 0
+    proved: Certificate | None = None
+    """The certificate of the last attempt at a proof."""
+    residuals: int = 0
+    """Certificates without a bound, whose residuals were within the tolerance."""
+    route: list[str] = field(default_factory=list)
+    """The methods whose steps were seen."""
+
+    def begin(self, factor: Array) -> None:
+        """Take the start as the best point so far."""
+        self._seen: tuple[Array, Any] | None = None
+        self.best = self.first = Step(factor, self.problem.value(factor))
+        self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
+        self.settings.hint.latest = None
+
+    @cached_property
+    def floor(self) -> float:
+        """A value that F is nowhere below, but for rounding."""
+        return self.problem.objective.growth().least - DRIFT * self._size()
+
+    def steps(self, start: Callable[..., Run], factor: Array) -> Run:
+        """The steps of a solver, which is started again where a proof shows a way on."""
+        while True:
+            status = yield from start(factor=factor)
+            further = self._escaped(status)
+            if further is None:
+                return status
+            factor = further
+
+    def see(self, step: Step) -> tuple[Step, Status | None]:
+        """Take a step into account; it returns with the status that ends the run, if any."""
+        if step.method and self.route[-1:] != [step.method]:
+            self.route.append(step.method)
+        if not np.isfinite(step.value):
+            return self.best, self._fallen() or Status.DIVERGED
+        step, optimal = self._confirmed(step)
+        below = step.value < self.floor  # F never is: the point consists of rounding
+        if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
+            self.best = step
+        if optimal:
+            self.best = step
+            if self._holds(step):
+                return step, Status.CONVERGED
+            self.refuted = True
+        if step.value < self.deepest:
+            self.deepest = ENDLESS * step.value
+            return step, self._fallen()
+        return step, None
+
+    def shown(self, step: Step) -> Step:
+        """The step as callbacks see it."""
+        return step
+
+    def record(self, step: Step) -> dict[str, float | None]:
+        """The columns of the history for a step, beside its number and time."""
+        certificate = step.certificate
+        return {
+            "value": step.value,
+            "rank": step.rank,
+            "gap": None if certificate is None else certificate.gap,
+            "lambda_min": None if certificate is None else certificate.lambda_min,
+            **step.trace,
+        }
+
+    def ended(self, status: Status) -> Status:
+        """The status of a solver that has returned; UNBOUNDED needs a ray."""
+        if status is Status.UNBOUNDED and (fallen := self._fallen()):
+            return fallen
+        if self.settings.expired():
+            return Status.TIME_LIMIT
+        return Status.STALLED if status is Status.UNBOUNDED else status
+
+    def salvage(self) -> None:
+        """Take the last point of a descent that was cut off, where it is the best."""
+        objective, factor = self.settings.hint.latest or (None, self.best.factor)
+        ours = self.problem.objective
+        if objective is ours or objective is written_out(ours):
+            value = self.problem.value(factor)
+            if value < self.best.value:
+                self.best = Step(factor, value)
+
+    def settled(self, status: Status) -> Outcome:
+        """The best point, its certificate evaluated afresh, and the status that this leaves."""
+        best, objective = self.best, self.problem.objective
+        image = self._image_of(best)
+        value, noise = objective.value(image), objective.rounding(image)
+        # A value of other coordinates than these can be better than it is here.
+        drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
+        if drifted:
+            best, image = self.first, objective.image(self.first.factor)
+            value, noise = objective.value(image), objective.rounding(image)
+        certificate = self._last(best, late=status is Status.TIME_LIMIT)
+        trace = inner(best.factor, best.factor)
+        if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
+            certificate = certificate.at(value, trace, noise)
+        status = self._last_status(status, certificate, image, drifted)
+        if certificate.gap is None and status in MAY_FALL:
+            status = self._fallen() or status
+        if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
+            status, self.ray = Status.STALLED, None  # a proved bound refutes the ray
+        dual = None if best.dual is None else host(best.dual)
+        return Outcome(
+            host(best.factor), certificate, status, dual, self.ray, first_value=self.first.value
+        )
+
+    def _confirmed(self, step: Step) -> tuple[Step, bool]:
+        """The step with a certificate that may end the run, and whether it does."""
+        certificate, tol = step.certificate, self.settings.tol
+        if certificate is None or not certificate.within(tol):
+            return step, False
+        if certificate.gap is None:
+            self.residuals += 1
+            return step, self.residuals >= RESIDUALS
+        if certificate.proved:
+            return step, True
+        if self.skipped > 0:
+            self.skipped -= 1
+            return replace(step, certificate=None), False
+        found = self._prove(step, prove=self.proof != "estimated")
+        if not found.within(tol) and self.proof == "estimated":  # Lanczos was not enough
+            found = self._prove(step)
+        accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
+        if found.within(tol) and accepted:
+            return replace(step, certificate=found), True
+        self.failed += 1
+        self.skipped = 2**self.failed
+        return replace(step, certificate=found), False
+
+    def _prove(self, step: Step, *, prove: bool = True) -> Certificate:
+        """The certificate of the step with λ_min proved, where a proof fits."""
+        self.proved, bottom = proved_certificate(
+            self.problem,
+            self.problem.objective.image(step.factor),
+            step.dual,
+            tol=self.settings.tol,
+            seconds=self.settings.proof_seconds(),
+            prove=prove,
+        )
+        self.settings.hint.vector = bottom.vector
+        return self.proved
+
+    def _holds(self, step: Step) -> bool:
+        """Whether the gap is within the tolerance at the value that F has at the factor itself."""
+        certificate, objective = step.certificate, self.problem.objective
+        if certificate is None or certificate.gap is None:
+            return True
+        image = self._image_of(step)
+        value, trace = objective.value(image), inner(step.factor, step.factor)
+        return certificate.at(value, trace, objective.rounding(image)).within(self.settings.tol)
+
+    def _image_of(self, step: Step) -> Any:
+        """The image of the step's factor itself; the last one is kept."""
+        if self._seen is None or self._seen[0] is not step.factor:
+            self._seen = step.factor, self.problem.objective.image(step.factor)
+        return self._seen[1]
+
+    def _size(self) -> float:
+        """The size of F near the start."""
+        return max(self.problem.scale, abs(self.first.value))
+
+    def _escaped(self, status: Status) -> Array | None:
+        """The best factor and a column along which F falls, where only a proof shows that one.
+
+        A solver of large order looks for directions by Lanczos, which can pass by those of small
+        eigenvalues beside large ones.
+        """
+        large = self.problem.order > EXACT_ORDER and not self.problem.domain.bounded
+        if status is not Status.STALLED or not large or self.settings.expired():
+            return None
+        if self.settings.rank is not None or self.escapes >= ESCAPES:
+            return None
+        self.escapes += 1
+        certificate = self._prove(self.best)
+        self.best = replace(self.best, certificate=certificate)
+        vector = self.settings.hint.vector
+        if vector is None or certificate.within(self.settings.tol):
+            return None
+        objective = self.problem.objective
+        image = objective.image(self.best.factor)
+        column = contiguous(objective.place.put(vector)[:, None])
+        blend = objective.blend(image, objective.image(column))
+        alpha, beta, value = bilateral(blend.restriction)
+        gained = self.best.value - value
+        if not (np.isfinite(value) and beta > 0 and gained > 1e-12 * abs(self.best.value)):
+            return None
+        further: Array = blend.take(alpha, beta).factor
+        return further
+
+    def _fallen(self) -> Status | None:
+        """UNBOUNDED where a ray is found along which F falls without bound."""
+        certificate = self.best.certificate
+        if certificate is not None and certificate.gap is not None and certificate.proved:
+            return None
+        factor = host(self.best.factor)
+        self.ray = find_ray(at_home(self.problem), factor, self.settings)
+        return None if self.ray is None else Status.UNBOUNDED
+
+    def _last(self, best: Step, *, late: bool) -> Certificate:
+        """The certificate of the best point, proved where there is time for it."""
+        certificate = best.certificate or self._first_certificate(best)
+        tried = certificate.proved or certificate is self.proved
+        if not tried and self.proof != "estimated" and not late:
+            with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
+                certificate = self._prove(best)
+        return certificate
+
+    def _first_certificate(self, best: Step) -> Certificate:
+        """The certificate of a point without one, by bounds of no cost where the time is up."""
+        problem, seconds = self.problem, self.settings.proof_seconds()
+        nothing = certificate_of(best.value, None, scale=problem.scale)
+        try:
+            with clock.until(self.settings.last_deadline()):
+                return certify(problem, best.factor, tol=self.settings.tol, time_limit=seconds)
+        except clock.TimeUpError:
+            with suppress(clock.TimeUpError), clock.until(clock.now() + 0.1):
+                image = problem.objective.image(best.factor)
+                return certify_image(problem, image, bottom=UNKNOWN)
+            return nothing
+        except (FloatingPointError, np.linalg.LinAlgError):
+            return nothing
+
+    def _last_status(
+        self, status: Status, certificate: Certificate, image: Any, drifted: bool
+    ) -> Status:
+        """CONVERGED where the last certificate is within the tolerance, and only there."""
+        tol = self.settings.tol
+        optimal = certificate.within(tol)
+        if status is Status.CONVERGED and not optimal:
+            size = max(abs(certificate.value), abs(certificate.lower_bound))
+            blurred = self.problem.objective.rounding(image) > 0.5 * tol * size
+            return Status.ROUNDING if blurred or drifted else Status.STALLED
+        if status is Status.STALLED and self.refuted and not optimal:
+            return Status.ROUNDING
+        finished = (Status.STALLED, Status.MAX_ITER, Status.LOCAL, Status.TIME_LIMIT)
+        sure = certificate.gap is not None and certificate.proved
+        return Status.CONVERGED if status in finished and optimal and sure else status
+
+
+def _better_certified(step: Step, best: Step) -> bool:
+    """Among values equal to rounding, prefer the point that carries a certificate."""
+    close = abs(step.value - best.value) <= 1e-12 * abs(best.value)
+    return close and step.certificate is not None and best.certificate is None

@@ -1,0 +1,82 @@
+"""A dual vector repaired: the smallest change that makes it feasible where it is worst.
+
+One scalar that scales or shifts the whole of w pays for its worst eigenvector everywhere. Instead,
+with V the lowest eigenvectors of 𝒜*(w) + C, the small convex problem
+
+    min over S ⪰ 0 of F(M + V S Vᵀ)
+
+has a solution at which Vᵀ(𝒜*(w') + C)V ⪰ 0 for its own w' = ∇g (a spectral bundle); the scalar
+then pays for what is left beside V.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.dense import eigh
+from gramian.arrays.places import contiguous, host, size
+from gramian.linalg import ritz_pairs
+from gramian.linalg.cone_quadratic import cone_quadratic
+from gramian.linalg.svec import svec
+from gramian.objectives import Objective
+from gramian.objectives.nearby import near
+
+Array = NDArray[np.floating]
+
+COLUMNS, STEPS = 16, 100
+"""Eigenvectors of the repair, and the products that look for them. MovieLens 100K, gap before and
+after at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19 → 7, 18 → 1.4."""
+
+ROOM = 60_000_000
+"""Numbers that the columns of the map may hold."""
+
+DEVICE_COPIES = 48
+"""Bytes that the repair needs on a device for each of those numbers: six copies."""
+
+
+def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
+    """The image of M + V S Vᵀ, whose dual vector is repaired; None where there is no such."""
+    w = objective.dual(image)
+    place = objective.place
+    room = ROOM if place.is_host else place.free_memory() / DEVICE_COPIES
+    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > room:
+        return None
+    operator = objective.dual_operator(w)
+    count = min(COLUMNS, operator.order)
+    V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
+    return repaired_along(objective, image, contiguous(V))
+
+
+def repaired_along(objective: Objective, image: Any, V: Array, spare: Array | None = None) -> Any:
+    """The image of the best M + V S Vᵀ, None where F has no curvature along V.
+
+    S ⪰ 0, or S ⪰ −T with what `spare` says that M can do without along V: then the dual vector is
+    not only mended where it is below the cone, but let down where it lies above it for nothing.
+    """
+    model = near(objective, image, V)
+    if model is None or not np.any(np.diag(model.hessian) > 0):
+        return None
+    least = np.zeros((V.shape[1],) * 2) if spare is None else spare
+    best = cone_quadratic(model.hessian, model.gradient, svec(least), None)
+    return model.image(best.S - least)
+
+
+def spare_along(L: Array, V: Array, unsure: float) -> Array:
+    """T ⪰ 0 with V T Vᵀ ⪯ LLᵀ + εI, about the largest, for orthonormal columns V.
+
+    (Vᵀ(LLᵀ + εI)⁻¹V)⁻¹ − εI, ε the part `unsure` of the mean square of the columns of L.
+    """
+    gram, cross = host(L.T @ L), host(V.T @ L)
+    epsilon = unsure * float(np.trace(gram)) / max(gram.shape[0], 1)
+    if not epsilon > 0:
+        return np.zeros((V.shape[1],) * 2)
+    inner = np.linalg.solve(gram + epsilon * np.eye(len(gram)), cross.T)
+    schur = (np.eye(V.shape[1]) - cross @ inner) / epsilon
+    values, turn = eigh(0.5 * (schur + schur.T))
+    kept = 1.0 / np.maximum(values, 1e-300) - epsilon
+    kept = np.where(values > 1e-14 * values[-1], np.maximum(kept, 0.0), 0.0)
+    spare: Array = (turn * kept) @ turn.T
+    return spare

@@ -1,0 +1,105 @@
+"""What a run needs of a device's memory: all there, data that come in blocks, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+from gramian.arrays.places import Place, bytes_of, place
+from gramian.common.memory import check_memory
+from gramian.problem import Problem
+
+COPIES, FACTORS, COLUMNS = 6, 24, 16
+"""What has to be free on a device before a run begins: of the data (both orders of a pattern,
+images, dual vectors) and of the factor (L-BFGS's pairs, points, gradients), and the columns of
+that."""
+
+WIDE, SPARE = 192, 12
+"""Columns of the factor where the optimum is of high rank: so many at most, otherwise an eighth of
+the order and those to spare."""
+
+SEEN = 6
+"""Of the products of samples and factor, which are on the device where the samples are not."""
+
+BLOCK_COPIES = {1: 24, 2: 4}
+"""Of a block of numbers, or of samples: itself, the next one, orders, what is computed of it."""
+
+LEAST, MOST = 1024, 2**23
+"""Rows of a block."""
+
+Shapes = Mapping[tuple[int, ...], int]
+
+NOTHING: Shapes = {}
+
+
+def wide_rank(order: int) -> int:
+    """The columns that an optimum of high rank is sought with on a device, at first."""
+    return min(WIDE, order // 8 + SPARE)
+
+
+def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
+    """The place that a user names; where it has too little room, rows of data stay on the host.
+
+    Refused with numbers where the rest has no room there either. `rank` limits the columns.
+    """
+    there, objective = place(device), problem.objective
+    if there.is_host or objective.place == there:
+        return objective.place
+    free, need, shapes = there.free_memory(), needed(problem, rank), objective.facts.streams
+    if need > free and shapes:
+        beside = needed(problem, rank, apart=shapes)
+        if streamed := in_blocks(there, shapes, free - beside):
+            return streamed
+        need = min(need, beside + LEAST * _row_bytes(shapes))
+    check_memory(
+        need,
+        f"{problem.name!r} has {bytes_of(problem) / 1e9:.2f} GB of data and {problem.order:,} rows",
+        "compute on the processor (device=None), or with fewer data",
+        free,
+    )
+    return there
+
+
+def needed(problem: Problem, rank: int | None = None, *, apart: Shapes = NOTHING) -> float:
+    """Bytes that have to be free on a device, beside the blocks of what stays on the host."""
+    columns = wide_rank(problem.order) if problem.objective.facts.wide else COLUMNS
+    columns = columns if rank is None else min(columns, rank)
+    seen = sum(shape[0] for shape in apart if len(shape) > 1)
+    there = bytes_of(problem) - bytes_of(problem, apart)
+    return COPIES * there + 8.0 * columns * (FACTORS * problem.order + SEEN * seen)
+
+
+def samples_place(X: Any, device: Any) -> Place:
+    """The place for samples whose products with as many columns are there too."""
+    there, one = place(device), 8.0 * prod(X.shape)
+    if there.is_host or (SEEN + 1) * one <= there.free_memory():
+        return there
+    shapes, free = {X.shape: 1}, there.free_memory()
+    streamed = in_blocks(there, shapes, free - SEEN * one)
+    if streamed is None:
+        check_memory(
+            SEEN * one + LEAST * _row_bytes(shapes),
+            f"products of {X.shape[0]:,} samples with {X.shape[1]:,} columns",
+            "compute on the processor (device=None), or project the features first",
+            free,
+        )
+    return streamed or there
+
+
+def in_blocks(there: Place, shapes: Shapes, room: float) -> Place | None:
+    """The place with arrays of these shapes on the host, None where a block has no room there."""
+    each, longest = _row_bytes(shapes), max(shape[0] // rows for shape, rows in shapes.items())
+    rows = min(int(room / each), MOST, longest)
+    if rows < min(LEAST, longest):
+        return None
+    return replace(there, apart={shape: rows * together for shape, together in shapes.items()})
+
+
+def _row_bytes(shapes: Shapes) -> float:
+    """Bytes that a row of a block takes, with what is made of it."""
+    numbers = (
+        together * prod(shape[1:]) * BLOCK_COPIES[len(shape)] for shape, together in shapes.items()
+    )
+    return 8.0 * sum(numbers)

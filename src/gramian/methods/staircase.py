@@ -1,0 +1,236 @@
+"""The staircase: a few columns, local steps on them, a certificate, more columns if it fails.
+
+M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L
+while they pay, and Newton steps where they do not. Where neither goes well (a curved valley, a
+saddle, a rank too small or too large) it searches M = W S Wᵀ over all S ⪰ 0, where W joins L with
+the leading eigenvectors of −∇F(M), the chief directions of the Newton step and what the last
+search left over: a convex problem of a few hundred unknowns, solved exactly, which also finds the
+rank. The certificate of every round keeps the best lower bound seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from gramian.arrays.places import beside, contiguous, inner
+from gramian.certificate import Certificate
+from gramian.linalg import bilateral
+from gramian.methods.base import Run, Settings, Step, entering, falls_for_ever
+from gramian.methods.columns import columns_by_size
+from gramian.methods.cone_search import FIRST, MORE, ROUNDING, ConeSearch
+from gramian.methods.first_descent import FirstDescent
+from gramian.methods.lowest_eigenpairs import WORTH, Ground
+from gramian.methods.staircase_bounds import Array, Below
+from gramian.methods.staircase_steps import LocalSteps
+from gramian.papers.lro import UnboundedError
+from gramian.problem import Problem
+from gramian.result import Status
+
+DEAD = 1e-10
+"""Columns of M that carry less than this part of the largest are dropped before more come."""
+
+AHEAD = 24
+"""Eigenvectors taken at the start where steps are preconditioned. A rank that comes to be too small
+is left slowly: a9a (rank 18) takes 160 steps from there, and 350 from 12."""
+
+IDLE = 0.1
+"""Part of the gap allowed that columns may be worth to be dropped where none are missing."""
+
+NEAR = 0.03
+"""Part of the gap allowed that a gradient on the factor may stand for when its steps end."""
+
+MANY = 12
+"""Eigenvectors taken in a round where the rank is high."""
+
+SPREAD = 16
+"""Columns of the first steps over a slice of a larger order. USPS's 21,873 pairs of 256 features
+(`dml_eig`, rank 10), evaluations to a gap of 1e-4 from 8, 12, 16 and 24 columns: 124, 37, 36 and
+98; from one, which grows by a few at a time, 163."""
+
+PATIENCE = 6
+"""Rounds without progress before it gives up."""
+
+
+@entering("staircase")
+def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Minimise F over the cone or a slice of it, to the tolerance asked for."""
+    climb = _Climb(problem, settings)
+    image, quiet = climb.begun(factor), 0
+    if climb.leaves_zero(image):
+        yield Step(image.factor, climb.zero)
+        image = climb.descended(image)
+        if climb.falls_for_ever(image, problem.objective.value(image)):
+            return Status.UNBOUNDED
+    while True:
+        climb.below.lift = climb.steps.lift
+        ground = climb.below.ground(image)
+        certificate = climb.below.certify(image, ground)
+        image, certificate = climb.below.trim(image, certificate)
+        products = {"products": float(climb.steps.products)}
+        yield Step(image.factor, certificate.value, certificate, products, climb.below.dual)
+        try:
+            image = climb.round(image, ground, certificate)
+        except UnboundedError:
+            return Status.UNBOUNDED
+        value = problem.objective.value(image)
+        quiet = 0 if certificate.value - value > 1e-13 * abs(value) else quiet + 1
+        if quiet >= PATIENCE:
+            return Status.STALLED
+        if climb.falls_for_ever(image, value):
+            return Status.UNBOUNDED
+
+
+class _Climb:
+    """The rounds of a run, and what they remember."""
+
+    def __init__(self, problem: Problem, settings: Settings) -> None:
+        self.problem, self.objective = problem, problem.objective
+        self.domain, self.settings = problem.domain, settings
+        self.cut = False
+        nothing = self.objective.place.zeros((problem.order, 0))
+        self.zero = self.objective.value(self.objective.image(nothing))
+        self.size = max(abs(self.zero), 1e-300)
+        self.search = ConeSearch(self.objective, self.domain)
+        self.first = FirstDescent(problem, settings, self.zero, self.size)
+        self.steps = LocalSteps(problem, settings)
+        first = AHEAD if self.steps.preconditioned else FIRST
+        self.below = Below(problem, settings, self.search, self.size, first)
+
+    def leaves_zero(self, image: Any) -> bool:
+        """Whether a small problem starts at M = 0, and F falls from there: no bound is near."""
+        if image.factor.shape[1] or self.domain.bounded or not self.search.whole:
+            return False
+        return self._falls(self.below.ground(image))
+
+    def descended(self, image: Any) -> Any:
+        """Where the first descent of a small problem comes to, if that is lower."""
+        return self._better(self.first.on(image), image)
+
+    def begun(self, factor: Array) -> Any:
+        """The image of the start; over a slice, where that is no more than a vertex, of the best
+        near random columns, more of them than most optima have."""
+        objective, image = self.objective, self.objective.image(factor)
+        small = self.search.whole or objective.order <= SPREAD
+        if not self.domain.bounded or objective.facts.quadratic or small or factor.shape[1] > 1:
+            return image
+        columns = objective.place.normal(self.settings.rng, (objective.order, SPREAD))
+        spread = objective.image(self.domain.rescale(columns))
+        enough = NEAR * self.below.allowed(objective.value(spread))
+        found = self.steps.quasi_newton(spread, enough)[0]
+        if self.search.widest >= SPREAD:
+            found = self.search.best(found, self.search.columns(found), 1e-4 * enough) or found
+        return self._better(found, image)
+
+    def outgrown(self, image: Any) -> bool:
+        """Whether the rank leaves no room for a search, where many columns are cheap."""
+        room = self.search.widest - image.factor.shape[1]
+        return room < MORE and not (
+            self.search.whole or self.steps.large or self.objective.facts.quadratic
+        )
+
+    def falls_for_ever(self, image: Any, value: float) -> bool:
+        """Whether F is a falling line along the ray of M, and has fallen far."""
+        fallen = self.zero - value
+        if self.domain.bounded or not fallen > 1e3 * self.size:
+            return False
+        slope = 0.5 * inner(self.objective.gradient_factor(image), image.factor)
+        return slope < -0.1 * fallen and falls_for_ever(self.objective, image)
+
+    def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
+        """Conjugate gradient or Newton steps while they go well, then a search beside them."""
+        if self.search.whole and not self.first.ended:
+            return self.descended(image)
+        enough = NEAR * self.below.allowed(certificate.value)
+        if self.outgrown(image):
+            return self.steps.quasi_newton(self._append(image, ground, MANY), enough)[0]
+        if self.steps.preconditioned:
+            return self.steps.first_order(self._resized(image, ground, certificate), enough)[0]
+        direction = None
+        image, done = self.steps.first_order(image, enough)
+        straight = image
+        if not done:
+            image, straight, direction = self.steps.newton(image, ground, enough)
+        rank, count = image.factor.shape[1], ground.vectors.shape[1]
+        if self.steps.large and direction is None and self.steps.well_conditioned:
+            return self._append(image, ground)
+        if self.search.whole or rank + min(count, MORE) <= self.search.widest:
+            W = self.search.columns(image, ground, direction)
+            found = self.search.best(image, W, 1e-4 * enough)
+            if found is not None:
+                return self._better(found, straight)
+        return self._append(straight, ground)
+
+    def _better(self, found: Any, straight: Any) -> Any:
+        """The lower of the two; the searched one, of smaller gradient, where F cannot tell."""
+        value, other = self.objective.value(found), self.objective.value(straight)
+        return straight if other < value - ROUNDING * abs(value) else found
+
+    def _resized(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
+        """More columns where F falls beside those of M; once, fewer where it can do without.
+
+        Once only: near the end λ_min needs columns that F does not.
+        """
+        if self._falls(ground):
+            return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
+        if self.cut:
+            return image
+        self.cut = True
+        return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
+
+    def _without_idle_columns(self, image: Any, spare: float) -> Any:
+        """Fewer columns, at no more than this above F: those that die out take the most steps."""
+        turn = columns_by_size(image.factor)[1]
+        L, best = image.factor @ beside(image.factor, turn), image
+        most = self.objective.value(image) + spare
+        for rank in range(L.shape[1] - 1, 0, -1):
+            fewer = self.objective.image(contiguous(L[:, :rank]))
+            if not self.objective.value(fewer) <= most:
+                break
+            best = fewer
+        return best
+
+    def _falls(self, ground: Ground) -> bool:
+        """Whether F falls along the lowest eigenvectors."""
+        return self.domain.bounded or bool(ground.values[0] < -ground.rounding)
+
+    def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
+        """The lowest eigenvectors, by a bilateral search."""
+        if not self._falls(ground):
+            return image
+        image = self._without_dead_columns(image)
+        count = self.below.first if image.factor.shape[1] == 0 else more
+        values, lowest = ground.values[:count], float(ground.values[0])
+        share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
+        if lowest < 0:  # beside those along which F rises little would be left of the others
+            values = values[values < WORTH * lowest]
+            share = share[: values.size]
+        columns = ground.vectors[:, : values.size]
+        atoms = self.domain.rescale(columns * beside(columns, np.sqrt(share)))
+        blend = self.objective.blend(image, self.objective.image(contiguous(atoms)))
+        if self.domain.bounded:
+            return blend.take(*_best_mixture(blend.restriction))
+        alpha, beta, value = bilateral(blend.restriction)
+        if value == -np.inf:
+            raise UnboundedError
+        return blend.take(alpha, beta)
+
+    def _without_dead_columns(self, image: Any) -> Any:
+        if image.factor.shape[1] == 0:
+            return image
+        values, turn = columns_by_size(image.factor)
+        live = values > DEAD * values[0]
+        if np.all(live):
+            return image
+        kept = image.factor @ beside(image.factor, turn[:, live])
+        return self.objective.image(contiguous(self.domain.rescale(kept)))
+
+
+def _best_mixture(restriction: Any) -> tuple[float, float]:
+    """(1 − η, η) with the least F: the way to a point of the same trace."""
+    found = scipy.optimize.minimize_scalar(
+        lambda eta: restriction.value(np.array([1 - eta, eta])), bounds=(0.0, 1.0), method="bounded"
+    )
+    return 1 - float(found.x), float(found.x)

@@ -1,0 +1,239 @@
+"""What the staircase knows from below: the lowest eigenpairs of ∇F, and the best lower bound."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import beside, contiguous, inner, norm
+from gramian.bounds import Bounds, known_bound
+from gramian.certificate import Certificate
+from gramian.methods.base import Settings
+from gramian.methods.columns import columns_by_size
+from gramian.methods.cone_search import FIRST, MORE, ConeSearch
+from gramian.methods.lowest_eigenpairs import (
+    EXACT_ORDER,
+    Ground,
+    estimated_ground,
+    exact_ground,
+    factored_ground,
+    span_ground,
+)
+from gramian.methods.repair import repaired_along
+from gramian.problem import Problem
+from gramian.proofs import LIVE, Bottom, LowRank, SparseForm
+from gramian.proofs.sparse import TRIAL
+
+Array = NDArray[np.floating]
+
+LANCZOS_STEPS, SHARPER_STEPS = 40, 120
+"""Products for directions, and for a λ_min that may end the run."""
+
+SPAN = 600
+"""Columns of a low-rank part of the gradient up to which its eigenpairs are computed in full."""
+
+NOISE = 1e-2
+"""The random part of a start that has served before."""
+
+NEAR = 300.0
+"""Gaps of so many times the tolerance at most are worth a sparse factor of ∇F and a repair of their
+dual vector. 2,000 points of a graph in weakly joined parts, one gap before and after it: 0.28 and
+0.004 where F = 107."""
+
+CRAWLS = 3
+"""Certificates running with such gaps, after which the steps are thought to crawl."""
+
+FACTORED, CHEAP = 10_000, 1.0
+"""The largest order whose gradient is factorised for that, and about the seconds it may take."""
+
+
+@dataclass
+class Below:
+    """What is known of F from below, kept from round to round."""
+
+    problem: Problem
+    settings: Settings
+    search: ConeSearch
+    size: float
+    """The size of F: what is small beside it is rounding."""
+    first: int = FIRST
+    """Eigenvectors looked for at M = 0."""
+    vector: Array | None = None
+    """The last leading eigenvector, a start for the next."""
+    lift: float = 1.0
+    """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    guess: float | None = None
+    """About λ_min, where the steps crawl."""
+    near: int = 0
+    """Certificates running whose gap was near."""
+    factors: bool | None = None
+    """Whether a sparse factor of ∇F is cheap, once that was asked."""
+    dual: Any = None
+    """The repaired dual vector behind the last certificate, where it is one."""
+    wait: int = 0
+    """Certificates to let pass before the next repair."""
+    failed: int = 0
+
+    def __post_init__(self) -> None:
+        self.bounds = Bounds(self.problem)
+
+    def ground(self, image: Any, steps: int = LANCZOS_STEPS) -> Ground:
+        """The lowest eigenpairs of ∇F, exact at moderate order."""
+        gradient, L = self.problem.objective.gradient(image), image.factor
+        order, domain = self.problem.order, self.problem.domain
+        count = min(order, self.first if L.shape[1] == 0 else max(MORE, L.shape[1] // 2))
+        level = domain.level(inner(L, gradient @ L)) if domain.bounded else 0.0
+        if order <= EXACT_ORDER:
+            return exact_ground(gradient.dense(), level, count)
+        form = gradient.form() if self.problem.objective.facts.spans else None
+        if isinstance(form, LowRank) and 0 < form.U.shape[1] <= SPAN:
+            return span_ground(form, level, count)
+        place, start = self.problem.objective.place, self._start()
+        hint, self.settings.hint.vector = self.settings.hint.vector, None
+        if hint is not None and hint.shape == start.shape:
+            self.vector = place.put(hint)
+        start = start if self.vector is None else self.vector + start
+        ground = self._factored(gradient, count, start) if self.guess is not None else None
+        if ground is None:
+            ground = estimated_ground(
+                gradient, L, level, count, steps=steps, start=start, lift=self.lift
+            )
+        self.vector = ground.vectors[:, 0]
+        return ground
+
+    def _start(self) -> Array:
+        start = self.problem.objective.place.normal(self.settings.rng, (self.problem.order,))
+        return start * (NOISE / norm(start))
+
+    def _factored(self, operator: Any, count: int, start: Array) -> Ground | None:
+        """The lowest eigenpairs of a sparse matrix over the cone, where its factor is cheap."""
+        form = operator.form() if self.factors is not False else None
+        if self.factors is None:
+            self.factors = self._cheap(form)
+        if self.guess is None or form is None or not self.factors:
+            return None
+        return factored_ground(form, count, guess=self.guess, start=start, lift=self.lift)
+
+    def _cheap(self, form: Any) -> bool:
+        plain = isinstance(form, SparseForm) and form.plain and not form.weights.size
+        here = self.problem.objective.place.is_host and not self.problem.domain.bounded
+        if not (plain and here and form.order <= FACTORED):
+            return False
+        return form.order <= TRIAL or form.seconds <= CHEAP
+
+    def certify(self, image: Any, ground: Ground) -> Certificate:
+        """The gap by the best lower bound seen."""
+        self.dual = None
+        if self.problem.order > EXACT_ORDER:
+            return self._repaired(image, ground, self._hoped(image, ground))
+        certificate = self._certificate(image, ground.bound)
+        if self.search.inside and (certificate.gap is None or not self._optimal(certificate)):
+            self._bound_inside()
+            certificate = self._certificate(image, ground.bound)
+        return certificate
+
+    def _hoped(self, image: Any, ground: Ground) -> Certificate:
+        """The certificate of a λ_min that is only estimated.
+
+        One that would end the run by the eigenvalue alone, without what it may be off by, is found
+        again from a random start, which has not been drawn to an eigenvector that another one has
+        passed by: `minimize` proves what is left of it. No bound is kept for later points.
+        """
+        if self._optimal(self._certificate(image, _guess(ground.hope))):
+            self.vector = None
+            again = self.ground(image, SHARPER_STEPS)
+            hoped = self._certificate(image, _guess(min(again.hope, ground.hope)))
+            if self._optimal(hoped):
+                return hoped
+            return self._certificate(image, _guess(min(again.bound, ground.hope)))
+        return self._certificate(image, _guess(ground.bound))
+
+    def _repaired(self, image: Any, ground: Ground, certificate: Certificate) -> Certificate:
+        """That of a dual vector mended along the lowest eigenvectors, where it ends the run.
+
+        F may be flat where ∇F is not yet positive semidefinite: the steps crawl, and the bound pays
+        with the whole trace for a λ_min that stands for a few samples only.
+        """
+        gap, tol = certificate.relative_gap, self.settings.tol
+        resolved, self.guess = self.guess is not None, None
+        self.near = self.near + 1 if gap is not None and gap <= NEAR * tol else 0
+        if self.near < CRAWLS or self._optimal(certificate):
+            return certificate
+        self.guess = min(ground.hope, -tol * abs(ground.bound))
+        if not (resolved and self.factors):
+            return certificate
+        if self.wait > 0:
+            self.wait -= 1
+            return certificate
+        mended = self._mended(image, ground)
+        if mended is None:
+            self.failed += 1
+            self.wait = self.failed
+        return mended or certificate
+
+    def _mended(self, image: Any, ground: Ground) -> Certificate | None:
+        objective = self.problem.objective
+        if objective.dual(image) is None:
+            return None
+        moved = repaired_along(objective, image, ground.vectors)
+        if moved is None:
+            return None
+        w: Any = objective.dual(moved)
+        found = self._factored(objective.dual_operator(w), 1, self._start())
+        if found is None:
+            return None
+        known = known_bound(self.problem, w, _guess(found.hope))
+        better, _ = self.bounds.look(image, _guess(ground.bound), known=known)
+        if not self._optimal(better):
+            return None
+        self.dual = w
+        return better
+
+    def _certificate(self, image: Any, bottom: Bottom | float) -> Certificate:
+        return self.bounds.look(image, bottom)[0]
+
+    def _optimal(self, certificate: Certificate) -> bool:
+        return certificate.within(self.settings.tol)
+
+    def trim(self, image: Any, certificate: Certificate) -> tuple[Any, Certificate]:
+        """An answer within the tolerance at a smaller rank, where one is."""
+        if not self._optimal(certificate) or image.factor.shape[1] < 2:
+            return image, certificate
+        objective, domain = self.problem.objective, self.problem.domain
+        values, turn = columns_by_size(image.factor)
+        L = image.factor @ beside(image.factor, turn)
+        room = certificate.value + 0.1 * self.allowed(certificate.value)
+        for rank in range(1, L.shape[1]):
+            if values[rank] > LIVE**2 * values[0]:
+                continue
+            fewer = objective.image(contiguous(domain.rescale(L[:, :rank])))
+            if objective.value(fewer) <= room:
+                dual, found = self.dual, self.certify(fewer, self.ground(fewer))
+                if self._optimal(found):
+                    return fewer, found
+                self.dual = dual
+                return image, certificate
+        return image, certificate
+
+    def allowed(self, value: float) -> float:
+        """The gap that the tolerance leaves."""
+        return self.settings.tol * max(abs(value), 1e-6 * self.size)
+
+    def _bound_inside(self) -> None:
+        """Lower bounds at points inside the cone, where ∇F ⪰ 0 can hold without a shift."""
+        for S in self.search.inside:
+            with suppress(np.linalg.LinAlgError):
+                objective = self.problem.objective
+                image = objective.image(objective.place.put(np.linalg.cholesky(S)))
+                bottom = exact_ground(self.problem.objective.gradient(image).dense(), 0.0, 1).bound
+                self._certificate(image, bottom)
+        self.search.inside = []
+
+
+def _guess(bound: float) -> Bottom:
+    """A bound by Lanczos, which a proof has to confirm."""
+    return Bottom(bound, "Lanczos", 1.0)

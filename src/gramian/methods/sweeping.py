@@ -1,0 +1,86 @@
+"""Alternating sweeps with spare columns: the quick way to complete a large matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.methods.alternating import FIRST, SPARE, Sweeps
+from gramian.methods.base import Run, Settings, Step, entering
+from gramian.methods.columns import compress, leanest, with_falling, with_noise, without_weak
+from gramian.methods.loop import Looks, Progress, rounds
+from gramian.methods.staircase import staircase
+from gramian.objectives.halves import halves_of
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+RANDOM_COLUMNS = 24
+"""Random columns of the start on a cluster, where products with ∇F are expensive."""
+
+ADDED_COLUMNS = 24, 160
+"""Columns that are added where all are used: half of those there are, within these."""
+
+SWEEPS = 4
+"""Sweeps of a round."""
+
+USED = 0.8
+"""Share of columns that are not weak, at most, where the weak ones are dropped."""
+
+
+@entering("alternating")
+def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
+    """Sweeps with more columns than the optimum has, then the staircase."""
+    for step in _descent(problem, factor, settings):
+        factor = step.factor
+        yield step
+    return (yield from staircase(problem, compress(factor, factor.shape[1]), settings))
+
+
+def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
+    """Rounds of sweeps, which start again where the columns change."""
+    objective, looks = problem.objective, Looks(problem, settings)
+    start = _widened(problem, factor, settings, FIRST)
+    if not start.shape[1]:
+        return
+    sweeps = Sweeps(problem, start, settings)
+
+    def advance(Y: Array) -> Array:
+        return sweeps.take(SWEEPS)
+
+    def look(Y: Array, progress: Progress) -> Step:
+        return looks.at(leanest(objective, Y, 1e-2 * settings.tol))
+
+    def resize(Y: Array, progress: Progress) -> Array:
+        nonlocal sweeps
+        live = without_weak(Y)
+        if live.shape[1] == Y.shape[1] < problem.order and not progress.closer:
+            Y = _widened(problem, Y, settings, int(np.clip(Y.shape[1] // 2, *ADDED_COLUMNS)))
+        elif live.shape[1] <= USED * Y.shape[1]:
+            Y = live
+        else:
+            return Y
+        sweeps = Sweeps(problem, Y, settings)
+        return Y
+
+    yield from rounds(start, settings, advance, look, resize, patience=3, closer=0.5)
+
+
+def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
+    """Y with columns along which F falls, and a quarter as many in random directions.
+
+    On a cluster all new columns are random: sweeps turn them as well.
+    """
+    objective = problem.objective
+    if not objective.facts.remote:
+        wide = with_falling(problem, Y, settings, more)
+        spare = min(wide.shape[1] // 4, problem.order - wide.shape[1])
+        return with_noise(wide, spare, SPARE, settings)
+    if Y.shape[1]:
+        return with_noise(Y, min(more, problem.order - Y.shape[1]), SPARE, settings)
+    halves = halves_of(objective)
+    columns = min(RANDOM_COLUMNS, problem.order)
+    factor: Array = halves.factor(halves.scattered(settings.rng, columns))
+    return factor

@@ -1,0 +1,42 @@
+"""f(X, Y) = F(½(XYᵀ + YXᵀ)): what BiS and ADMM see of an objective, one side held at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import inner, norm
+from gramian.objectives import Objective
+
+Array = NDArray[np.floating]
+
+
+def value(objective: Objective, X: Array, Y: Array) -> float:
+    """f(X, Y)."""
+    return objective.value(objective.pair_image(X, Y))
+
+
+def gradient(objective: Objective, X: Array, Y: Array) -> Array:
+    """∇_X f(X, Y) = ∇F(M)Y; f is symmetric, so ∇_Y f is the same with the sides changed."""
+    return objective.gradient(objective.pair_image(X, Y)) @ Y
+
+
+def lipschitz(objective: Objective, X: Array, Y: Array, slope: Array, guess: float) -> float:
+    """A local Lipschitz constant of ∇_X f(·, Y) along its gradient.
+
+    Exact for a quadratic F, where the gradient is affine in X; otherwise the least of guess·2ʲ
+    for which a step of its inverse falls as its model says.
+    """
+    length = norm(slope)
+    if length == 0:
+        return guess
+    if objective.facts.quadratic:
+        unit = slope / length
+        bend = inner(unit, gradient(objective, X + unit, Y) - slope)
+        return max(bend, 1e-12 * guess)
+    here, L = value(objective, X, Y), 0.5 * guess
+    for _ in range(60):
+        if value(objective, X - slope / L, Y) <= here - 0.5 * length**2 / L + 1e-14 * abs(here):
+            break
+        L *= 2.0
+    return L

@@ -1,0 +1,127 @@
+"""BiS, Algorithm 2: biconvex surrogate minimisation with extrapolation (Hu and Kwok)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import inner, norm
+from gramian.bounds import certify_image
+from gramian.methods.base import Run, Settings, Step, at_rest
+from gramian.methods.columns import starting_factor
+from gramian.objectives import Objective
+from gramian.papers import biconvex
+from gramian.problem import Problem
+
+Array = NDArray[np.floating]
+
+DELTA = 0.99
+"""δ_ω of eqs. (17) and (18)."""
+
+EPSILON = 1e-6
+"""ε of eq. (30), as a share of the Lipschitz constant."""
+
+PATIENCE = 200
+CAUTION = 64.0
+LARGEST = 20.0
+"""μ is kept within so many times L."""
+
+
+@dataclass
+class Side:
+    """One of the two blocks: X_{k−1}, X_{k−2} and the Lipschitz constants that go with them."""
+
+    now: Array
+    before: Array
+    L: float
+    L_before: float
+
+    def extrapolated(self, omega: float) -> Array:
+        """X̂ = X + ω(X − X⁻), eqs. (15)–(18)."""
+        weight = min(omega, DELTA * np.sqrt(self.L_before / self.L))
+        return self.now + weight * (self.now - self.before)
+
+    def move(self, point: Array, L: float) -> None:
+        self.now, self.before, self.L, self.L_before = point, self.now, L, self.L
+
+
+def bis(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    rule: int = 1,
+    extrapolate: bool = True,
+    check: int = 20,
+) -> Run:
+    """min f(X, Y) + ½γ‖X − Y‖² over both, eq. (11), by one prox-linear step on each in turn:
+
+        X ← αX̂ᵍᵈ + (1 − α)Y,  α = L/(L + γ),  X̂ᵍᵈ = X̂ − ∇_X f(X̂, Y)/L          (23)–(24)
+
+    and the same for Y with X. γ is set by `rule` 1, γ_k = μ_k + ε (30), or 2, the largest μ so far
+    (31). The answer is YYᵀ. The paper's (27) is 0/0 where Y = X̂, and without bound near it, which
+    freezes both sides: μ is kept within a multiple of L (a γ above L/4 is enough by Theorem 2).
+    ω_{k−1} = (t_{k−1} − 1)/t_k. The Lipschitz constants are those along the gradient, as in the
+    paper, and so may be too small: when F rises momentum is dropped and they are doubled for a
+    while.
+    """
+    if rule not in (1, 2):
+        raise ValueError(f"rule must be 1 (eq. 30) or 2 (eq. 31), got {rule!r}")
+    objective = problem.objective
+    start = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
+    first = max(_curvature(objective, start), 1e-300)
+    X, Y = Side(start, start, first, first), Side(start, start, first, first)
+    t, gamma, value, quiet, k, caution = 1.0, 0.0, np.inf, 0, 0, 1.0
+    while quiet < PATIENCE:
+        image = objective.image(Y.now)
+        new = objective.value(image)
+        certificate = certify_image(problem, image) if k % check == 0 else None
+        difference = norm(X.now - Y.now) ** 2
+        yield Step(Y.now, new, certificate, {"gamma": gamma, "difference": difference})
+        quiet = quiet + 1 if value - new <= 1e-15 * abs(new) else 0
+        rises = new > value + 1e-12 * abs(value)
+        caution = min(2 * caution, CAUTION) if rises else max(1.0, 0.98 * caution)
+        t = 1.0 if rises or not extrapolate else t
+        value, k = new, k + 1
+        t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+        omega, t = (t - 1) / t_next, t_next
+        mu = _step(objective, X, Y.now, omega, gamma, rule, caution)
+        gamma = mu + EPSILON * X.L if rule == 1 else max(gamma, mu)
+        _step(objective, Y, X.now, omega, gamma, None, caution)
+    return at_rest(problem, settings)
+
+
+def _step(
+    objective: Objective,
+    side: Side,
+    other: Array,
+    omega: float,
+    gamma: float,
+    rule: int | None,
+    caution: float,
+) -> float:
+    """Move one side by (23); with a rule, first renew γ from μ of (27), which is returned."""
+    ahead = side.extrapolated(omega)
+    slope = biconvex.gradient(objective, ahead, other)
+    local = biconvex.lipschitz(objective, ahead, other, slope, side.L)
+    L = caution * local
+    mu = _mu(L, other - ahead, slope)
+    if rule is not None:
+        gamma = mu + EPSILON * L if rule == 1 else max(gamma, mu)
+    side.move((L * ahead - slope + gamma * other) / (L + gamma), local)
+    return mu
+
+
+def _mu(L: float, difference: Array, slope: Array) -> float:
+    """μ = [L + 2 tr((Y − X̂)ᵀ∇f)/‖Y − X̂‖²]₊, eq. (27), kept within a multiple of L."""
+    square = inner(difference, difference)
+    turn = 2 * inner(difference, slope)
+    return float(np.clip(L + turn / max(square, 1e-300), 0.0, LARGEST * L))
+
+
+def _curvature(objective: Objective, start: Array) -> float:
+    slope = biconvex.gradient(objective, start, start)
+    size = norm(slope) / max(norm(start), 1e-300)
+    return biconvex.lipschitz(objective, start, start, slope, max(size, 1e-300))

@@ -1,0 +1,125 @@
+"""The loop shared by the rank-one methods: M ← αM + βvvᵀ, by rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.bounds import certify_image
+from gramian.certificate import Certificate
+from gramian.linalg import EigenPair, Method, bilateral, leading_eigenpair
+from gramian.methods.base import Run, Settings, Step, slack_norm
+from gramian.methods.columns import compress
+from gramian.objectives import Objective
+from gramian.papers.lro import REFRESH_STEPS
+from gramian.problem import Problem
+from gramian.proofs import EXACT_ORDER, Bottom
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+CHEAP_ORDER = 100
+"""Up to this order a certificate costs less than the step, and is taken at every iterate."""
+
+SHARPEN_BELOW = 1e-2
+"""Relative gap below which certificates take an eigenvalue more exact than the step needs."""
+
+Atom = Callable[[Any, EigenPair], Array]
+"""The vector v to add, from the image of M and the leading eigenpair of −∇F(M)."""
+
+Refine = Callable[[Array, int], Array]
+"""A local search on the factor, told the iteration; it may change nothing."""
+
+
+def greedy(
+    problem: Problem,
+    factor: Array,
+    settings: Settings,
+    *,
+    atom: Atom,
+    refine: Refine | None = None,
+    cap_alpha: bool = False,
+    fix_alpha: bool = False,
+    eigen: Method = "krylov",
+    eigen_tol: float = 1e-4,
+    certify_every: int = 10,
+) -> Run:
+    """M⁰ = LLᵀ, then one atom an iteration until the KKT conditions hold.
+
+    Yields λ_max(−∇F), the slack ‖∇F·M‖, α and β; the factor [√α L | √β v] is compressed to
+    the rank allowed, so it never grows without bound.
+    """
+    objective = problem.objective
+    limit = min(settings.rank or problem.order, problem.order)
+    limited = refine is not None and limit < problem.order
+    quiet_change = 1e-2 * settings.tol if limited else 1e-15
+    image = objective.image(factor)
+    vector, alpha, beta, stalls, k = None, np.nan, np.nan, 0, 0
+    while True:
+        gradient_factor = objective.gradient_factor(image)
+        pair = leading_eigenpair(
+            -objective.gradient(image),
+            method=eigen,
+            v0=_hinted(settings, vector),
+            tol=eigen_tol,
+            random_state=settings.rng,
+        )
+        vector = pair.vector
+        certificate = _certificate(problem, image, pair, k, certify_every)
+        yield Step(
+            image.factor,
+            objective.value(image),
+            certificate,
+            {
+                "lambda_max": pair.value,
+                "slack": slack_norm(image.factor, gradient_factor),
+                "alpha": alpha,
+                "beta": beta,
+            },
+        )
+        before = objective.value(image)
+        blend = objective.blend(image, objective.image(atom(image, pair)[:, None]))
+        alpha, beta, value = bilateral(blend.restriction, cap_alpha=cap_alpha, fix_alpha=fix_alpha)
+        if value == -np.inf:
+            return Status.UNBOUNDED
+        image = _within(objective, image, blend.take(alpha, beta), limit)
+        if refine is not None:
+            refined = refine(image.factor, k)
+            image = image if refined is image.factor else objective.image(refined)
+        k += 1
+        if k % REFRESH_STEPS == 0:
+            image = objective.image(image.factor)
+        stalls = stalls + 1 if before - objective.value(image) <= quiet_change * abs(before) else 0
+        if stalls >= 2 * certify_every:
+            return Status.LOCAL if limited else Status.STALLED
+
+
+def _hinted(settings: Settings, vector: Any) -> Any:
+    """The direction that a proof found and Lanczos did not, once; else the last eigenvector."""
+    hint, settings.hint.vector = settings.hint.vector, None
+    return vector if hint is None else hint
+
+
+def _certificate(
+    problem: Problem, image: Any, pair: EigenPair, k: int, every: int
+) -> Certificate | None:
+    if k % every and problem.order > CHEAP_ORDER:
+        return None
+    if problem.order <= EXACT_ORDER:  # where λ_min is computed, not estimated
+        return certify_image(problem, image)
+    guess = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
+    cheap = certify_image(problem, image, bottom=guess)
+    # Only near the answer is a sharper eigenvalue worth its price.
+    near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
+    return certify_image(problem, image) if near else cheap
+
+
+def _within(objective: Objective, old: Any, new: Any, limit: int) -> Any:
+    """The new image within the rank limit, or the old one where the cut costs more than it won."""
+    if new.factor.shape[1] <= limit:
+        return new
+    cut = objective.image(compress(new.factor, limit))
+    return cut if objective.value(cut) <= objective.value(old) else old

@@ -1,0 +1,89 @@
+"""Nesterov's accelerated projected gradient on the dense M: the slow, independent reference."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.arrays.places import beside, inner
+from gramian.bounds import certify
+from gramian.domains import Domain, project
+from gramian.methods.base import Run, Settings, Step, entering, falls_for_ever
+from gramian.objectives import Objective
+from gramian.objectives.dense import gradient_dense, value_dense
+from gramian.problem import Problem
+from gramian.result import Status
+
+Array = NDArray[np.floating]
+
+LIMIT = 5000
+"""Each iteration takes a full eigenvalue decomposition of this order."""
+
+PATIENCE = 100
+
+
+def refusal(problem: Problem, settings: Settings) -> str | None:
+    """It keeps M dense, of whatever rank."""
+    if problem.order > LIMIT:
+        return f"it keeps M dense, up to order {LIMIT}, and this problem has {problem.order}"
+    if settings.rank is not None and settings.rank < problem.order:
+        return "its projections cannot keep a limit on the rank"
+    return None
+
+
+@entering("projected-gradient")
+def projected_gradient(
+    problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 10
+) -> Run:
+    """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F rises.
+
+    P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
+    fallen for `PATIENCE` steps.
+    """
+    objective, domain = problem.objective, problem.domain
+    M: Array = factor @ factor.T
+    Y, t, eta, value = M, 1.0, 1.0, value_dense(objective, M)
+    least, quiet, k = value, 0, 0
+    while True:
+        eigenvalues, vectors, eta = _step(objective, domain, Y, 0.7 * eta)
+        new = _assemble(eigenvalues, vectors)
+        new_value = value_dense(objective, new)
+        quiet = 0 if new_value < least - 1e-15 * abs(least) else quiet + 1
+        least = min(least, new_value)
+        L = _factor(eigenvalues, vectors)
+        due = k % certify_every == 0 or quiet == PATIENCE
+        yield Step(L, new_value, certify(problem, L) if due else None)
+        if quiet == PATIENCE:
+            return Status.STALLED
+        if due and not domain.bounded and falls_for_ever(objective, objective.image(L)):
+            return Status.UNBOUNDED
+        k += 1
+        if new_value > value:
+            Y, t, value = M, 1.0, np.inf
+            continue
+        t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
+        Y = new + ((t - 1) / t_next) * (new - M)
+        M, value, t = new, new_value, t_next
+
+
+def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
+    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it models F."""
+    G, at_Y = gradient_dense(objective, Y), value_dense(objective, Y)
+    while True:
+        eigenvalues, vectors = project(domain, Y - G / eta)
+        new = _assemble(eigenvalues, vectors)
+        step = new - Y
+        model = at_Y + inner(G, step) + 0.5 * eta * inner(step, step)
+        value = value_dense(objective, new)
+        if not np.isfinite(value) or value <= model + 1e-13 * abs(model):
+            return eigenvalues, vectors, eta
+        eta *= 2.0
+
+
+def _assemble(eigenvalues: Array, vectors: Array) -> Array:
+    return (vectors * beside(vectors, eigenvalues)) @ vectors.T
+
+
+def _factor(eigenvalues: Array, vectors: Array) -> Array:
+    kept = eigenvalues > 0
+    return vectors[:, np.flatnonzero(kept)] * beside(vectors, np.sqrt(eigenvalues[kept]))

@@ -1,0 +1,33 @@
+"""Embeddings say how far they are to be trusted, and where the graph takes short cuts."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_s_curve, make_swiss_roll
+
+from gramian.app.verdict import short_cut, verdict_of_embedding
+
+ROLL = make_swiss_roll(400, random_state=0)[0]
+
+
+def test_a_short_cut_of_a_roll_is_found():
+    assert short_cut(ROLL, 5) is None  # which unrolls
+    first, loss = short_cut(ROLL, 8)  # which does not
+    assert first == 6 and loss == pytest.approx(0.25, abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_has_none_has_none(seed):
+    assert short_cut(make_s_curve(200, random_state=seed)[0], 8) is None
+    assert short_cut(np.random.default_rng(seed).normal(size=(300, 3)), 10) is None
+
+
+def test_the_verdict_tells_both():
+    folded = SimpleNamespace(  # what a fit looks like that kept to the plane
+        n_components=2, n_neighbors=8, embedding_=ROLL[:, :2],
+        explained_variance_ratio_=np.array([0.5, 0.3, 0.2]),
+    )  # fmt: skip
+    told = verdict_of_embedding(folded, ROLL).sentence
+    assert "Trustworthiness 0." in told
+    assert "With 6 neighbours the graph takes a short cut" in told and told.endswith("try 5.")

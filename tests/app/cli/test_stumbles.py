@@ -1,0 +1,735 @@
+"""Where new users stumbled: each of these failed once."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import make_moons
+
+import gramian as gm
+from gramian.app.cli.options import Run
+from gramian.app.cli.progress import Display, shown, unbroken
+from gramian.app.encoders import days
+from gramian.app.verdict import (
+    beyond_chance,
+    verdict_of_completion,
+    verdict_of_metric,
+    voted,
+)
+from gramian.common import clock
+from gramian.metric import KTA
+from gramian.neighbours import nearest
+from tests.app.cli.data import FLOWERS, ratings
+from tests.slow import slow_except
+
+
+def told(run, *arguments):
+    """What a command says as JSON."""
+    status, out, err = run(*arguments, "--json")
+    assert status in (0, 3), err
+    return json.loads(out)
+
+
+def refused(run, *arguments):
+    status, out, err = run(*arguments)
+    assert status == 2 and out == "" and "Traceback" not in err, err
+    return " ".join(err.split())
+
+
+# --- limits of time, progress, Ctrl-C --------------------------------------------------
+
+
+BUSY = 20.0
+"""Seconds that a second's limit may take where kernels are compiled on a busy machine; the phases
+below take a minute where nobody looks at the clock."""
+
+
+def slow(monkeypatch, target, seconds=60.0):
+    """A phase that takes long, and asks the clock as those of its kind do."""
+
+    def phase(*given, **more):
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            clock.check()
+            time.sleep(0.01)
+        raise AssertionError("nobody looked at the clock")
+
+    monkeypatch.setattr(target, phase)
+
+
+def test_a_limit_holds_in_the_phases_before_the_solve(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.manifold.mvu.smoothest")
+    status, out, _ = run("embed", "points.csv", "--time-limit", 1, "--out", "best.csv", "--json")
+    facts = json.loads(out)
+    assert status in (0, 3) and facts["seconds"] < BUSY  # the solve may still fit
+    assert np.ptp(pd.read_csv("best.csv").to_numpy(), axis=0).min() > 1  # the samples, flat
+
+
+def test_a_limit_that_leaves_nothing_is_a_sentence(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.graph.nearest")
+    started = time.perf_counter()
+    sentence = refused(run, "embed", "points.csv", "--time-limit", 0.3, "--out", "o.csv")
+    assert time.perf_counter() - started < BUSY
+    assert "the time limit of 0.3 s ended" in sentence and "raise --time-limit" in sentence
+    assert not (folder / "o.csv").exists()
+
+
+def test_a_limit_holds_for_what_is_told_of_a_fit(run, folder, monkeypatch):
+    slow(monkeypatch, "gramian.app.verdict.nearest")
+    started = time.perf_counter()
+    line = ("metric", "flowers.csv", "--label", "species", "--time-limit", 2, "--model", "m")
+    facts = told(run, *line)
+    assert time.perf_counter() - started < BUSY and (folder / "m").exists()
+    assert "the time was up" in facts["verdict"] and "leave_one_out_error_after" not in facts
+
+
+def test_a_limit_before_anything_was_learned_writes_nothing(run, folder, monkeypatch):
+    from gramian.kernel import NPKL
+
+    fit = NPKL.fit
+
+    def ended(self, *given, **more):
+        fit(self, *given, **more)
+        nothing = np.zeros((len(self.labels_), 0))
+        self.result_ = replace(self.result_, factor=nothing, status=gm.Status.TIME_LIMIT)
+        return self
+
+    monkeypatch.setattr(NPKL, "fit", ended)
+    line = ("cluster", "moons.csv", "--clusters", 2, "--cannot-link", "apart.csv", "--out", "o.csv")
+    assert "ended before anything was learned" in refused(run, *line, "--time-limit", 5)
+    assert not (folder / "o.csv").exists()
+
+
+def test_no_verdict_is_begun_that_cannot_end_in_time():
+    given = dict.fromkeys(("rank", "tol", "progress", "checkpoint", "model", "report"))
+    run = Run(solver="auto", time_limit=10.0, seed=0, as_json=False, **given)
+    run.seconds, run.began = 9.0, time.perf_counter() - 9.0
+    said = run.judged(gm.Status.CONVERGED, lambda: pytest.fail("judged"))
+    assert "the time was up" in said.sentence
+
+
+def test_very_many_rows_are_asked_about_in_part(monkeypatch):
+    monkeypatch.setattr("gramian.app.verdict.MOST_ASKED", 50)
+    X, y = make_moons(400, noise=0.2, random_state=0)
+    assert verdict_of_metric(gm.metric.KTA(), X, y).held_out == 50
+    asked, called = voted(X, y, 3)
+    near = nearest(X, 3).indices[asked]
+    np.testing.assert_array_equal(called, y[near].sum(axis=1) >= 2)
+    assert asked.size == 50
+
+
+def test_all_solves_of_a_fit_share_one_limit():
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    y = (X[:, 0] > 0).astype(int)
+    started = time.perf_counter()
+    with pytest.warns(UserWarning):
+        gm.metric.LMNN(time_limit=0.5, tol=1e-14).fit(X, y)
+    assert time.perf_counter() - started < BUSY
+
+
+class _Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_told_of_every_phase_on_a_terminal(run, folder, monkeypatch):
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr("gramian.app.cli.progress.TICK", 0.001)
+    with shown(None, 20.0):
+        for name in ("the neighbours of 10 samples", "the certificate"):
+            clock.phase(name)
+            time.sleep(0.05)
+    line = terminal.getvalue()
+    assert "the neighbours of 10 samples (0 s; in all 0 s of 20)" in line
+    assert "the certificate" in line and line.endswith("\r\x1b[2K")
+
+
+def test_a_terminal_is_told_before_the_imports(run, folder, monkeypatch):
+    terminal, seen = _Terminal(), []
+
+    def imported(name):
+        seen.append(terminal.getvalue())
+        return import_module(name)
+
+    monkeypatch.setattr("gramian.app.cli.app.import_module", imported)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert run("info", "points.csv")[0] == 0
+    assert seen == ["gramian info: starting"]
+    assert terminal.getvalue() == "gramian info: starting\r\x1b[2K"
+
+
+def test_progress_is_silent_in_files_unless_asked(run, folder):
+    line = ("embed", "points.csv", "--time-limit", 1, "--no-verdict")
+    assert "neighbours" not in run(*line)[2]
+    asked = run(*line, "--progress")[2]
+    for phase in ("reading points.csv", "the neighbours of 120 samples", "mvu by auto",
+                  "the certificate"):  # fmt: skip
+        assert phase in asked
+
+
+def test_steps_are_told_without_a_guess_of_the_time_left():
+    display = Display()
+    display.phase("solving")
+    state = gm.State(7, _Step(), {"rank": 3.0, "gap": 0.5, "time": 1.0})
+    display.step(state)
+    assert "step 7, F = 2, gap 5.0e-01, rank 3" in display._line() and "left" not in display._line()
+
+
+class _Step:
+    value, factor = 2.0, np.zeros((2, 1))
+
+
+def interrupt(*given, **more):
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_solve_keeps_what_there_is(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.manifold.mvu.smoothest", interrupt)
+    status, out, err = run("embed", "points.csv", "--out", "best.csv", "--json")
+    assert status == 130 and "interrupted" in err
+    assert json.loads(out)["status"] == "interrupted" and len(pd.read_csv("best.csv")) == 120
+
+
+def test_ctrl_c_with_nothing_to_keep_says_so(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.graph.nearest", interrupt)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and "nothing was written" in err and not (folder / "best.csv").exists()
+
+
+def test_ctrl_c_in_the_verdict_keeps_the_fit(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.app.cli.metric.verdict_of_metric", interrupt)
+    line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
+    assert told(run, *line)["verdict"].startswith("Not tested") and (folder / "m").exists()
+
+
+def swallowing(method):
+    """A fit that goes on after Ctrl-C, with what it has."""
+
+    def fit(self, *given, **more):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        return method(self, *given, **more)
+
+    return fit
+
+
+def test_ctrl_c_is_told_by_the_exit_status_whatever_the_fit_makes_of_it(run, folder, monkeypatch):
+    monkeypatch.setattr(KTA, "fit", swallowing(KTA.fit))
+    line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
+    status, _, err = run(*line)
+    assert status == 130 and "interrupted from the keyboard" in err and (folder / "m").exists()
+
+
+def test_ctrl_c_between_files_says_which_are_written(run, folder, monkeypatch):
+    monkeypatch.setattr("gramian.app.cli.embed.show", interrupt)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and (folder / "best.csv").exists()
+    assert "best.csv is written" in err and "nothing was written" not in err
+
+
+def test_ctrl_c_in_the_first_second_is_no_traceback(folder):
+    for wait in (0.05, 0.6):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gramian", "embed", "points.csv"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        time.sleep(wait)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        if wait > 0.1:  # before that the interpreter itself begins
+            assert "Traceback" not in err, err
+
+
+def test_ctrl_c_waits_for_what_is_being_imported(run, folder, monkeypatch):
+    (folder / "slowly.py").write_text(
+        "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\n"
+        "time.sleep(0.2)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(folder)
+
+    def nearest(*given, **more):
+        import slowly
+
+        while slowly.whole:
+            time.sleep(0.01)
+
+    monkeypatch.setattr("gramian.graph.nearest", nearest)
+    status, _, err = run("embed", "points.csv", "--out", "best.csv")
+    assert status == 130 and "nothing was written" in err and sys.modules.pop("slowly").whole
+
+
+def test_files_are_written_whole_before_ctrl_c_is_heard():
+    done = []
+    with pytest.raises(KeyboardInterrupt), unbroken():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        done.append(threading.active_count())
+    assert done
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored_while_files_are_written():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with unbroken():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+# --- the verdict -----------------------------------------------------------------------
+
+
+def test_the_verdict_comes_first(run, folder):
+    out = run("metric", "flowers.csv", "--label", "species")[1].splitlines()
+    assert "held-out rows" in out[1] and "3-NN error" in out[1]
+    assert next(k for k, line in enumerate(out) if "certificate" in line) > 1
+    facts = told(run, "metric", "flowers.csv", "--label", "species")
+    assert 0 <= facts["held_out"]["after"] <= facts["held_out"]["before"] + 0.05
+    assert facts["held_out"]["held_out"] == len(FLOWERS.target)
+    off = told(run, "metric", "flowers.csv", "--label", "species", "--no-verdict")
+    assert off["held_out"] is None
+
+
+@pytest.mark.slow
+def test_the_verdict_on_ratings_is_beside_means(run, folder):
+    facts = told(run, "complete", "ratings.csv")
+    assert facts["held_out"]["after"] < facts["held_out"]["before"]
+    assert facts["verdict"].startswith("It helped: RMSE")
+
+
+@pytest.mark.slow
+def test_the_verdict_on_clusters_is_beside_the_graph_alone(run, folder):
+    X, y = make_moons(200, noise=0.1, random_state=0)
+    some = np.where(np.arange(200) < 30, y.astype(str), "")
+    pd.DataFrame(X, columns=["a", "b"]).assign(moon=some).to_csv("m.csv", index=False)
+    facts = told(run, "cluster", "m.csv", "--label", "moon")
+    assert "held-out labels" in facts["verdict"] and facts["held_out"]["held_out"] == 10
+
+
+def test_a_page_begins_with_the_verdict(run, folder):
+    run("metric", "flowers.csv", "--label", "species", "--report", "r.html")
+    page = (folder / "r.html").read_text()
+    assert page.index("Did it help?") < page.index("kta by auto")
+
+
+# --- what is known ---------------------------------------------------------------------
+
+
+def test_must_links_alone_ask_for_cannot_links(run, folder):
+    line = ("cluster", "moons.csv", "--clusters", 2, "--must-link", "same.csv", "--out", "c.csv")
+    sentence = refused(run, *line)
+    assert "--cannot-link" in sentence and "duplicate" not in sentence
+    assert not (folder / "c.csv").exists()
+
+
+def test_links_go_by_id(run, folder):
+    frame = pd.read_csv("points.csv").assign(name=[f"p{k}" for k in range(120)])
+    frame.to_csv("named.csv", index=False)
+    for file in ("same", "apart"):
+        pairs = pd.read_csv(f"{file}.csv", header=None)
+        pairs.map(lambda k: f"p{k}").to_csv(f"{file}_ids.csv", index=False, header=["one", "other"])
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--out", "c.csv")
+    by_id = ("--must-link", "same_ids.csv", "--cannot-link", "apart_ids.csv")
+    by_row = ("--must-link", "same.csv", "--cannot-link", "apart.csv")
+    assert run(*line, *by_id)[0] == 0
+    expected = pd.read_csv("c.csv")
+    status, _, err = run(*line, *by_row)
+    assert status == 0 and "are taken for those of rows" in err
+    pd.testing.assert_frame_equal(pd.read_csv("c.csv"), expected)
+    (folder / "same_ids.csv").write_text("one,other\np1,p2\np3,p999\n")
+    assert "links 'p999', which no row is called" in refused(run, *line, *by_id)
+
+
+def test_labels_that_are_numbers_stay_whole_beside_empty_cells(run, folder):
+    frame = pd.read_csv("moons.csv").assign(known=["1", "2", *[""] * 198])
+    frame.loc[100:104, "known"] = "2"
+    frame.to_csv("some.csv", index=False)
+    line = ("cluster", "some.csv", "--label", "known", "--no-verdict", "--out", "o.csv")
+    assert set(told(run, *line)["labels_of_the_clusters"]) <= {"1", "2", "–"}
+
+
+def test_links_beyond_the_last_row_are_told_by_their_file(run, folder):
+    (folder / "far.csv").write_text("0,1\n0,900\n")
+    said = refused(run, "cluster", "moons.csv", "--clusters", 2, "--cannot-link", "far.csv")
+    assert "far.csv links row 900, and the last of 200 rows is row 199" in said
+
+
+def test_implicit_ratings_are_noted(run, folder):
+    ratings().assign(rating=1).to_csv("clicks.csv", index=False)
+    status, out, err = run("complete", "clicks.csv")
+    assert status == 0 and "--method implicit" in err and "every rating is 1" in out
+
+
+def test_a_user_a_line_and_an_item_a_column(run, folder):
+    ratings().pivot(index="user", columns="item", values="rating").to_csv("wide.csv")
+    facts = told(run, "complete", "wide.csv", "--wide", "--lam", 5, "--model", "m")
+    assert facts["ratings"] == len(ratings()) and facts["users"] == ratings()["user"].nunique()
+    plain = gm.completion.NuclearCompletion(lam=5.0, random_state=0).fit(ratings())
+    few = ratings().head(5)
+    pairs = few["user"].to_numpy(), few["item"].to_numpy()
+    np.testing.assert_allclose(gm.load("m").predict(pairs), plain.predict(pairs), rtol=1e-3)
+
+
+# --- messy files -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def messy(folder):
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame(
+        {
+            "name": [f"p{k}" for k in range(n)],
+            "colour": rng.choice(["red", "blue", "green"], n),
+            "when": [f"2024-03-{1 + k % 28:02d}" for k in range(n)],
+            "x": rng.normal(size=n),
+            "y": rng.normal(size=n),
+            "open": rng.choice([True, False], n),
+            "class": rng.choice(["a", "b"], n),
+        }
+    )
+    frame.to_csv("messy.csv", index=False)
+    return frame
+
+
+def test_all_columns_of_text_are_told_with_what_fits_them(run, messy):
+    sentence = refused(run, "metric", "messy.csv", "--label", "class")
+    for option in ("--id name", "--encode colour", "--encode when", "--drop name,colour,when"):
+        assert option in sentence
+    assert "open" not in sentence
+
+
+def test_columns_are_left_out_several_at_once(run, messy):
+    line = ("metric", "messy.csv", "--label", "class")
+    facts = told(run, *line, "--drop", "name,colour", "--drop", "when")
+    assert facts["features"] == 3  # True and False are numbers
+
+
+def test_categories_and_dates_are_encoded_inside_the_model(run, messy):
+    line = ("metric", "messy.csv", "--label", "class", "--id", "name", "--model", "m")
+    assert told(run, *line, "--encode", "all")["features"] == 5
+    messy.drop(columns="class").iloc[:9, ::-1].to_csv("new.csv", index=False)
+    status, out, err = run("predict", "new.csv", "--model", "m", "--id", "name", "--proba")
+    assert status == 0 and err == ""
+    found = pd.read_csv(io.StringIO(out))
+    assert list(found) == ["name", "prediction", "probability_a", "probability_b"]
+    np.testing.assert_allclose(found.iloc[:, 2:].sum(axis=1), 1.0)
+    expected = gm.load("m").predict(messy.iloc[:9].assign(open=messy["open"].astype(float)))
+    assert found["prediction"].tolist() == expected.tolist()
+    messy.assign(x="text").to_csv("new.csv", index=False)
+    assert "numbers in the fit" in refused(run, "predict", "new.csv", "--model", "m")
+    assert "without probabilities" in _without(run, messy)
+
+
+def _without(run, messy):
+    line = ("embed", "messy.csv", "--drop", "name,colour,when,class", "--time-limit", 2)
+    assert run(*line, "--model", "e")[0] in (0, 3)
+    return refused(run, "predict", "messy.csv", "--model", "e", "--proba")
+
+
+@pytest.mark.parametrize("ending", slow_except(["xlsx", "jsonl", "feather", "tsv"], "jsonl"))
+def test_other_files_say_the_same(ending, run, messy):
+    line = ("--label", "class", "--drop", "name,colour,when")
+    expected = told(run, "metric", "messy.csv", *line)["certificate"]
+    {
+        "xlsx": lambda: messy.to_excel("messy.xlsx", index=False),
+        "jsonl": lambda: messy.to_json("messy.jsonl", orient="records", lines=True),
+        "feather": lambda: messy.to_feather("messy.feather"),
+        "tsv": lambda: messy.to_csv("messy.tsv", index=False, sep="\t"),
+    }[ending]()
+    found = told(run, "metric", f"messy.{ending}", *line)["certificate"]
+    assert found["value"] == pytest.approx(expected["value"], rel=1e-9)
+
+
+def test_standard_input_is_a_file(run, messy, monkeypatch):
+    text = messy.to_csv(index=False).encode()
+
+    class Stdin:
+        buffer = io.BytesIO(text)
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    facts = told(run, "metric", "-", "--label", "class", "--drop", "name,colour,when")
+    assert facts["samples"] == 60 and facts["file"] == "standard input"
+    Stdin.buffer = io.BytesIO(text)
+    assert "standard input has text where numbers belong" in refused(run, "metric", "-")
+
+
+# --- files that people have ------------------------------------------------------------
+
+
+@pytest.fixture
+def machines(folder):
+    """An export with units in its header, dates as they are written at home, and gaps."""
+    rng = np.random.default_rng(0)
+    n = 60
+    when = pd.date_range("2024-01-03", periods=n, freq="7h")
+    frame = pd.DataFrame(
+        {
+            "Machine ID": [f"M-{k:04d}" for k in range(n)],
+            "Measured at": when.strftime("%d.%m.%Y %H:%M"),
+            "Temp (°C)": rng.normal(40, 3, n).round(2),
+            "Pressure [bar]": rng.normal(1, 0.3, n).round(3),
+            "Flow, l/min": rng.normal(300, 60, n).round(1),
+            "State": rng.choice(["ok", "worn"], n),
+        }
+    )
+    frame.to_csv("machines.csv", index=False)
+    return frame
+
+
+def test_names_of_columns_are_shown_as_they_are(run, machines):
+    assert "Pressure [bar]" in run("info", "machines.csv")[1]  # no style of the terminal
+
+
+def test_dates_with_times_are_dates(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "State")
+    assert "--encode 'Measured at' makes numbers of its dates" in sentence
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
+    facts = told(run, *line, "--encode", "Measured at", "--no-verdict")
+    assert facts["features"] == 4 and facts["rank"] <= 4  # a date is one number
+
+
+def test_american_dates_are_dates(run, machines):
+    slashes = pd.to_datetime(machines["Measured at"], format="%d.%m.%Y %H:%M")
+    machines["Measured at"] = slashes.dt.strftime("%m/%d/%Y")
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--encode", "all")
+    assert told(run, *line, "--no-verdict")["rank"] <= 4
+
+
+def test_names_of_rows_are_no_categories(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "State", "--encode", "all")
+    assert "no two rows have the same 'Machine ID'" in sentence and "--id 'Machine ID'" in sentence
+
+
+def test_a_text_among_numbers_does_not_make_categories(run, machines):
+    machines["RPM"] = ["-" if k == 3 else str(1500 + k) for k in range(60)]
+    machines["price"] = [f"${1000 + k:,}.50" for k in range(60)]
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID")
+    sentence = refused(run, *line, "--encode", "all")
+    assert "'RPM' has '-' in line 5 (most of its cells are numbers: leave such cells" in sentence
+    assert "'price' has '$1,000.50' in line 2 (write its numbers without signs" in sentence
+
+
+def test_empty_columns_and_gaps_are_told_by_their_lines(run, machines):
+    machines.loc[3, "Temp (°C)"] = np.nan
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
+    assert "1 missing cell, the first in line 5, column 'Temp (°C)': pass" in refused(run, *line)
+    machines.assign(empty=np.nan).to_csv("machines.csv", index=False)
+    assert "--drop empty leaves out what is empty" in refused(run, *line)
+    _, _, err = run(*line, "--missing", "mean", "--no-verdict")
+    assert "nothing is in empty: leave it out with --drop empty" in " ".join(err.split())
+
+
+def test_the_index_of_a_frame_is_left_out(run, machines):
+    machines.to_csv("machines.csv")
+    line = ("metric", "machines.csv", "--label", "State", "--drop", "Machine ID,Measured at")
+    status, out, err = run(*line, "--json", "--no-verdict")
+    assert status == 0 and json.loads(out)["features"] == 3
+    assert "has no name and counts the rows, and is left out" in " ".join(err.split())
+
+
+def test_a_misspelt_column_is_told_beside_those_there_are(run, machines):
+    sentence = refused(run, "metric", "machines.csv", "--label", "STATE")
+    assert "no column 'STATE' (did you mean 'State'?): it has 'Machine ID'" in sentence
+
+
+def test_what_is_measured_is_no_class(run, machines):
+    line = ("metric", "machines.csv", "--drop", "Machine ID,Measured at,State")
+    sentence = refused(run, *line, "--label", "Temp (°C)")
+    assert "A metric is learned from classes" in sentence and "groups" in sentence
+
+
+def test_ratings_of_other_forms_are_told_what_fits(run, folder):
+    wide = ratings().pivot(index="user", columns="item", values="rating")
+    wide.to_csv("wide.csv")
+    assert "--wide" in refused(run, "complete", "wide.csv")
+    (folder / "one.csv").write_text("1\n2\n3\n")
+    assert "one column and no header" in refused(run, "complete", "one.csv")
+    (folder / "two.csv").write_text("user,item\n1,2\n3,4\n")
+    assert "the columns user, item only" in refused(run, "complete", "two.csv")
+
+
+def test_ratings_of_the_fit_are_no_test(run, folder):
+    assert run("complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")[0] == 0
+    _, out, err = run("evaluate", "ratings.csv", "--model", "m")
+    count = len(ratings())
+    assert f"{count} of the {count} ratings of ratings.csv were in the fit" in " ".join(err.split())
+    assert "rmse" in out
+    assert "did you mean 'alice'?" in refused(run, "recommend", "ce", "--model", "m")
+
+
+def test_purchases_are_added_up_and_judged_beside_what_is_common(run, folder):
+    rng = np.random.default_rng(0)
+    taste = rng.integers(0, 4, 60)
+    user = rng.integers(0, 60, 700)
+    item = 8 * taste[user] + rng.integers(0, 8, 700)
+    bought = pd.DataFrame({"order": np.arange(700), "user": user, "item": item, "qty": 1})
+    bought.to_csv("orders.csv", index=False)
+    line = ("complete", "orders.csv", "--method", "implicit", "--columns", "user,item,qty")
+    assert "--duplicates mean, sum (of counts) or last" in refused(run, *line)
+    facts = told(run, *line, "--duplicates", "sum")
+    assert facts["verdict"].startswith("It helped: nDCG")
+    assert facts["held_out"]["before"] < facts["held_out"]["after"]
+
+
+def test_a_user_in_other_letters_is_suggested(run, folder):
+    told(run, "complete", "ratings.csv", "--lam", 5, "--model", "m", "--no-verdict")
+    known = str(gm.load("m").row_ids_[0])
+    assert f"did you mean {known!r}" in refused(run, "recommend", known.upper(), "--model", "m")
+
+
+def test_clicks_are_pairs_alone(run, folder):
+    clicks = ratings()[["item", "user"]]
+    twice = pd.concat([clicks, clicks.head(9)])
+    twice.to_csv("clicks.csv", index=False)
+    assert "--method implicit" in refused(run, "complete", "clicks.csv")
+    line = ("complete", "clicks.csv", "--method", "implicit", "--lam", 5, "--no-verdict")
+    facts = told(run, *line, "--model", "m")
+    assert facts["ratings"] == len(clicks) and facts["users"] == 30 and facts["items"] == 20
+    assert gm.load("m").columns_ == ("user", "item")
+    assert run("recommend", "alice", "--model", "m", "--top", 3)[0] == 0
+    named = told(run, *line, "--columns", "user,item")
+    assert named["users"] == 30 and named["certificate"] == facts["certificate"]
+    numbers = twice.assign(user=twice["user"].rank(method="dense").astype(int), item=1)
+    numbers.to_csv("clicks.csv", index=False)
+    assert told(run, *line)["users"] == 30
+
+
+def test_the_largest_sheet_of_a_book_is_read(run, machines):
+    with pd.ExcelWriter("book.xlsx") as book:
+        pd.DataFrame({"info": ["made by hand"]}).to_excel(book, sheet_name="cover", index=False)
+        machines.to_excel(book, sheet_name="data", index=False, startrow=2)
+    line = ("metric", "book.xlsx", "--label", "State", "--id", "Machine ID", "--no-verdict")
+    status, out, err = run(*line, "--encode", "all", "--json")
+    assert status == 0 and json.loads(out)["features"] == 4
+    assert "the sheet 'data' is read, the largest; 'cover' is not" in " ".join(err.split())
+
+
+def test_texts_are_poor_categories(run, machines):
+    rng = np.random.default_rng(0)
+    words = [" ".join(rng.choice(["good", "bad", "fine", "so"], 3)) for _ in range(60)]
+    machines.assign(Comment=words).to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--no-verdict")
+    _, _, err = run(*line, "--encode", "all")
+    assert f"column 'Comment' has {len(set(words))} different texts in 60 rows" in " ".join(
+        err.split()
+    )
+
+
+def test_rows_without_a_label_are_left_out_as_asked(run, machines):
+    frame = pd.read_csv("flowers.csv").assign(number=np.arange(150) % 3)
+    frame = frame.drop(columns="species").astype({"number": object})
+    frame.loc[[4, 9], "number"] = None
+    frame.to_csv("some.csv", index=False)
+    line = ("metric", "some.csv", "--label", "number", "--no-verdict")
+    assert "2 missing cells, the first in line 6" in (said := refused(run, *line))
+    assert said.endswith("--missing drop")
+    facts = told(run, *line, "--missing", "drop", "--out", "o.csv")
+    assert facts["samples"] == 148 and set(pd.read_csv("o.csv")["number"]) == {0, 1, 2}
+
+
+def test_a_gap_in_other_words_is_told_beside_decimal_commas(run, folder):
+    lines = [f"{k},5;{k % 7},25;{'ab'[k % 2]}" for k in range(40)]
+    (folder / "comma.csv").write_text("\n".join(["x;z;kind", *lines, "k.A.;1,0;a"]))
+    said = refused(run, "metric", "comma.csv", "--label", "kind")
+    assert "'x' has 'k.A.' in line 42 (most of its cells are numbers" in said and "'z'" not in said
+
+
+def test_notes_of_files_are_no_warnings_of_python(run, folder):
+    (folder / "old.csv").write_bytes("größe,b\n1,2\n3,4\n".encode("latin-1"))
+    status, _, err = run("info", "old.csv")
+    assert status == 0 and err.startswith("note: old.csv is not text in UTF-8")
+
+
+# --- files that nobody here made -------------------------------------------------------
+
+
+def test_one_pair_of_ids_is_a_pair(run, folder):
+    frame = pd.read_csv("moons.csv").assign(name=[f"p{k}" for k in range(200)])
+    frame.loc[150, "name"] = "p149"
+    frame.to_csv("named.csv", index=False)
+    (folder / "one.csv").write_text("p0,p199\n")
+    line = ("cluster", "named.csv", "--clusters", 2, "--id", "name", "--no-verdict")
+    assert told(run, *line, "--cannot-link", "one.csv")["links"]["cannot"] == 1
+    (folder / "one.csv").write_text("p0,p149\n")
+    sentence = refused(run, *line, "--cannot-link", "one.csv")
+    assert "links 'p149', and several rows are called so" in sentence
+
+
+def test_classes_of_one_row_each_are_no_classes(run, machines):
+    line = ("metric", "machines.csv", "--label", "Machine ID", "--drop", "Measured at,State")
+    assert "every row has a class of its own in 'Machine ID'" in refused(run, *line)
+
+
+def test_the_only_row_of_a_class_is_never_held_out():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b"] * 20 + ["c"])
+    verdict = verdict_of_metric(gm.metric.KTA(), rng.normal(size=(41, 3)), y)
+    assert verdict.held_out == 40
+    assert "no class has two" in str(verdict_of_metric(gm.metric.KTA(), np.eye(3), [0, 1, 2]))
+
+
+def test_months_may_be_words(run, machines):
+    when = pd.to_datetime(machines["Measured at"], format="%d.%m.%Y %H:%M")
+    machines["Measured at"] = when.dt.strftime("%d-%b-%y")
+    machines.to_csv("machines.csv", index=False)
+    line = ("metric", "machines.csv", "--label", "State", "--id", "Machine ID", "--encode", "all")
+    assert told(run, *line, "--no-verdict")["rank"] <= 4
+    assert days("19-Sep-03") == days("19 September 2003") == days("2003-09-19")
+    assert days("1-Jan-70") == 0.0
+    with pytest.raises(ValueError, match="no date"):
+        days("19-Sox-03")
+
+
+def test_a_program_is_told_by_info(run, folder):
+    gm.io.write_sdpa(gm.problems.maxcut(np.ones((4, 4)) - np.eye(4)), "cut.dat-s.gz")
+    facts = told(run, "info", "cut.dat-s.gz")
+    assert facts["format"] == "sparse SDPA" and facts["constraints"] == 4
+
+
+@pytest.mark.slow
+def test_lists_are_judged_by_a_weight_that_leaves_something():
+    rng = np.random.default_rng(0)
+    likes = rng.random((40, 30)) < np.kron([[0.5, 0.02], [0.02, 0.5]], np.ones((20, 15)))
+    user, item = np.nonzero(likes)
+    given = (user, item, np.ones(user.size))
+    model = gm.completion.ImplicitCompletion(random_state=0).fit(given)
+    model.lam_ = 1e9  # nothing is left of less with this
+    judged = verdict_of_completion(model, *given)
+    assert judged.after is not None and judged.after > judged.before
+    fixed = gm.completion.ImplicitCompletion(lam=1e9).fit(given)
+    assert "nothing is learned with λ = 1e+09" in str(verdict_of_completion(fixed, *given))
+
+
+def test_a_gain_of_few_is_no_proof():
+    assert not beyond_chance(np.array([0.3, 0.4, 0.35]))
+    assert beyond_chance(np.array([0.3, 0.4, 0.35, 0.3, 0.32, 0.2]))
+    assert beyond_chance(np.r_[np.full(20, 0.5), np.full(20, -0.1)])
+    assert not beyond_chance(np.zeros(5))
+
+
+def test_columns_are_encoded_by_number_where_they_have_no_names(run, machines):
+    machines.to_csv("machines.csv", index=False, header=False)
+    line = ("metric", "machines.csv", "--label", -1, "--drop", 0, "--no-verdict")
+    facts = told(run, *line, "--encode", 1, "--model", "m.gramian")
+    assert facts["features"] == 4
+    machines.drop(columns="State").to_csv("new.csv", index=False, header=False)
+    status, out, _ = run("predict", "new.csv", "--model", "m.gramian")
+    assert status == 0 and len(out.split()) == 61
+    assert "no column '9'" in refused(run, *line, "--encode", 9)

@@ -1,0 +1,226 @@
+"""Files as spreadsheets and other programs write them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramian.app.files import FileError, read_header, read_pairs, read_ratings, read_table
+
+
+def written(folder, name, text, encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_a_first_line_that_says_what_parts_cells(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", "sep=;\r\na;b\r\n1,5;2\r\n3;4,25\r\n"))
+    assert table.columns == ["a", "b"]
+    np.testing.assert_array_equal(table.X, [[1.5, 2], [3, 4.25]])
+    path = written(tmp_path, "u.csv", "sep=;\na;b\n1;x\n2;y\n")
+    with pytest.raises(FileError, match="'x' in line 3"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sales of May\na;b;c\n1;2;3\n4;5;6\n",
+        "Sales of May\n\na;b;c\n1;2;3\n4;5;6\n",
+        "Sales of May;;\nby the team;;\na;b;c\n1;2;3\n4;5;6\n",
+        "Sales of May,,\na,b,c\n1,2,3\n4,5,6\n",
+    ],
+)
+def test_titles_are_left_out_and_told(text, tmp_path):
+    path = written(tmp_path, "t.csv", text)
+    with pytest.warns(UserWarning, match="taken for a title"):
+        table = read_table(path)
+    assert table.columns == ["a", "b", "c"]
+    np.testing.assert_array_equal(table.X, [[1, 2, 3], [4, 5, 6]])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (",a\n0,1.5\n1,2.5\n2,3\n", ["x0", "a"]),
+        ("a,b\n1,2\n3,4\n", ["a", "b"]),
+        ("name\n1\n2\n3\n", ["name"]),
+        ("x,,\n1,2,3\n4,5,6\n", ["x", "x1", "x2"]),
+    ],
+)
+def test_what_is_no_title(text, names, tmp_path):
+    assert read_header(written(tmp_path, "t.csv", text)).names == names
+
+
+def test_decimal_commas_in_quotes(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", 'a,b\n"1,5","2,25"\n"-3,1",4\n'))
+    np.testing.assert_array_equal(table.X, [[1.5, 2.25], [-3.1, 4]])
+
+
+def test_what_begins_with_a_zero_is_no_thousand(tmp_path):
+    table = read_table(written(tmp_path, "t.csv", 'a,b\n"0,126","2,250"\n"-3,100",4\n'))
+    np.testing.assert_array_equal(table.X, [[0.126, 2.25], [-3.1, 4]])
+
+
+def test_truth_values_are_numbers_and_labels_stay_words(tmp_path):
+    path = written(tmp_path, "t.csv", "a,b,c\nTrue,1,TRUE\nfalse,2,FALSE\n")
+    np.testing.assert_array_equal(read_table(path).X, [[1, 1, 1], [0, 2, 0]])
+    assert read_table(path, label="c").y.tolist() == ["TRUE", "FALSE"]
+
+
+def test_windows_letters_are_read_and_told(tmp_path):
+    path = written(tmp_path, "t.csv", "größe,art\n1,weiß\n2,grün\n", "latin-1")
+    with pytest.warns(UserWarning, match="Windows-1252"):
+        table = read_table(path, label="art")
+    assert table.columns == ["größe"] and table.y.tolist() == ["weiß", "grün"]
+
+
+FRAME = pd.DataFrame(
+    {"a": [1, 2, 3], "b": [0.5, np.nan, 2], "on": [True, False, True], "c": ["x", "y", "x"]}
+)
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "feather", "jsonl"])
+def test_other_tables(ending, tmp_path):
+    path = tmp_path / f"t.{ending}"
+    if ending == "xlsx":
+        FRAME.to_excel(path, index=False)
+    elif ending == "feather":
+        FRAME.to_feather(path)
+    else:
+        FRAME.to_json(path, orient="records", lines=True)
+    table = read_table(path, label="c")
+    assert table.columns == ["a", "b", "on"] and table.y.tolist() == ["x", "y", "x"]
+    np.testing.assert_array_equal(table.X, [[1, 0.5, 1], [2, np.nan, 0], [3, 2, 1]])
+    with pytest.raises(FileError, match="'c' has the text 'x'"):
+        read_table(path)
+    rows, cols, values = read_ratings(path, columns=["c", "a", "on"])
+    assert rows.tolist() == ["x", "y", "x"] and cols.tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(values, [1, 0, 1])
+
+
+def test_a_workbook_with_a_title_and_an_empty_sheet(tmp_path):
+    path = tmp_path / "t.xlsx"
+    rows = [["Sales", None], [None, None], ["a", "day"], [1, pd.Timestamp("2024-05-31")], [2, None]]
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame().to_excel(book, sheet_name="none")
+        pd.DataFrame(rows).to_excel(book, sheet_name="all", index=False, header=False)
+    with pytest.warns(UserWarning, match="title"):
+        assert read_header(path).names == ["a", "day"]
+    with pytest.warns(UserWarning), pytest.raises(FileError, match="'2024-05-31' in row 4"):
+        read_table(path)
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "jsonl"])
+def test_pairs_of_other_tables(ending, tmp_path):
+    frame = pd.DataFrame({"i": [0, 1], "j": [2, 3]})
+    path = tmp_path / f"p.{ending}"
+    if ending == "xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_json(path, orient="records", lines=True)
+    np.testing.assert_array_equal(read_pairs(path)[0], [[0, 2], [1, 3]])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.xlsx", b"PK\x03\x04 broken", "not a whole excel file"),
+        ("t.jsonl", b'{"a": 1}\n{"a": \n', "line 2 is not JSON"),
+        ("t.jsonl", b"[1, 2]\n", "line 1 is no object"),
+        ("t.jsonl", b'{"a": [1]}\n', "lists or objects"),
+        ("t.jsonl", b"\n", "no rows"),
+        ("t.feather", b"ARROW1 broken", "not a whole feather file"),
+        ("t", b"\xd0\xcf\x11\xe0 old", "old Excel format"),
+    ],
+)
+def test_broken_ones_are_refused(name, content, words, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(FileError, match=words):
+        read_table(tmp_path / name)
+
+
+def test_all_columns_of_text_are_told_at_once(tmp_path):
+    path = written(tmp_path, "t.csv", "a,b,c\nx,1,2024-01-01\ny,2,2024-01-02\n")
+    with pytest.raises(FileError) as refusal:
+        read_table(path)
+    assert [(c.name, c.kind) for c in refusal.value.columns] == [
+        ("a", "categories"),
+        ("c", "dates"),
+    ]
+
+
+def test_rows_that_end_early_lack_their_last_cells(tmp_path):
+    text = "a,b,c\n1,2\n3,4,5\n6,7\n8,9,10\n"
+    with pytest.warns(UserWarning, match=r"2 rows end before the last column, the first in line 2"):
+        table = read_table(written(tmp_path, "t.csv", text))
+    np.testing.assert_array_equal(table.X, [[1, 2, np.nan], [3, 4, 5], [6, 7, np.nan], [8, 9, 10]])
+    with pytest.warns(UserWarning, match="a row ends before"):
+        table = read_table(written(tmp_path, "t.csv", "a;b;c\n1,5;2\n3;4;5\n"))
+    np.testing.assert_array_equal(table.X, [[1.5, 2, np.nan], [3, 4, 5]])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a,b,c\n1,2,3\n4,5\n", "ends in the middle of line 3"),
+        ("a,b,c\n1,2,3\n4\n5,6,7\n", "line 3 has 1 cells"),
+        ("a,b,c\n1,2\n3,4,5,6\n", "line 3 has 4 cells"),
+        ("1,2,3\n4,5\n6,7,8\n", "line 2 has 2 cells"),
+        ("a b c\n1 2\n3 4 5\n", "the text 'a b c' in line 1"),
+        ("3,2,one,two\n1,2,3,4,0\n5,6,7,8,1\n9,8,7,6,1\n", "which is no header of the rest"),
+    ],
+)
+def test_rows_of_other_lengths_are_refused(text, words, tmp_path):
+    with pytest.raises(FileError, match=words):
+        read_table(written(tmp_path, "t.csv", text))
+
+
+def test_comments_above_a_table_are_left_out(tmp_path):
+    text = "# a table\n#\n# of two columns\n\na,b\n1,2\n3,x\n"
+    path = written(tmp_path, "t.csv", text)
+    with (
+        pytest.warns(UserWarning, match="the first 3 lines begin with # and are left out"),
+        pytest.raises(FileError, match="'x' in line 7"),
+    ):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["# made by hand\n# a b\n1 2\n3 4\n", "#a,b\n1,2\n3,4\n", "# a\tb\n1\t2\n3\t4\n"]
+)
+@pytest.mark.filterwarnings("ignore:.*begins with #")
+def test_names_in_a_comment_are_those_of_the_columns(text, tmp_path):
+    table = read_table(written(tmp_path, "t.csv", text))
+    assert table.columns == ["a", "b"]
+    np.testing.assert_array_equal(table.X, [[1, 2], [3, 4]])
+
+
+def test_texts_that_begin_like_a_comment(tmp_path):
+    rows, _, _ = read_ratings(written(tmp_path, "t.csv", "#ff0000,1,2\n#00ff00,3,4\n"))
+    assert rows.tolist() == ["#ff0000", "#00ff00"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_list_of_objects(indent, tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "b": [3, 4], "name": ["x", "y"]})
+    path = written(tmp_path, "t.json", frame.to_json(orient="records", indent=indent))
+    table = read_table(path, label="name")
+    assert table.columns == ["a", "b"] and table.y.tolist() == ["x", "y"]
+    np.testing.assert_array_equal(table.X, [[1.5, 3], [2.5, 4]])
+    with pytest.raises(FileError, match="'x' in object 0"):
+        read_table(path)
+    with pytest.raises(FileError, match="is not JSON"):
+        read_table(written(tmp_path, "u.json", '[{"a": 1}, {"a"'))
+
+
+def test_weka_files_are_refused_by_name(tmp_path):
+    with pytest.raises(FileError, match="ARFF"):
+        read_table(written(tmp_path, "t.arff", "% flowers\n@RELATION f\n@ATTRIBUTE a REAL\n"))
+
+
+def test_a_first_line_of_ids_is_no_header(tmp_path):
+    for text, count in (("anna,ben\n", 1), ("anna,ben\n12,anna\n", 2)):
+        path = written(tmp_path, "t.csv", text)
+        first, second, _ = read_ratings(path, rated=False, ids=["anna", "ben", "12"])
+        assert len(first) == count and (first[0], second[0]) == ("anna", "ben")
