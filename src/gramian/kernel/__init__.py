@@ -1,4 +1,4 @@
-"""Kernels learned from must-link and cannot-link pairs or labels, and clusters of them."""
+"""Kernel learning from must-link and cannot-link pairs or labels, and clustering."""
 
 from gramian.kernel.inductive_kernel import InductiveKernel
 from gramian.kernel.kernel_kmeans import KernelKMeans

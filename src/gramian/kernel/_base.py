@@ -1,4 +1,4 @@
-"""What every kernel learned from links offers: clusters, features, new samples, pictures."""
+"""Common methods of kernels learned from links: clusters, features, new samples, plots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 STARTS = 10
-"""Starts of k-means."""
+"""Number of k-means initialisations."""
 
 
 @with_parameters
@@ -43,7 +43,7 @@ class LinkedKernel(
     TransformerMixin,
     BaseEstimator,
 ):
-    """A kernel Z = LLᵀ of the samples, smooth along their graph, that keeps links between them."""
+    """A kernel Z = LLᵀ of the samples that is smooth along their graph and satisfies links."""
 
     n_clusters: int | None = None
     shrinkage: float | str = "auto"
@@ -59,7 +59,7 @@ class LinkedKernel(
     }
 
     _keeps_links = False
-    """Whether clusters keep the links, too."""
+    """Whether the clusters also satisfy the links."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -80,20 +80,20 @@ class LinkedKernel(
         targets: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Any:
-        """Learn the kernel of the samples from what is known of some pairs.
+        """Learn the kernel of the samples from links between some pairs.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Or the affinities or the Laplacian of the samples, as `affinity` says.
-        y : labels of shape (n_samples,), −1 where unknown, optional
+            Or the affinities or the Laplacian of the samples, depending on `affinity`.
+        y : labels of shape (n_samples,), −1 if unknown, optional
         must_link, cannot_link : index pairs of shape (p, 2), optional
-            Whole numbers count the samples from 0; strings are labels of the index of the frame X.
+            Integers number the samples from 0; strings are labels of the index of the frame X.
         links : sparse matrix of shape (n_samples, n_samples), optional
-            A positive entry is a must-link, a negative one a cannot-link, its size the weight. Or
-            index pairs of shape (p, 2) with these two:
+            A positive entry is a must-link, a negative one a cannot-link, with its absolute value
+            as weight. Or index pairs of shape (p, 2) with `targets` and `weights`.
         targets : numbers in [0, 1], of shape (p,)
-            What the kernel should be: 1 a must-link, 0 a cannot-link.
+            Target values of the kernel: 1 for a must-link, 0 for a cannot-link.
         weights : positive numbers of shape (p,), optional
         """
         self._check_parameters()
@@ -121,12 +121,12 @@ class LinkedKernel(
         return self
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None, **links: Any) -> Array:
-        """Learn the kernel; its factor, one row for each sample."""
+        """Learn the kernel and return its factor, one row per sample."""
         factor: Array = self.fit(X, y, **links).kernel_factor_
         return factor
 
     def fit_predict(self, X: Any, y: ArrayLike | None = None, **links: Any) -> NDArray[np.integer]:
-        """Learn the kernel; the clusters of the samples."""
+        """Learn the kernel and return the clusters of the samples."""
         self.fit(X, y, **links)
         self._check_clusters()
         labels: NDArray[np.integer] = self.labels_
@@ -141,7 +141,7 @@ class LinkedKernel(
         targets: ArrayLike | None = None,
         weights: ArrayLike | None = None,
     ) -> Any:
-        """Go on from the fitted kernel with more links between the same samples."""
+        """Continue from the fitted kernel with more links between the same samples."""
         check_is_fitted(self)
         old = self.links_
         names = getattr(self, "_row_names", None)
@@ -156,10 +156,10 @@ class LinkedKernel(
         return self
 
     def transform(self, X: Any) -> Array:
-        """Rows of the factor for samples: a new one's is the mean of its neighbours', weighted.
+        """Rows of the factor for samples: the weighted mean of the rows of their neighbours.
 
-        The kernel of two samples is the inner product of their rows. Where affinities are
-        precomputed, X has those of the new samples to the samples of the fit.
+        The kernel of two samples is the inner product of their rows. With precomputed affinities,
+        X holds those of the new samples to the samples of the fit.
         """
         check_is_fitted(self)
         refuse_masked(X, "X")
@@ -172,7 +172,7 @@ class LinkedKernel(
         return self._interpolated(X, self._waves_kept)
 
     def _interpolated(self, X: Any, values: Array) -> Array:
-        """Rows for samples from those of the fit: the mean of their neighbours', weighted."""
+        """Rows for samples: the weighted mean of the rows of their neighbours in the fit."""
         if self.affinity == "precomputed":
             total = np.asarray(X.sum(axis=1)).ravel()
             scale = 1.0 / np.where(total > 0, total, 1.0)
@@ -188,23 +188,23 @@ class LinkedKernel(
         return np.einsum("ik,ikc->ic", shares, values[near])
 
     def predict(self, X: Any) -> NDArray[np.integer]:
-        """The clusters of samples, new ones too."""
+        """The clusters of samples, including new ones."""
         check_is_fitted(self)
         self._check_clusters()
         rows = self._rows(self.transform(X), None if self.shrinkage_ == 0 else self._waves_of(X))
         return np.asarray(pairwise_distances_argmin(rows, self.cluster_centers_))
 
     def plot(self, at: ArrayLike | None = None, *, most_links: int = 200) -> Any:
-        """A figure of the clusters before and after the links, which are drawn.
+        """A figure of the clusters without and with the links.
 
-        Before: k-means on the smoothest waves of the graph, which is spectral clustering.
+        Without links: k-means on the smoothest eigenvectors of the graph (spectral clustering).
 
         Parameters
         ----------
         at : array of shape (n_samples, 2), optional
-            Where to draw the samples; their two leading principal directions otherwise.
+            Coordinates of the samples; by default their two leading principal directions.
         most_links : int
-            Links drawn of each kind, spread over all of them.
+            Largest number of links drawn of each kind.
         """
         check_is_fitted(self)
         self._check_clusters()
@@ -228,10 +228,10 @@ class LinkedKernel(
         self._learn_from(None)
 
     def _prepare(self) -> None:
-        """What is to be found once of the Laplacian."""
+        """Precompute quantities of the Laplacian."""
 
     def _learn_from(self, start: Array | None) -> None:
-        """Learn from the links and the Laplacian; set what a fitted kernel has."""
+        """Learn from the links and the Laplacian, and set the fitted attributes."""
         judged = self._judge()
         result, factor = self._learn(start)
         settle(self, result)
@@ -240,12 +240,12 @@ class LinkedKernel(
         self._n_features_out = self.kernel_factor_.shape[1]
         self.constraint_violation_ = violation(self.links_, self.kernel_factor_)
         for name in ("labels_", "cluster_centers_", "links_met_"):
-            self.__dict__.pop(name, None)  # those of another fit
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.n_clusters_ is not None:
             self._cluster()
 
     def _cluster(self) -> None:
-        """k-means on the unit sphere, where the kernel is to place the samples (thesis eq. 3.6)."""
+        """k-means on the unit sphere, on which the kernel places the samples (thesis eq. 3.6)."""
         rows = self._rows(self.kernel_factor_, self._waves_kept)
         if self._keeps_links:
             self.labels_, self.cluster_centers_ = linked_clusters(
@@ -256,7 +256,7 @@ class LinkedKernel(
         self.links_met_ = share_met(self.links_, self.labels_)
 
     def _rows(self, factor: Array, waves: Array | None) -> Array:
-        """Rows of the kernel at unit length, with a part β of those of the waves."""
+        """Normalised rows of the kernel, combined with those of the eigenvectors by β."""
         if self.shrinkage_ == 0:
             return unit_rows(factor)
         both = np.sqrt(1 - self.shrinkage_) * unit_rows(factor)

@@ -1,4 +1,4 @@
-"""Clusters that keep links: k-means over must-linked groups, cannot-linked ones kept apart."""
+"""Clusters that satisfy links: k-means over must-linked groups with cannot-link constraints."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from gramian.kernel._links import Links, Pairs
 
 Array = NDArray[np.floating]
 
-STEPS = 20
-"""Steps of centres and assignments at most."""
+MAX_KMEANS_STEPS = 20
+"""Largest number of k-means iterations."""
 
 
 def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Array]:
-    """Labels and centres of k-means on the rows, with the links kept where that is possible.
+    """Labels and centres of k-means on the rows, satisfying the links where possible.
 
-    Samples that must-links join are one point of their weight. Of the cannot-linked ones those
-    with least freedom left choose first (Brélaz's order for colouring a graph), each the nearest
-    centre that no partner has.
+    Samples joined by must-links are one point with their total weight. Cannot-linked points are
+    assigned in order of the fewest remaining choices (Brélaz's order for graph colouring), each to
+    the nearest centre that no partner has.
     """
     groups = links.groups
     sizes = np.bincount(groups).astype(float)
@@ -38,7 +38,7 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
     centres = k_means(means, points, sizes)[1]
     conflicts = _conflicts(links, sizes.size)
     labels = np.full(sizes.size, -1)
-    for _ in range(STEPS):
+    for _ in range(MAX_KMEANS_STEPS):
         before = labels
         labels = _kept_apart(_squares(points, centres), conflicts)
         if np.array_equal(before, labels) or clock.left() <= 0:
@@ -48,9 +48,9 @@ def linked_clusters(rows: Array, links: Links, means: KMeans) -> tuple[Pairs, Ar
 
 
 def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pairs, Array]:
-    """Labels and centres of k-means, whose starts do not depend on the order of the points.
+    """Labels and centres of k-means, with starts that do not depend on the order of the points.
 
-    That points which links join coincide is no news: `links_met_` tells the rest.
+    Warnings about coinciding points, which links cause, are suppressed.
     """
     order = canonical_order(points)
     if clock.left() <= 0:
@@ -64,14 +64,14 @@ def k_means(means: KMeans, points: Any, sizes: Array | None = None) -> tuple[Pai
 
 
 def share_met(links: Links, labels: Pairs) -> float:
-    """The share of the must-links and cannot-links that clusters meet; 1 where there is none."""
+    """The fraction of must-links and cannot-links that clusters satisfy; 1 without links."""
     together, apart = (labels[p[:, 0]] == labels[p[:, 1]] for p in (links.must, links.cannot))
     met = np.concatenate([together, ~apart])
     return float(np.mean(met)) if met.size else 1.0
 
 
 def _kept_apart(squares: Array, conflicts: sp.csr_array) -> Pairs:
-    """The nearest centre for each point that no placed partner of it has."""
+    """For each point the nearest centre that no assigned partner has."""
     labels: Pairs = np.argmin(squares, axis=1)
     bound = np.flatnonzero(np.diff(conflicts.indptr) > 0)
     taken = np.zeros((bound.size, squares.shape[1]), dtype=int)
@@ -98,14 +98,14 @@ def _kept_apart(squares: Array, conflicts: sp.csr_array) -> Pairs:
 
 
 def _conflicts(links: Links, size: int) -> sp.csr_array:
-    """Which groups cannot-links keep apart."""
+    """The pairs of groups that cannot-links separate."""
     i, j = links.groups[links.cannot].T
     ones = np.ones(2 * i.size)
     return sp.csr_array((ones, (np.append(i, j), np.append(j, i))), shape=(size, size))
 
 
 def _centres(points: Array, sizes: Array, labels: Pairs, centres: Array) -> Array:
-    """The means of the clusters; of an empty one the centre that it had."""
+    """The means of the clusters; an empty cluster keeps its centre."""
     k = centres.shape[0]
     shares = sp.csr_array((sizes, (labels, np.arange(labels.size))), shape=(k, labels.size))
     total = np.asarray(shares.sum(axis=1)).ravel()

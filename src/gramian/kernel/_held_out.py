@@ -1,4 +1,4 @@
-"""Held-out links choose the part of the graph's waves in a kernel, and settings of its model."""
+"""Selection of the weight of the graph's eigenvectors, and of a setting, by held-out links."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)
 """β, from spectral clustering to the learned kernel alone."""
 
 FOLDS, FEWEST, ROUGH = 3, 20, 1e-2
-"""Parts of the links, how many of each kind they need, and the tolerance of kernels only judged."""
+"""Number of folds, links of each kind required, and the tolerance of kernels for selection only."""
 
 DOUBT = 1.0
-"""Standard errors by which another part of the waves must be better to be taken."""
+"""Standard errors by which another weight must be better to be selected."""
 
 FILLED = 0.25
-"""β where nothing is clearly better and the kernel has fewer columns than there are clusters."""
+"""β if no choice is clearly better and the rank of the kernel is below the number of clusters."""
 
 MANY = 2000
-"""Samples beyond which no kernel is learned for the sake of a judgement."""
+"""Number of samples above which no kernels are fitted for selection."""
 
 
 class HeldOutLinks:
-    """The choice of β, the part of the waves, and of a setting by links that were held out."""
+    """Selection of β, the weight of the eigenvectors, and of a setting by held-out links."""
 
     links_: Links
     laplacian_: Any
@@ -52,9 +52,9 @@ class HeldOutLinks:
         raise NotImplementedError
 
     def _judge(self) -> list[Array] | None:
-        """For each β how the links held out are placed, where "auto" finds enough of them.
+        """The errors of held-out links for each β, None unless "auto" finds enough of them.
 
-        A model that has settings to choose from takes the one that they speak for first.
+        A model with settings first selects one of them.
         """
         for name in ("path_", "setting_path_"):
             self.__dict__.pop(name, None)
@@ -73,30 +73,30 @@ class HeldOutLinks:
         return judged[place] if self._may_choose else None
 
     def _settings(self) -> tuple[float, ...]:
-        """Values of the model's own parameter that links held out may choose from, the one that
-        stands unless another is clearly better first.
+        """Candidate values of the model's own parameter; the first is the default unless another
+        is clearly better.
         """
         return (0.0,)
 
     def _take(self, setting: float) -> None:
-        """Learn with one of these from now on."""
+        """Use one of these settings."""
 
     _setting = ""
     """The name of that parameter."""
 
     @property
     def _enough(self) -> bool:
-        """Whether there are links to hold out, and samples few enough to learn more than once."""
+        """Whether there are links to hold out, and few enough samples for several fits."""
         links = self.links_
         return min(len(links.must), len(links.cannot)) >= FEWEST and links.n <= MANY
 
     def _misses(self, setting: float) -> list[Array]:
-        """How links are placed by kernels that never saw them: a row for each β, by kind."""
+        """The errors of links for kernels fitted without them: a row for each β, by kind."""
         losses = [self._misplaced(setting, fold) for fold in range(FOLDS)]
         return [np.concatenate(part, axis=1) for part in zip(*losses, strict=True)]
 
     def _choose_setting(self, settings: tuple[float, ...], judged: list[list[Array]]) -> int:
-        """The first, or the one of the least error with its best β where that is clearly less."""
+        """The first, or the one with the smallest error for its best β if clearly better."""
         best = [int(np.argmin(sum(part.mean(axis=1) for part in parts))) for parts in judged]
         losses = [
             np.stack([kind[share] for kind, share in zip(kinds, best, strict=True)])
@@ -115,12 +115,12 @@ class HeldOutLinks:
 
     @property
     def _may_choose(self) -> bool:
-        """Whether β is looked for."""
+        """Whether β is selected."""
         return self.shrinkage == "auto" and self.n_clusters_ is not None and self.links_.n <= MANY
 
     @property
     def _shares(self) -> tuple[float, ...]:
-        """The β that kernels are judged with."""
+        """The candidate values of β."""
         if self._may_choose:
             return SHARES
         return (0.0 if self.shrinkage == "auto" else float(self.shrinkage),)
@@ -130,10 +130,10 @@ class HeldOutLinks:
             self._waves_kept = smoothest(self.laplacian_, self.n_clusters_, constant=True)[1]
 
     def _choose_shrinkage(self, misses: list[Array] | None) -> None:
-        """β, by how well links held out are told apart where "auto".
+        """β, by the error on held-out links if "auto".
 
-        Links are hard to come by: what is learned from them stands where nothing is clearly better,
-        alone, or with a part of the waves where its rank is less than the number of clusters.
+        The learned kernel is used unless another choice is clearly better: alone, or with a part
+        of the eigenvectors if its rank is below the number of clusters.
         """
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
         rank = self.kernel_factor_.shape[1]
@@ -158,19 +158,19 @@ class HeldOutLinks:
             self._waves_kept = None
 
     def _learn_roughly(self) -> Array:
-        """A factor that is only judged."""
+        """A factor for selection only."""
         factor: Array = self._learn(None)[1]
         return factor
 
     def _folds(self) -> NDArray[np.integer]:
-        """The part of each link, whatever the order and the names of the samples."""
+        """The fold of each link, independent of the order and the names of the samples."""
         ends = np.sort(ranks(self.laplacian_)[self.links_.pairs], axis=1)
         found = np.empty(len(ends), dtype=int)
         found[np.lexsort((ends[:, 1], ends[:, 0]))] = np.arange(len(ends)) % FOLDS
         return found
 
     def _misplaced(self, setting: float, fold: int) -> list[Array]:
-        """For each β and link of a fold how it is placed by a kernel that never saw the fold."""
+        """For each β and link of a fold, the error of a kernel fitted without the fold."""
         clock.check()
         links, rough = self.links_, copy(self)
         rough._take(setting)
@@ -200,6 +200,6 @@ def _linked_squares(rows: Array, pairs: NDArray[np.integer]) -> Array:
 
 
 def unit_rows(factor: Any) -> Array:
-    """Rows of length 1; a factor without columns, as a limit of time may leave it, stays so."""
+    """Rows of norm 1; a factor without columns, as after a time limit, is returned unchanged."""
     scaled: Array = normalize(factor) if factor.shape[1] else factor
     return scaled

@@ -1,4 +1,4 @@
-"""What is known of pairs: must-link and cannot-link, checked and gathered before any solve."""
+"""Must-link and cannot-link pairs: validation and collection."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ Array = NDArray[np.floating]
 Pairs = NDArray[np.integer]
 
 UNKNOWN = -1
-"""The label of a sample whose class is not known."""
+"""The label of a sample of unknown class."""
 
 LABELLED, PARTNERS = 300, 20
-"""Labelled samples up to which all pairs of them are linked; beyond, so many of each kind each."""
+"""Number of labelled samples up to which all their pairs are linked; beyond, the number of random
+partners of each kind per sample."""
 
 
 @storable
 @dataclass(frozen=True)
 class Links:
-    """Pairs i < j of n samples, each once: what their kernel should be, and how much it counts.
+    """Pairs i < j of n samples without duplicates, with targets and weights.
 
-    A target of 1 is a must-link, 0 a cannot-link, between them it is soft.
+    A target of 1 is a must-link, 0 a cannot-link, and values in between are soft links.
     """
 
     n: int
@@ -50,19 +51,19 @@ class Links:
 
     @cached_property
     def groups(self) -> Pairs:
-        """The samples that must-links join, one number for each group."""
+        """The groups of samples joined by must-links, one number per group."""
         found: Pairs = connected_components(_graph(self.must, self.n), directed=False)[1]
         return found
 
     @property
     def merge(self) -> Merge:
-        """The samples that must-links join as one."""
+        """The merge of samples joined by must-links."""
         return Merge(self.groups)
 
     def with_diagonal(self, merged: bool) -> tuple[Pairs, Array, Array]:
-        """Entries, targets and weights of the penalty, the diagonal included.
+        """Entries, targets and weights of the penalty, including the diagonal.
 
-        `merged`, the groups stand for their samples: the penalty is the same, and every must-link
+        If `merged`, groups replace their samples: the penalty is the same, and every must-link
         holds exactly.
         """
         entries = np.vstack([np.column_stack([np.arange(self.n)] * 2), self.pairs])
@@ -84,10 +85,10 @@ def gather(
     names: NDArray[Any] | None = None,
     order: Pairs | None = None,
 ) -> Links:
-    """All that is known of the pairs of n samples, refused where it contradicts itself.
+    """All links between n samples; ValueError if they are contradictory.
 
-    Pairs are numbers of samples, or strings that are among their `names`. Of many labelled samples
-    some pairs are drawn at random, in this `order` of the samples.
+    Pairs are indices of samples, or strings that are among their `names`. For many labelled samples
+    random pairs are drawn, in this `order` of the samples.
     """
     parts = [
         _hard(_numbered(must_link, names, "must_link"), n, 1.0, "must_link"),
@@ -107,7 +108,7 @@ def gather(
 
 
 def row_names(X: Any) -> NDArray[Any] | None:
-    """The labels of the index of a frame, where they are strings; None where there are none."""
+    """The string labels of the index of a frame, or None."""
     if not (hasattr(X, "index") and hasattr(X, "columns")):
         return None
     labels = list(X.index)
@@ -115,7 +116,7 @@ def row_names(X: Any) -> NDArray[Any] | None:
 
 
 def _numbered(pairs: Any, names: NDArray[Any] | None, name: str) -> Any:
-    """Pairs of labels by the numbers of their samples; pairs of numbers as they are."""
+    """Pairs of labels converted to indices; pairs of integers are unchanged."""
     if pairs is None or sp.issparse(pairs) or isinstance(pairs, np.ma.MaskedArray):
         return pairs
     table = np.asarray(pairs)
@@ -142,7 +143,7 @@ def _hard(pairs: ArrayLike | None, n: int, target: float, name: str) -> tuple[Pa
 
 
 def _pairs(pairs: ArrayLike | None, n: int, name: str) -> Pairs:
-    """Pairs i < j, checked; a pair may come more than once."""
+    """Validated pairs i < j, possibly with duplicates."""
     refuse_masked(pairs, name)
     if pairs is None or np.size(pairs) == 0:
         return np.empty((0, 2), dtype=np.intp)
@@ -196,7 +197,7 @@ def _column(values: ArrayLike, size: int, name: str) -> Array:
 
 
 def _from_labels(y: ArrayLike | None, n: int, order: Pairs) -> tuple[Pairs, Array, Array]:
-    """Pairs of labelled samples: all of them, or some of each kind for each where they are many."""
+    """All pairs of labelled samples, or for many samples some random pairs of each kind."""
     if y is None:
         return _hard(None, n, 0.0, "y")
     labels = known_labels(y, n)
@@ -210,7 +211,7 @@ def _from_labels(y: ArrayLike | None, n: int, order: Pairs) -> tuple[Pairs, Arra
 
 
 def known_labels(y: ArrayLike, n: int) -> Pairs:
-    """Labels as 0, 1, …, and −1 where unknown: -1, "", or what is masked or None."""
+    """Labels as 0, 1, …, and −1 if unknown: -1, "", masked or None."""
     given = column_or_1d(y)
     if given.shape != (n,):
         raise ValueError(f"y must have a label or -1 for each of {n} samples, got {given.size}")
@@ -228,7 +229,7 @@ def known_labels(y: ArrayLike, n: int) -> Pairs:
 
 
 def renamed(labels: Pairs, order: Pairs) -> Pairs:
-    """The classes numbered as they come in an order of the samples, whatever their names are."""
+    """The classes numbered by first occurrence in an order of the samples."""
     known = order[labels[order] != UNKNOWN]
     names, first = np.unique(labels[known], return_index=True)
     number = np.full(int(names.max(initial=0)) + 1, UNKNOWN)
@@ -237,7 +238,7 @@ def renamed(labels: Pairs, order: Pairs) -> Pairs:
 
 
 def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a label is masked, or None, NaN or NA among Python objects."""
+    """Mask of labels that are masked, or None, NaN or NA among Python objects."""
     gaps = np.zeros(given.size, dtype=bool)
     if isinstance(y, np.ma.MaskedArray):
         gaps |= np.ma.getmaskarray(y).ravel()
@@ -247,7 +248,7 @@ def _gaps(y: ArrayLike, given: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _alike(labels: NDArray[Any]) -> NDArray[Any]:
-    """Python objects as strings where one of them is a string, as numbers where all are."""
+    """Python objects as strings if one of them is a string, as numbers if all are."""
     if labels.dtype != object:
         return labels
     some = labels.tolist()
@@ -256,7 +257,7 @@ def _alike(labels: NDArray[Any]) -> NDArray[Any]:
 
 
 def _drawn(labels: Pairs, known: Pairs) -> Pairs:
-    """For each labelled sample some partners of its class and some of others, at random."""
+    """For each labelled sample some random partners of its class and of other classes."""
     rng = np.random.default_rng(0)
     order = known[np.argsort(labels[known], kind="stable")]
     sizes = np.bincount(labels[order])
@@ -273,7 +274,7 @@ def _drawn(labels: Pairs, known: Pairs) -> Pairs:
 
 
 def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
-    """Each pair once: a repetition counts once, with its largest weight."""
+    """Links without duplicates, with the largest weight of each pair."""
     keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
     order = np.lexsort((-weights, keys))
     _, first = np.unique(keys[order], return_index=True)
@@ -290,7 +291,7 @@ def _once(n: int, pairs: Pairs, targets: Array, weights: Array) -> Links:
 
 
 def _refuse_contradictions(links: Links) -> None:
-    """No chain of must-links may join a cannot-linked pair."""
+    """Raise ValueError if a chain of must-links joins a cannot-linked pair."""
     i, j = links.cannot.T
     broken = np.flatnonzero(links.groups[i] == links.groups[j])
     if broken.size:

@@ -1,4 +1,4 @@
-"""A kernel learned near another, which has values for new samples."""
+"""A kernel close to a given one, defined for new samples."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ from gramian.reductions.span import kernel_span
 Array = NDArray[np.floating]
 
 MATRICES = 5
-"""Matrices of the samples' number squared that a fit holds at once."""
+"""Number of n × n matrices that a fit stores."""
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.0)
-"""α, from the given kernel to the model as it is."""
+"""α, from the given kernel to the learned one."""
 
 FOLDS, DIVISIONS, FEWEST, FEW, MANY = 3, 3, 20, 500, 2000
-"""Parts of the labelled samples, divisions into such parts, how many labelled samples there must
-be, the samples up to which every part is held out, and those up to which one is."""
+"""Number of folds, number of random divisions, smallest number of labelled samples, and the numbers
+of samples up to which all folds, and up to which one fold, are held out."""
 
 
 @with_parameters
 class InductiveKernel(
     SolverParameters, Kept, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
-    """A kernel K that stays near a given one N and draws samples of a class together.
+    """A kernel K close to a given kernel N that makes samples of a class more similar.
 
-    Solves min tr(N⁻¹KN⁻¹K) + τ tr(N⁻¹K) + λ tr(TK) over K ⪰ 0 (LRO eqs. 8–10): tr(TK) is the mean
-    squared distance of samples of one class less that of samples of different ones, T the
-    Laplacian of their scores, in which samples without a label have no part. With K = ΦWΦᵀ for the
-    samples Φ in the feature space of N it is ‖W‖² + τ tr W + λ tr(ΦᵀTΦW) over W ⪰ 0, so the kernel
-    of any two samples is φ(x)ᵀWφ(z). With τ = 0 all directions that help are kept (supervised);
-    a larger τ keeps the leading ones, in the space that all samples, labelled or not, span.
+    Solves min tr(N⁻¹KN⁻¹K) + τ tr(N⁻¹K) + λ tr(TK) over K ⪰ 0 (LRO eqs. 8–10). tr(TK) is the mean
+    squared distance within classes minus that between classes; T is the Laplacian of the pair
+    scores, to which samples without a label do not contribute. With K = ΦWΦᵀ for the samples Φ in
+    the feature space of N it is ‖W‖² + τ tr W + λ tr(ΦᵀTΦW) over W ⪰ 0, so the kernel of any two
+    samples is φ(x)ᵀWφ(z). τ = 0 keeps all useful directions (supervised); a larger τ keeps the
+    leading ones, in the span of all samples, labelled or not.
 
     Parameters
     ----------
@@ -70,41 +70,41 @@ class InductiveKernel(
         N: a kernel known to `sklearn.metrics.pairwise.pairwise_kernels`, or a function of two
         sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
-        where it is not given.
+        Its parameters; the default γ of "rbf" is 1/Σ_j var(X_j), the inverse of the total variance
+        of the columns.
     tau : float
-        τ ≥ 0. With lam="auto" a direction is kept where it helps more than τ/2 of the best one.
+        τ ≥ 0. With lam="auto" directions with more than τ/2 of the largest benefit are kept.
     lam : float or "auto"
-        λ. "auto" makes the largest eigenvalue of W 1 − τ/2.
+        λ. "auto" sets the largest eigenvalue of W to 1 − τ/2.
     n_components : int, optional
-        The largest rank of the kernel; the certificate then says what the limit can cost. The
-        best kernel of a rank is the leading part of the best of all: `auto` cuts that.
+        The largest rank of the kernel; the certificate bounds the cost of this limit. The best
+        kernel of a given rank consists of the leading eigenvectors of the best one.
     shrinkage : float in [0, 1] or "auto"
-        α of W = (1 − α) Ŵ + α c I, Ŵ the optimum of the problem above and c I the multiple of the
-        given kernel of the same mean square over the samples: 0 is the model as it is, 1 is N.
-        "auto" lets the 3 nearest neighbours of labelled samples held out choose, N among what
-        they choose from; it is 0 with more than 2,000 samples or fewer than 20 labels.
+        α of W = (1 − α) Ŵ + α c I, where Ŵ is the optimum of the problem above and c I is the
+        multiple of the given kernel with the same mean square over the samples: 0 is the learned
+        kernel, 1 is N. "auto" selects α by the 3 nearest neighbours of held-out labelled samples,
+        including N; it is 0 with more than 2,000 samples or fewer than 20 labels.
     solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
     ----------
     kernel_factor_ : array of shape (n_samples, rank)
-        K of the samples of the fit is its product with its transpose.
+        The kernel K of the samples of the fit is its product with its transpose.
     dual_components_ : array of shape (n_samples, rank)
         `transform` is N(x, X) times these.
     lam_ : float
     shrinkage_ : float
         α. `result_` and `certificate_` are those of Ŵ.
     path_ : EvidencePath
-        The α that were tried and their held-out errors, where shrinkage="auto" found enough to
-        hold out; `print` says what was chosen, and where nothing was gained.
+        The values of α and their held-out errors, if shrinkage="auto" had enough labels; `print`
+        shows the choice.
     X_fit_, kernel_params_ :
-        The samples of the fit and the parameters used.
+        The samples of the fit and the kernel parameters used.
     result_ : Result
-        The solve, before a cut.
+        The solution, before the rank is reduced.
     certificate_ : Certificate
-        How far from the optimum the kernel can be.
+        A bound on the distance from the optimum.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
     """
@@ -137,7 +137,7 @@ class InductiveKernel(
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : labels of shape (n_samples,), −1 where unknown
+        y : labels of shape (n_samples,), −1 if unknown
         """
         if y is None:
             raise ValueError(
@@ -173,7 +173,7 @@ class InductiveKernel(
         return found
 
     def kernel_of(self, X: Any, Z: Any = None) -> Array:
-        """The learned kernel of the rows of X with those of Z, X itself unless it is given."""
+        """The learned kernel of the rows of X with those of Z (default X)."""
         left = self.transform(X)
         return left @ (left if Z is None else self.transform(Z)).T
 
@@ -220,13 +220,13 @@ class InductiveKernel(
         self._n_features_out = factor.shape[1]
 
     def _choose_shrinkage(self, Phi: Array, labels: NDArray[np.integer]) -> None:
-        """α, by the neighbours of labelled samples held out where "auto"."""
+        """α, by the neighbours of held-out labelled samples if "auto"."""
         self.__dict__.pop("path_", None)
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
         count = np.count_nonzero(labels != UNKNOWN)
         if self.shrinkage != "auto" or count < FEWEST or labels.size > MANY:
             return
-        order = canonical_order(Phi)  # parts that do not depend on names and order
+        order = canonical_order(Phi)  # folds that do not depend on names and order
         labels = renamed(labels, order)
         known = order[labels[order] != UNKNOWN]
         losses = [
@@ -252,10 +252,10 @@ class InductiveKernel(
         kept: NDArray[np.integer],
         held: NDArray[np.integer],
     ) -> Array:
-        """Wrong votes for every α: without a limit of rank Ŵ = P₊(−(τI + λΦᵀTΦ)/2).
+        """Wrong votes for every α: without a rank limit Ŵ = P₊(−(τI + λΦᵀTΦ)/2).
 
-        The blend with a multiple of I has the same eigenvectors, so one decomposition does for
-        all α.
+        The combination with a multiple of I has the same eigenvectors, so one decomposition
+        suffices for all α.
         """
         seen = np.full(labels.size, UNKNOWN)
         seen[kept] = np.unique(labels[kept], return_inverse=True)[1]
@@ -278,9 +278,9 @@ class InductiveKernel(
 
 
 def blended(factor: Array, Phi: Array, share: float) -> Array:
-    """A factor of (1 − α)LLᵀ + αcI, its columns orthogonal and falling.
+    """A factor of (1 − α)LLᵀ + αcI, with orthogonal columns of decreasing norm.
 
-    With α = 1 they are the principal directions of the given kernel, which Φ has in rising order.
+    With α = 1 they are the principal directions of the given kernel, ascending in Φ.
     """
     values, vectors = eigh(factor @ factor.T)
     values = np.maximum(values, 0.0)
@@ -292,13 +292,13 @@ def blended(factor: Array, Phi: Array, share: float) -> Array:
 
 
 def mean_square(samples: Array, values: Array) -> float:
-    """c with c tr ΦᵀΦ = tr ΦᵀΦŴ, of samples in the eigenvectors of Ŵ; 1 where Ŵ is 0."""
+    """c with c tr ΦᵀΦ = tr ΦᵀΦŴ, for samples in the eigenvectors of Ŵ; 1 if Ŵ is 0."""
     squares = np.sum(samples * samples, axis=0)
     return float(squares @ values) / max(float(np.sum(squares)), 1e-300) or 1.0
 
 
 def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDArray[np.bool_]]:
-    """Parts with a share of every class; of few samples each part of several divisions."""
+    """Stratified folds; for few samples all folds of several divisions."""
     rng = np.random.default_rng(0)
     for _ in range(DIVISIONS if few else 1):
         mixed = rng.permutation(classes.size)
@@ -309,13 +309,13 @@ def _parts_held_out(classes: NDArray[np.integer], *, few: bool) -> Iterator[NDAr
 
 
 def _both_kinds(classes: NDArray[np.integer]) -> bool:
-    """Whether some pair is of one class and some of two."""
+    """Whether there are pairs within a class and pairs between classes."""
     sizes = np.bincount(classes)
     return bool(sizes.max() > 1 and np.count_nonzero(sizes) > 1)
 
 
 def scores(Phi: Array, labels: NDArray[np.integer]) -> Array:
-    """ΦᵀTΦ: mean scatter of pairs of one class less that of pairs of different classes."""
+    """ΦᵀTΦ: mean scatter of pairs within classes minus that of pairs between classes."""
     known = labels != UNKNOWN
     rows, classes = Phi[known], labels[known]
     sizes = np.bincount(classes).astype(float)

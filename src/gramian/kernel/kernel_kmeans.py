@@ -30,16 +30,16 @@ from gramian.reductions.span import kernel_span
 Array = NDArray[np.floating]
 
 MATRICES = 4
-"""Matrices of the samples' number squared that a fit with a kernel holds at once."""
+"""Number of n × n matrices that a fit with a kernel stores."""
 
 
 @with_parameters
 class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
-    """k-means on the samples as a kernel sees them.
+    """k-means in the feature space of a kernel.
 
-    With K = ΦΦᵀ, found by an eigenvalue decomposition, it is scikit-learn's k-means on the rows of
-    Φ, with its seeding and its starts. With the linear kernel X itself is Φ: the factor of a
-    learned kernel needs no more.
+    With K = ΦΦᵀ, computed by an eigenvalue decomposition, it applies scikit-learn's k-means to the
+    rows of Φ, with its seeding and starts. For the linear kernel Φ is X itself, such as the factor
+    of a learned kernel.
 
     Parameters
     ----------
@@ -49,18 +49,18 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         the fit in `predict`), another kernel known to `sklearn.metrics.pairwise.pairwise_kernels`,
         or a function of two sample matrices.
     kernel_params : dict, optional
-        Its parameters; γ of "rbf" is 1/Σ_j var(X_j), the total variance of the columns inverted,
-        where it is not given.
+        Its parameters; the default γ of "rbf" is 1/Σ_j var(X_j), the inverse of the total variance
+        of the columns.
     n_init : int
-        Starts, of which the best is kept.
+        Number of initialisations, of which the best is kept.
     random_state :
-        As in `sklearn.cluster.KMeans`, but that None is seed 0: fits repeat.
+        As in `sklearn.cluster.KMeans`, except that None means seed 0.
 
     Attributes
     ----------
     labels_ : array of shape (n_samples,)
     cluster_centers_ : array of shape (n_clusters, n_directions)
-        In coordinates of feature space; with the linear kernel in features.
+        In coordinates of the feature space; for the linear kernel in features.
     inertia_ : float
         The sum of squared distances to the centres, in feature space.
     n_iter_, n_features_in_, feature_names_in_ :
@@ -84,7 +84,7 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features), or K where precomputed
+        X : array, sparse matrix or frame of shape (n_samples, n_features), or K if precomputed
         y : ignored
         """
         count = whole_number(self.n_clusters, "n_clusters")
@@ -99,7 +99,7 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[np.integer]:
-        """The clusters of samples, new ones too."""
+        """The clusters of samples, including new ones."""
         check_is_fitted(self)
         X = self._samples(X, reset=False)
         if self.kernel != "linear":
@@ -121,7 +121,7 @@ class KernelKMeans(Kept, ClusterMixin, BaseEstimator):
         return X
 
     def _features(self, X: Any) -> Array:
-        """Φ, and the basis that gives it for new samples."""
+        """Φ, and the basis that maps new samples."""
         n = X.shape[0]
         check_memory(
             8 * MATRICES * n * n,

@@ -17,14 +17,14 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 STRENGTHS = (10.0, 1.0, 100.0)
-"""λ that links held out choose from; the first stands unless another is clearly better."""
+"""Candidates for λ; the first is used unless another is clearly better on held-out links."""
 
 
 class Penalised(LinkedKernel):
     """Kernels whose links are a penalty."""
 
     def _penalised(self, lam: float, start: Array | None, merge: bool) -> tuple[Result, Array]:
-        """The kernel for one λ, of the samples or of the groups that must-links join."""
+        """The kernel for one λ, of the samples or of the groups joined by must-links."""
         entries, targets, weights = self.links_.with_diagonal(merge)
         way: Reduction = self.links_.merge if merge else Substitution(None)
         laplacian = self.links_.merge.summed(self.laplacian_) if merge else self.laplacian_
@@ -35,48 +35,48 @@ class Penalised(LinkedKernel):
 
 @with_parameters
 class NPKL(Penalised):
-    """A kernel that is smooth along the graph of the samples and near what is known of pairs.
+    """A kernel that is smooth along the graph of the samples and close to given links.
 
-    Solves min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0 (BiS eq. 4): L the normalised Laplacian of
-    a neighbourhood graph, and the sum over the links and the diagonal, T_ij = 1 for i = j and
-    must-links, 0 for cannot-links. k-means on the rows of the kernel's factor, at unit length,
-    gives clusters.
+    Solves min tr(ZL) + λ/2 Σ (Z_ij − T_ij)² over Z ⪰ 0 (BiS eq. 4), where L is the normalised
+    Laplacian of a neighbour graph, and the sum is over the links and the diagonal: T_ij = 1 for
+    i = j and must-links, 0 for cannot-links. k-means on the normalised rows of the kernel's factor
+    gives the clusters.
 
     Parameters
     ----------
     n_clusters : int, optional
-        Clusters of `labels_`; as many as `y` has classes where it is not given.
+        Number of clusters of `labels_`; by default the number of classes of `y`.
     lam : float or "auto"
-        λ, what the links count beside the smoothness. "auto" lets links held out choose among 1,
-        10 and 100, with up to 2,000 samples and 20 links of either kind; otherwise it is 10, which
-        clusters about as well on the sets it was tried on, in less than half of the time.
+        λ, the weight of the links relative to the smoothness. "auto" selects 1, 10 or 100 by
+        held-out links, with up to 2,000 samples and at least 20 links of each kind; otherwise it is
+        10, which clusters about as well on the sets tried, in less than half of the time.
     merge : bool
-        Samples that must-links join become one point of the graph: the must-links then hold
+        Merge samples joined by must-links into one point of the graph: the must-links then hold
         exactly, and the problem is smaller.
     shrinkage : float in [0, 1] or "auto"
-        The part β of the graph's own smoothest waves, as many as clusters, in the rows that
-        k-means sees: 0 is the learned kernel alone, 1 is spectral clustering. "auto" lets links
-        held out choose, where there are enough of them; where nothing is clearly better it is 0,
-        or 0.25 for a kernel of smaller rank than there are clusters. With more than 2,000 samples
-        it is 0. The kernel itself is not changed.
+        The weight β of the graph's smoothest eigenvectors, as many as clusters, in the rows passed
+        to k-means: 0 is the learned kernel alone, 1 is spectral clustering. "auto" selects it by
+        held-out links if there are enough; if no choice is clearly better it is 0, or 0.25 for a
+        kernel whose rank is below the number of clusters. With more than 2,000 samples it is 0.
+        The kernel itself is not changed.
     affinity : {"nearest_neighbors", "precomputed", "precomputed_laplacian"}
-        What X is: samples, their affinities, or the Laplacian.
+        The meaning of X: samples, their affinities, or the Laplacian.
     n_neighbors : int
         Neighbours of each sample in the graph.
     bandwidth : float or "auto"
-        σ of the affinities exp(−d²/σ²); "auto" takes σ² = the median of d² over the edges.
+        σ of the affinities exp(−d²/σ²); "auto" uses σ² = the median of d² over the edges.
     approximate : bool
-        From 50,000 samples on, allow some neighbours to be missed; needs ``gramian[neighbours]``.
-        `neighbor_recall_` says what share was found.
+        From 50,000 samples on, allow missed neighbours; needs ``gramian[neighbours]``.
+        `neighbor_recall_` is the fraction found.
     rank : int, optional
-        The largest rank of the kernel; the certificate then says what the limit can cost.
+        The largest rank of the kernel; the certificate bounds the cost of this limit.
     solver, tol, max_iter, time_limit, random_state, progress, device :
         As in `gramian.minimize`.
 
     Attributes
     ----------
     kernel_factor_ : array of shape (n_samples, rank)
-        L, its columns orthogonal and falling: LLᵀ is the learned kernel.
+        L, with orthogonal columns of decreasing norm: LLᵀ is the learned kernel.
     labels_ : array of shape (n_samples,)
     n_clusters_ : int or None
     shrinkage_ : float
@@ -84,21 +84,21 @@ class NPKL(Penalised):
     lam_ : float
         λ.
     setting_path_ : EvidencePath
-        The λ that were tried with lam="auto", as `path_`.
+        The values of λ tried with lam="auto", like `path_`.
     path_ : EvidencePath
-        The β that were tried and 1 − AUC of the links held out, where shrinkage="auto" found
-        enough of them; `print` says what was chosen.
+        The values of β and 1 − AUC of held-out links, if shrinkage="auto" had enough of them;
+        `print` shows the choice.
     links_met_ : float
-        The share of the must-links and cannot-links that `labels_` keeps.
+        The fraction of must-links and cannot-links that `labels_` satisfies.
     links_ : Links
     constraint_violation_ : float
         The largest |Z_ij − T_ij| over the links and the diagonal.
     neighbor_recall_ : float
-        The share of the nearest neighbours that the graph has; 1 unless approximate.
+        The fraction of the nearest neighbours found; 1 unless approximate.
     laplacian_ : sparse array of shape (n_samples, n_samples)
     result_ : Result
     certificate_ : Certificate
-        How far from the optimum the kernel can be.
+        A bound on the distance from the optimum.
     n_features_in_, feature_names_in_, n_iter_ :
         As in scikit-learn.
 

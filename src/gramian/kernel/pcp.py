@@ -17,18 +17,18 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 ONCE = 100.0
-"""λ of the penalties of a kernel that is only judged."""
+"""λ of the penalties of a kernel for selection only."""
 
 
 @with_parameters
 class PCP(Penalised):
-    """The smoothest kernel along the graph that keeps all links exactly.
+    """The smoothest kernel along the graph that satisfies all links exactly.
 
     Solves min tr(ZL) over Z ⪰ 0 with Z_ii = 1, Z_ij = 1 for must-links and 0 for cannot-links
-    (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples that must-links join are one point;
+    (thesis eqs. 3.5–3.9), L the normalised Laplacian. Samples joined by must-links are one point;
     the other links and the diagonal are linear constraints (`gramian.constrained`). A fit that
-    could not keep them to `max_violation` warns. The clusters keep the links as well: samples that
-    must-links join are one point of k-means, and cannot-linked ones are kept apart where that is
+    does not satisfy them to `max_violation` warns. The clusters also satisfy the links: samples
+    joined by must-links are one point of k-means, and cannot-linked ones are separated where
     possible.
 
     Parameters
@@ -38,7 +38,7 @@ class PCP(Penalised):
     n_clusters, shrinkage, affinity, n_neighbors, bandwidth, approximate, rank :
         As in `NPKL`.
     solver, tol, max_iter, time_limit, random_state, progress, device :
-        As in `gramian.minimize` for problems with constraints, which are met on the processor.
+        As in `gramian.minimize` for problems with constraints, which run on the CPU.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class PCP(Penalised):
 path_, links_met_ :
         As in `NPKL`.
     result_, certificate_, n_features_in_, feature_names_in_, n_iter_ :
-        As in `NPKL`; `certificate_.violation` is that of all constraints together.
+        As in `NPKL`; `certificate_.violation` is that of all constraints.
     """
 
     max_violation: float = 1e-2
@@ -61,7 +61,7 @@ path_, links_met_ :
         return (ONCE,)
 
     def _take(self, setting: float) -> None:
-        """There is nothing to choose: links hold."""
+        """There is nothing to select: links are exact."""
 
     def _learn_roughly(self) -> Array:
         return self._penalised(ONCE, None, merge=True)[1]
@@ -73,7 +73,7 @@ path_, links_met_ :
         merge = self.links_.merge
         problem = pcp_to(merge.summed(self.laplacian_), entries, targets)
         start = None if start is None else merge.coordinates(start)
-        # ‖Z − T‖/2 over the constraints is what the solver holds below its tolerance.
+        # The solver's tolerance bounds ‖Z − T‖/2 over the constraints.
         tol = min(self.tol, 0.5 * self.max_violation)
         result = solve(self, problem, start, rank=self.rank, tol=tol)
         factor = merge.factor(result.factor)

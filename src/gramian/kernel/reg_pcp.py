@@ -1,4 +1,4 @@
-"""Pairwise constraint propagation in the smoothest waves of the graph."""
+"""Pairwise constraint propagation in the smoothest eigenvectors of the graph Laplacian."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from gramian.result import Result
 Array = NDArray[np.floating]
 
 WAVES, MORE = 50, 2
-"""Waves, unless the clusters are many, and how many times more are tried."""
+"""Default number of eigenvectors, and the factor by which more are tried."""
 
 
 @with_parameters
 class RegPCP(LinkedKernel):
-    """A kernel of few waves: QYQᵀ, Q the smoothest of the graph's normalised Laplacian.
+    """A kernel QYQᵀ, where Q holds the smoothest eigenvectors of the normalised Laplacian.
 
-    Solves min η tr(ΛY) + Σ ω_ij ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, the sum over the links and the
-    diagonal, t_ij = 1 for i = j and must-links, 0 for cannot-links; Λ the eigenvalues of the
-    waves, ω = 1 on the diagonal. The thesis (eq. 3.12) has η = 0 and ω = 1 everywhere: there a
-    hundred links among thousands of diagonal entries hardly count, and waves enough to hold them
-    follow them alone. Of order m whatever the number of samples.
+    Solves min η tr(ΛY) + Σ ω_ij ((QYQᵀ)_ij − t_ij)² over Y ⪰ 0, where the sum is over the links and
+    the diagonal, t_ij = 1 for i = j and must-links, 0 for cannot-links; Λ holds the eigenvalues,
+    and ω = 1 on the diagonal. The thesis (eq. 3.12) has η = 0 and ω = 1 everywhere: then a hundred
+    links among thousands of diagonal entries hardly count, and enough eigenvectors to satisfy them
+    fit the links only. The problem has order m for any number of samples.
 
-    Few waves cannot hold all links. The clusters keep them all the same: samples that must-links
-    join are one point of k-means, and cannot-linked ones are kept apart where that is possible;
-    `links_met_` says what share of the links they keep.
+    Few eigenvectors cannot satisfy all links. The clusters still do where possible: samples joined
+    by must-links are one point of k-means, and cannot-linked ones are separated; `links_met_` is
+    the fraction of satisfied links.
 
     Parameters
     ----------
     n_basis : int or "auto"
-        m, the number of waves; fewer where the samples are. "auto" takes 50, twice the number of
-        clusters where that is more, and at most a quarter of the samples; or twice as many where
-        links held out clearly ask for them, with up to 2,000 samples and 20 links of either kind.
+        m, the number of eigenvectors; fewer if there are fewer samples. "auto" is 50, or twice the
+        number of clusters if that is more, and at most a quarter of the samples; or twice as many
+        if clearly better on held-out links, with up to 2,000 samples and 20 links of each kind.
     smoothness : float
         η.
     link_weight : float
-        ω of the links, beside 1 for the diagonal; their own weights are factors of it.
+        ω of the links, relative to 1 for the diagonal; it multiplies their own weights.
     shrinkage :
         As in `NPKL`.
     n_clusters, affinity, n_neighbors, bandwidth, approximate, rank :
@@ -57,11 +57,11 @@ class RegPCP(LinkedKernel):
     basis_ : array of shape (n_samples, m)
         Q.
     setting_path_ : EvidencePath
-        The m that were tried and 1 − AUC of the links held out, where "auto" found enough of them.
+        The values of m and 1 − AUC of held-out links, if "auto" had enough of them.
     result_ : Result
         Its factor is that of Y.
     links_met_ : float
-        The share of the must-links and cannot-links that `labels_` keeps.
+        The fraction of must-links and cannot-links that `labels_` satisfies.
     shrinkage_, path_ :
         As in `NPKL`.
     kernel_factor_, labels_, n_clusters_, links_, constraint_violation_, laplacian_ :

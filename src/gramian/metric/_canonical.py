@@ -1,8 +1,7 @@
-"""An order of samples and classes that their content decides.
+"""A canonical order of samples and classes, determined by their content.
 
-A fit puts its samples into this order first. Whatever follows (sums, nearest samples at equal
-distances, parts that are held out) is then the same for every order of the rows and for all names
-of the classes.
+A fit first sorts its samples by this order. All results (sums, ties of nearest neighbours, folds)
+are then independent of the order of the rows and the names of the classes.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Indices = NDArray[np.integer]
 
 
 def canonical_rows(X: Any) -> Indices:
-    """The order of the rows by two projections; only rows that agree in both keep their order."""
+    """The order of the rows by two projections; only rows equal in both keep their order."""
     first, second = projections(X)
     return np.lexsort((second, first))
 
@@ -28,7 +27,7 @@ def canonical_rows(X: Any) -> Indices:
 def canonical_labels(
     X: Any, classes: Indices, weights: Array | None = None
 ) -> tuple[Indices, Indices]:
-    """The order of labelled rows, and the number of each class in an order by content.
+    """The order of labelled rows, and the number of each class in a canonical order.
 
     Identical rows are ordered by their class, and then by their weight.
     """
@@ -40,7 +39,7 @@ def canonical_labels(
 
 
 def _class_numbers(place: Indices, classes: Indices) -> Indices:
-    """Numbers of the classes by their size, and by the places of their rows among equals."""
+    """Numbers of the classes by size, ties broken by the positions of their rows."""
     members = np.split(place[np.lexsort((place, classes))], np.cumsum(np.bincount(classes))[:-1])
     ranked = sorted(range(len(members)), key=lambda c: (members[c].size, members[c].tolist()))
     number = np.empty(len(ranked), dtype=np.intp)
@@ -49,10 +48,9 @@ def _class_numbers(place: Indices, classes: Indices) -> Indices:
 
 
 def projections(X: Any) -> tuple[Array, Array]:
-    """Two numbers for each row: equal for equal rows, and hardly ever both equal for others.
+    """Two numbers per row: equal for equal rows, and rarely both equal for different rows.
 
-    Each is a sum over the entries of its row alone, so that it does not depend on the others.
-    Columns that are constant do not count.
+    Each is a sum over the entries of its row only. Constant columns do not count.
     """
     columns = varying_columns(X)
     used = np.arange(X.shape[1]) if columns is None else columns
@@ -71,7 +69,7 @@ def projections(X: Any) -> tuple[Array, Array]:
 
 
 def varying_columns(X: Any) -> NDArray[np.intp] | None:
-    """The columns whose entries differ, None where that is no choice: all do, or none does."""
+    """The columns that are not constant; None if these are all columns, or none."""
     if sp.issparse(X):
         most, least = (end.toarray().ravel() for end in (X.max(axis=0), X.min(axis=0)))
     else:

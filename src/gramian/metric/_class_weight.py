@@ -1,4 +1,4 @@
-"""Weights of classes as weights of samples, in the convention of scikit-learn."""
+"""Class weights as sample weights, as in scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ CLASS_WEIGHT = Rule(
 
 
 def is_balanced(class_weight: Any) -> bool:
-    """Whether all classes are to count alike."""
+    """Whether all classes have equal total weight."""
     return isinstance(class_weight, str) and class_weight == BALANCED
 
 
 def weights_of_classes(
     class_weight: Any, names: NDArray[Any], classes: NDArray[np.integer], counts: Array
 ) -> Array:
-    """How often each sample counts for its class.
+    """Weight of each sample due to its class.
 
     Parameters
     ----------
     class_weight : "balanced" or a mapping
-        "balanced" makes all classes count alike, n/(k n_c) for each of the n_c samples of a class
-        among n of k classes; a mapping has weights by the names of classes, 1 where it has none.
-        Names beside all those of y are of classes that a part of the samples has not.
+        "balanced" gives all classes equal total weight, n/(k n_c) for each of the n_c samples of a
+        class among n samples of k classes; a mapping gives weights by class name, default 1. Names
+        that do not occur in y are allowed, because a subset of the samples may lack classes.
     names : the classes
     classes : the class of each sample
     counts : array of shape (n_samples,)
-        How often each sample counts already.
+        Given weights of the samples.
     """
     CLASS_WEIGHT.check(class_weight, "class_weight")
     if is_balanced(class_weight):

@@ -1,4 +1,4 @@
-"""What is held out says of metrics: neighbours of samples, order of pairs, triplets met."""
+"""Held-out errors of metrics: votes of neighbours, order of pairs, satisfied triplets."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Indices = NDArray[np.integer]
 
 MANY = 2000
 FITTED, HELD_OUT, WORK, BESIDE = 1800, 3000, 2e9, 100
-"""With more than so many, one split serves instead of folds: a fit to so few, judged on so many at
-most, with four times as many to seek neighbours among and so many products, beside which each pair
-of samples costs as much as this many features."""
+"""With more samples than `MANY` one split is used instead of folds: the number of samples to fit
+to, the largest number to evaluate, the largest number of multiplications, and the cost of a pair of
+samples in features. Neighbours are searched among four times as many samples as are held out."""
 
 SUM_DIGITS = 6
-"""Digits after the point of a sum of keys, each at most 1: the others may be rounding."""
+"""Digits of a sum of keys, each at most 1; further digits may be rounding errors."""
 
 SOUGHT = 8
-"""Nearest samples that are looked at, for some may be as near as the last that votes."""
+"""Number of nearest samples computed, to detect ties with the last one that votes."""
 
 EQUAL, SINGLE = 1e-9, 1e-5
-"""Relative differences of squared distances, in float64 and in float32, that may be rounding."""
+"""Relative differences of squared distances, in float64 and float32, that may be rounding."""
 
 ONE_VOTE = 1.0 + 1e-9
 
 REPEATS, FEW = 3, 500
-"""Folds are made so often where samples are fewer than this."""
+"""Number of repetitions of the folds with fewer samples than this."""
 
 FEWEST = 20
-"""What has to be held out for a judgement; of less nothing can be said."""
+"""Smallest number of held-out items for an evaluation."""
 
 PAIR_ERROR = "1 − AUC of pairs"
 TRIPLET_ERROR = "share of triplets that are broken"
@@ -47,7 +47,7 @@ TRIPLET_ERROR = "share of triplets that are broken"
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit to, rows held out, and rows that neighbours of those are sought among."""
+    """Rows to fit to, held-out rows, and rows among which their neighbours are searched."""
 
     kept: Indices
     held: Indices
@@ -57,18 +57,18 @@ class Split:
 def splits(
     keys: Array, classes: Indices, folds: int, width: int = 1, repeats: int = 1
 ) -> list[Split]:
-    """Stratified splits that depend on the samples alone; `width` features.
+    """Stratified splits that depend only on the samples; `width` features.
 
-    Samples are ordered by class and then by key. Classes are ordered by their size and the sum of
-    their keys, so that neither the names of the classes nor the order of the rows matters. Folds
-    are `repeats` times made in different ways.
+    Samples are ordered by class and then by key. Classes are ordered by size and the sum of their
+    keys, so the splits do not depend on the names of the classes or the order of the rows. Folds
+    are made in `repeats` different ways.
     """
     order = np.lexsort((keys, class_ranks(keys, classes)[classes]))
     return list(_splits(order, folds, width, repeats))
 
 
 def class_ranks(keys: Array, classes: Indices) -> Indices:
-    """The place of each class in the order by size, and by the sum of the keys among equals."""
+    """The rank of each class by size, ties broken by the sum of the keys."""
     sums = np.round(np.bincount(classes, keys), SUM_DIGITS)
     order = np.lexsort((sums, np.bincount(classes)))
     ranks = np.empty_like(order)
@@ -89,17 +89,17 @@ def _splits(order: Indices, folds: int, width: int, repeats: int) -> Iterator[Sp
 
 
 def _spread(rows: Indices, most: int) -> Indices:
-    """So many of the rows at most, evenly over all of them."""
+    """At most `most` of the rows, evenly spaced."""
     if rows.size <= most:
         return rows
     return rows[np.linspace(0, rows.size - 1, most).astype(int)]
 
 
 def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[Array] | None:
-    """The losses of all folds, for each kind of what is held out a row for every candidate.
+    """The losses of all folds: for each kind of held-out item a row for every candidate.
 
-    An interrupt from the keyboard, or the end of the time, leaves the folds before it: None where
-    there are none.
+    After a keyboard interrupt or a time limit only earlier folds are returned, None if there are
+    none.
     """
     found: list[list[Array]] = []
     try:
@@ -116,16 +116,16 @@ def judged(folds: list[Split], losses: Callable[[Split], list[Array]]) -> list[A
 
 
 def per_sample(losses: Array, folds: list[Split]) -> Array:
-    """The mean loss of each sample over the times that it was held out, a row a candidate."""
+    """The mean loss of each sample over all folds that held it out, one row per candidate."""
     held = np.concatenate([split.held for split in folds])[: losses.shape[1]]
     _, place, times = np.unique(held, return_inverse=True, return_counts=True)
     return np.array([np.bincount(place, row) for row in losses]) / times
 
 
 def outvoting(losses: Sequence[Array]) -> int:
-    """The candidate that is `earned` by votes, if it wins more than one of them.
+    """The candidate that is `earned` by votes, if it wins by more than one vote.
 
-    A single vote is decided by samples at nearly equal distances, and so by rounding.
+    A single vote can depend on rounding, through samples at nearly equal distances.
     """
     place = earned(losses)
     won = sum(float(np.sum(part[0] - part[place])) for part in losses)
@@ -133,15 +133,15 @@ def outvoting(losses: Sequence[Array]) -> int:
 
 
 def repeats_for(count: int) -> int:
-    """How often folds of so many samples are made: few samples judge by chance otherwise."""
+    """How often folds of this many samples are repeated, to reduce the variance for few samples."""
     return REPEATS if count < FEW else 1
 
 
 def sample_keys(samples: Array) -> Array:
-    """A number for each sample that neither turning nor shifting nor scaling them changes.
+    """A number per sample that is invariant to rotation, translation and scaling.
 
-    Its distance from the mean, and from it along the leading direction, rounded where the
-    arithmetic is.
+    Its distance from the mean, and from the mean along the leading direction, rounded to the
+    accuracy of the arithmetic.
     """
     centred = samples - samples.mean(axis=0)
     along = eigh(centred.T @ centred)[1][:, -1]
@@ -151,10 +151,10 @@ def sample_keys(samples: Array) -> Array:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Metrics to judge: each row of `weights` a mixture Σ_p w_p L_pL_pᵀ of those of the factors.
+    """Candidate metrics: each row of `weights` is a combination Σ_p w_p L_pL_pᵀ of the factors.
 
-    Squared distances mix likewise, so that those of the factors serve all candidates. None stands
-    for Euclid's metric.
+    Squared distances combine likewise, so those of the factors are shared by all candidates. None
+    is the Euclidean metric.
     """
 
     factors: Sequence[Array | None]
@@ -162,11 +162,11 @@ class Candidates:
 
     @classmethod
     def alone(cls, factors: Sequence[Array]) -> Candidates:
-        """Each factor a candidate."""
+        """One candidate per factor."""
         return cls(factors, np.eye(len(factors)))
 
     def squares(self, samples: Array, pairs: Indices) -> Array:
-        """d(i, j) of the pairs, a row for each candidate."""
+        """d(i, j) of the pairs, one row per candidate."""
         mixed: Array = self.weights @ [_squares(samples, pairs, L) for L in self.factors]
         return mixed
 
@@ -174,7 +174,7 @@ class Candidates:
 def of_neighbours(
     samples: Array, classes: Indices, split: Split, candidates: Candidates
 ) -> list[Array]:
-    """For each candidate and held-out sample what it loses by the vote of its neighbours."""
+    """The loss of each held-out sample by the vote of its neighbours, for each candidate."""
     kept, held = split.reference, split.held
     spaces = [(mapped(samples[kept], L), mapped(samples[held], L)) for L in candidates.factors]
     near = search_mixtures(spaces, candidates.weights, min(SOUGHT, kept.size))
@@ -192,11 +192,11 @@ def of_neighbours(
 def wrong_shares(
     near: Indices, squares: Array, classes: Indices, asked: Indices, equal: float
 ) -> Array:
-    """The share of the vote of its nearest samples that each query loses: 1 where all is wrong.
+    """The fraction of the vote of its nearest samples that each query loses: 1 if all are wrong.
 
-    Samples at equal distances share the votes that are left for them, and classes with equally
-    many votes share the win. So neither the order of the samples, nor rounding, nor the numbers of
-    the classes decide. Squared distances are `equal` where they differ by no more than this part.
+    Samples at equal distances share the remaining votes, and classes with equally many votes share
+    the win, so the result does not depend on the order of the samples, rounding, or the numbers of
+    the classes. Squared distances with a relative difference of at most `equal` count as equal.
     """
     k = min(NEIGHBOURS, near.shape[1])
     last = squares[:, k - 1 : k]
@@ -215,15 +215,15 @@ def wrong_shares(
 def of_pairs(
     samples: Array, pairs: Indices, alike: NDArray[np.bool_], candidates: Candidates
 ) -> list[Array]:
-    """For each candidate and pair the share of pairs of the other kind that it is the wrong side
-    of. The similar pairs, then the dissimilar ones.
+    """For each candidate and pair the fraction of pairs of the other kind in the wrong order: first
+    the similar pairs, then the dissimilar ones.
     """
     parts = [misplaced(d[alike], d[~alike]) for d in candidates.squares(samples, pairs)]
     return [np.array(part) for part in zip(*parts, strict=True)]
 
 
 def of_triplets(samples: Array, triplets: Indices, candidates: Candidates) -> list[Array]:
-    """For each candidate and anchor the share of its triplets (i, j, l) with d(i, l) ≤ d(i, j)."""
+    """The fraction of triplets (i, j, l) with d(i, l) ≤ d(i, j), per candidate and anchor."""
     _, place, count = np.unique(triplets[:, 0], return_inverse=True, return_counts=True)
     far, near = (candidates.squares(samples, triplets[:, [0, k]]) for k in (2, 1))
     return [np.array([np.bincount(place, one) / count for one in far <= near])]
@@ -237,5 +237,5 @@ def _squares(samples: Array, pairs: Indices, factor: Array | None) -> Array:
 
 
 def mapped(samples: Array, factor: Array | None) -> Array:
-    """XL, or X itself where the metric is Euclid's."""
+    """XL, or X itself for the Euclidean metric."""
     return samples if factor is None else samples @ factor

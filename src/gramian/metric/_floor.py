@@ -1,4 +1,4 @@
-"""A floor under a whitened metric, S ⪰ ρ (tr S/d) I: what the eigenvalue learners share."""
+"""A lower bound on the eigenvalues of a whitened metric, S ⪰ ρ (tr S/d) I, for two learners."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from gramian.reductions.span import Span
 Array = NDArray[np.floating]
 
 LEARNED, ENOUGH = 0.3, 10
-"""The part 1 − ρ of S that is learned, given so many samples for every direction."""
+"""The learned part 1 − ρ of S, with this many samples per direction."""
 
 CLEAR = 16
-"""Columns of a rough start up to which it is better than none. For USPS it has 63 where the optimum
-has 10, and costs twice the evaluations, each of them four times as long."""
+"""Largest number of columns of a rough starting point. For USPS it has 63 where the optimum has 10,
+and doubles the number of evaluations, each of which takes four times as long."""
 
 
 class FlooredLearner(ShrunkLearner):
@@ -41,7 +41,7 @@ class FlooredLearner(ShrunkLearner):
             self._refuse_full_rank("floor", float(self.floor), n_samples)
 
     def _amounts(self, samples: Array) -> dict[str, float]:
-        """The ridge and the floor for so many samples, which parts of them are to have as well."""
+        """The ridge and the floor for this many samples, also used for subsets."""
         return {
             "ridge": ridge_for(self.ridge, samples),
             "floor": floor_for(self.floor, samples, self.rank),
@@ -50,17 +50,17 @@ class FlooredLearner(ShrunkLearner):
     def _above(
         self, floor: Floor, span: Span, rough: Array | None, white: ScatterWhitening
     ) -> Array | None:
-        """A start above the floor; none where the rough one is mostly what a floor of other pairs
-        has left."""
+        """A starting point above the floor; None if the rough one mostly consists of the floor of
+        other pairs."""
         start = floor.coordinates(self._begin(span, rough, white))
         blurred = self.init is None and start is not None and start.shape[1] > CLEAR
         return None if blurred else start
 
 
 def floor_for(floor: float | str, X: Array, rank: int | None = None) -> float:
-    """ρ; "auto" learns less of S where few samples speak for each direction.
+    """ρ; "auto" learns a smaller part of S if there are few samples per direction.
 
-    It is 0 where a rank is asked for, for a metric above a floor has full rank.
+    It is 0 with a rank limit, because a metric above a floor has full rank.
     """
     if floor != "auto":
         return float(floor)

@@ -1,4 +1,4 @@
-"""All triplets that a metric violates, found in blocks, wherever the samples live."""
+"""All triplets that a metric violates, computed in blocks on any device."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 ROWS, COLUMNS = 1024, 2048
-"""Anchors and others whose distances the host computes at a time: 8 MB."""
+"""Block size of distances on the host, anchors × others: 8 MB."""
 
 PAIRS = 2**20
-"""Known pairs that are counted at a time."""
+"""Number of known pairs evaluated at a time."""
 
 BLOCK = 2**27
-"""Distances that a device computes at a time: 1 GB."""
+"""Number of distances per block on a device: 1 GB."""
 
 
 @dataclass(frozen=True)
@@ -31,22 +31,22 @@ class Found:
     """The violated triplets of some anchors."""
 
     keys: Any
-    """(i n + l) k + t of (i, near[i, t], l), the strongest where they are too many."""
+    """(i n + l) k + t of (i, near[i, t], l), only the largest violations if there are too many."""
     push: float
     """Σ max(0, 1 + d(i, j) − d(i, l))² over all of them."""
     count: int
     pairs: Any = None
-    """i n + l of all that were within reach, where they are to be held."""
+    """i n + l of all pairs within reach, if they are stored."""
 
 
 @dataclass(frozen=True)
 class Impostors:
-    """Triplets (i, j, l) with 1 + d(i, j) − d(i, l) > 0: i an anchor, j one of its targets, l of
-    another class, d the squared distance of rows of Z.
+    """Triplets (i, j, l) with 1 + d(i, j) − d(i, l) > 0: anchor i, its target neighbour j, and l of
+    another class; d is the squared distance of rows of Z.
 
-    Candidates come from one product, on the host in float32, with room for its rounding, and are
-    computed again in full. With a larger `margin` than 1 the keys are also those of triplets that
-    are nearly violated.
+    Candidates come from one product, on the host in float32 with a bound on its rounding error, and
+    are recomputed in full precision. With a `margin` above 1 the keys include triplets that are
+    nearly violated.
     """
 
     Z: Any
@@ -55,12 +55,12 @@ class Impostors:
     anchors: Indices
     margin: float = 1.0
     most: float = np.inf
-    """Keys of an anchor, on the average of a block, at most."""
+    """Largest mean number of keys per anchor of a block."""
     hold: float = 0.0
-    """How much beyond what the margin needs pairs are taken, which then are told."""
+    """Distance beyond the margin up to which pairs are stored."""
 
     def blocks(self) -> list[Found]:
-        """Those of one block of anchors after the other."""
+        """The triplets, block by block of anchors."""
         tasks = [(group, start) for group in self._groups for start in range(0, *group.steps)]
         found: list[Any] = [None] * len(tasks)
 
@@ -88,7 +88,7 @@ class Impostors:
 
     @cached_property
     def reach(self) -> Any:
-        """The distance of each anchor within which pairs are taken."""
+        """The distance of each anchor within which pairs are considered."""
         return self.margin + self.hold + namespace(self.Z).max(self._close, axis=1)
 
     @cached_property
@@ -107,7 +107,7 @@ class Impostors:
         return self._count(place, group.anchors[row + start], group.rest[column], most)
 
     def counted(self, pairs: Indices) -> list[Found]:
-        """The triplets of pairs i n + l that are known, where all samples are anchors."""
+        """The triplets of known pairs i n + l, if all samples are anchors."""
         parts = np.split(pairs, np.arange(PAIRS, pairs.size, PAIRS)) if pairs.size else []
         found = []
         for part in parts:
@@ -117,7 +117,7 @@ class Impostors:
         return found
 
     def _count(self, place: Any, i: Any, l: Any, most: float) -> Found:
-        """The triplets of pairs of anchors, the `place` of which is known, and others."""
+        """The triplets of pairs of anchors, with known `place`, and others."""
         Z, (n, k), xp = self.Z, self.near.shape, namespace(self.Z)
         far = backend(Z).gather_distances(Z, Z, *(xp.astype(end, xp.int32) for end in (i, l)))
         margins = 1.0 + self._close[place] - far[:, None]
@@ -135,9 +135,9 @@ class Impostors:
 
 @dataclass(frozen=True)
 class _Group:
-    """The anchors of one class: their places among the anchors, and the samples of other classes.
+    """The anchors of one class: their indices among the anchors, and the samples of other classes.
 
-    (left @ right)_il = d(i, l) − reach_i − room: candidates are below 0.
+    (left @ right)_il = d(i, l) − reach_i − error bound: candidates are negative.
     """
 
     mine: Any
@@ -162,12 +162,12 @@ class _Group:
 
     @property
     def steps(self) -> tuple[int, int]:
-        """The anchors, and how many of them are taken at a time."""
+        """The number of anchors, and the number per block."""
         host, others = isinstance(self.left, np.ndarray), int(self.rest.shape[0])
         return int(self.mine.shape[0]), ROWS if host else max(1, BLOCK // max(1, others))
 
     def candidates(self, start: int) -> tuple[Any, Any]:
-        """Rows and columns of the product that are below 0, those of some anchors."""
+        """Rows and columns of negative entries of the product, for some anchors."""
         xp, width = namespace(self.left), int(self.right.shape[1])
         left, found = self.left[start : start + self.steps[1]], []
         step = COLUMNS if isinstance(left, np.ndarray) else width
@@ -179,7 +179,7 @@ class _Group:
 
 
 def _places(marks: Any) -> tuple[Any, Any]:
-    """Rows and columns of the marks; numpy finds them ten times as fast along one axis."""
+    """Rows and columns of a mask; NumPy finds them ten times as fast along one axis."""
     if not isinstance(marks, np.ndarray):
         found: tuple[Any, Any] = namespace(marks).nonzero(marks)
         return found

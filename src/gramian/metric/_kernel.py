@@ -1,8 +1,8 @@
 """Metrics in the feature space of a kernel, in the span of the training samples.
 
-A metric there is M = ΦᵀWAWᵀΦ outside of which nothing is learned: Φ has the mapped samples as
-rows and the columns of W make an orthonormal basis of them, so that A is learned from the
-coordinates ΦΦᵀW of the samples as any metric is from features.
+The metric is M = ΦᵀWAWᵀΦ, where Φ holds the mapped samples as rows and the columns of W give an
+orthonormal basis of their span; outside the span nothing is learned. A is learned from the
+coordinates ΦΦᵀW of the samples like a metric of features.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Array = NDArray[np.floating]
 class KernelMetricLearner(MetricLearner):
     """A metric learner with the parameters `kernel` and `kernel_params`.
 
-    With a kernel, `dual_components_` (n_components × n_samples) stands for `components_`, and the
-    samples of the fit are kept as `X_fit_`.
+    With a kernel, `dual_components_` (n_components × n_samples) replaces `components_`, and the
+    samples of the fit are stored as `X_fit_`.
     """
 
     def _view(self, X: Any, *, center: bool = True) -> Span:
-        """Samples in the coordinates to learn in, features or those of the kernel's span."""
+        """Samples in the coordinates of the learner: features, or the kernel's span."""
         if self.kernel is None:
             return varying_view(X, center=center)
         check_kernel(self.kernel)
@@ -49,7 +49,7 @@ class KernelMetricLearner(MetricLearner):
             "sklearn.kernel_approximation.Nystroem",
         )
         self.kernel_params_: dict[str, Any] = with_bandwidth(self.kernel, self.kernel_params, X)
-        # A linear kernel less its mean only shifts the mapped samples where they are shifted.
+        # Centring a linear kernel only translates the mapped samples if they are shifted.
         self.X_fit_ = near_origin(X).copy() if self.kernel == "linear" and center else X.copy()
         found = linear_span(self.X_fit_, center=center) if self.kernel == "linear" else None
         if found is None:
@@ -83,7 +83,7 @@ class KernelMetricLearner(MetricLearner):
             self.dual_components_ = directions
 
     def _start(self, basis: Array | None) -> Array | None:
-        """The directions of `init`, projected to the span of these samples."""
+        """The directions of `init`, projected on the span of these samples."""
         if self.kernel is None or self.init is None:
             return super()._start(basis)
         check_is_fitted(
@@ -106,7 +106,7 @@ class KernelMetricLearner(MetricLearner):
         return mapped
 
     def get_mahalanobis_matrix(self) -> Array:
-        """M = LLᵀ as a dense (n_features, n_features) array; a kernel's has no such form."""
+        """M = LLᵀ as a dense (n_features, n_features) array; not available with a kernel."""
         if self.kernel is not None:
             raise ValueError(
                 "a metric learned with a kernel is no matrix of the features: use transform, "

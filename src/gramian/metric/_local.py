@@ -1,4 +1,4 @@
-"""What the learners of local metrics share: where neighbours are sought, and the way back."""
+"""Common parts of local metric learners: the metric of the neighbour search, and the ridge."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ LOCAL_RULES = {
 }
 
 RIDGE, CROWDED = 1e-3, 1.0
-"""What is added to the scatter of similar pairs, in units of its mean eigenvalue: by default, and
-with more than half as many directions as samples, where that scatter says little of most."""
+"""Ridge of the scatter of similar pairs, relative to its mean eigenvalue: by default, and with more
+than half as many directions as samples, where the scatter is poorly determined."""
 
 
 def neighbor_metric(
     X: Array, classes: Indices, metric: str, *, units: float | None = None, device: Any = None
 ) -> tuple[Array, float | None]:
-    """A factor L of the metric to seek neighbours in, KTA's or Euclid's, and KTA's λ in its units.
+    """A factor L of the metric for the neighbour search, KTA's or Euclidean, and KTA's λ in units.
 
-    Neighbours by Euclid's distance follow whatever features are largest; alignment with the
-    labels, which costs one product XᵀX, makes better targets of them. It takes the samples at
-    unit size, so that their scale changes nothing. It is found on the host, but for held-out
-    neighbours, which are the same anywhere: targets must not depend on the device. A λ that is
-    told, in `units`, needs no choice.
+    Euclidean neighbours depend on the features with the largest scale; alignment with the labels,
+    which needs one product XᵀX, gives better target neighbours. It uses the samples at unit size,
+    so that their scale has no effect. It is computed on the host, except for held-out neighbours,
+    which are the same everywhere: targets must not depend on the device. A given λ, in `units`,
+    needs no selection.
     """
     size = float(np.sqrt(np.mean(X * X)))
     if metric == "euclidean" or size == 0:
@@ -49,7 +49,7 @@ def neighbor_space(
     units: float | None = None,
     device: Any = None,
 ) -> tuple[Array, float | None]:
-    """Where to seek neighbours, the samples themselves or as KTA maps them, and KTA's λ."""
+    """Samples for the neighbour search, original or mapped by KTA, and KTA's λ."""
     if metric == "euclidean":
         return samples, None
     factor, units = neighbor_metric(samples, classes, metric, units=units, device=device)
@@ -57,13 +57,13 @@ def neighbor_space(
 
 
 def targets_of(triplets: Indices) -> Indices:
-    """The pairs (anchor, same) of triplets, each once."""
+    """The pairs (anchor, same) of triplets without duplicates."""
     pairs: Indices = np.unique(triplets[:, :2], axis=0)
     return pairs
 
 
 def ridge_for(ridge: float | str, samples: Array) -> float:
-    """The ridge; "auto" is larger where directions are nearly as many as samples."""
+    """The ridge; "auto" is larger if there are nearly as many directions as samples."""
     if ridge != "auto":
         return float(ridge)
     n, order = samples.shape

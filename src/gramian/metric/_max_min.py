@@ -1,4 +1,4 @@
-"""The bound on a max–min problem that its smoothed solution proves."""
+"""The bound on a max–min problem from its smoothed solution."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gramian.common.storage import storable
 @storable
 @dataclass(frozen=True)
 class MaxMin:
-    """What is proved of a largest minimum: the one reached, and one that none can pass.
+    """The minimum reached by a metric, and an upper bound on the minimum of any metric.
 
     Attributes
     ----------
     value : float
-        The smallest distance or margin of the fitted metric: what the model maximises.
+        The smallest distance or margin of the fitted metric, which the model maximises.
     bound : float
-        No metric of the model has a larger one.
+        An upper bound for all metrics of the model.
     """
 
     value: float

@@ -1,8 +1,8 @@
-"""The weight λ of alignment by held-out neighbours: a whole path from one eigenbasis.
+"""Selection of the weight λ of alignment by held-out neighbours: a path from one eigenbasis.
 
-Both ends of the path can be right. With a small λ the metric stays near Euclid's, with a large
-one it tends to a discriminant; in between, directions of little variance are left large and the
-error is usually worse. So a few values are tried from each end.
+Both ends of the path can be best. With a small λ the metric is close to the Euclidean one, with a
+large λ it approaches a discriminant; in between, directions of little variance stay large and the
+error is usually larger. Therefore a few values near each end are tried.
 """
 
 from __future__ import annotations
@@ -47,32 +47,31 @@ Indices = NDArray[np.integer]
 PATH = (1e-1, 1e3, 1e4, 1e6)
 """λ in units of 1/ḡ², ḡ the mean eigenvalue of XᵀX over its rank.
 
-In ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² a change of the unit of X by s makes the labels count s² times less
-beside I. So where the mean variance v of the samples is not near 1, units of v/ḡ² are tried as
-well."""
+In ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² a change of the unit of X by s divides the relative weight of the
+labels by s². If the mean variance v of the samples is not near 1, units of v/ḡ² are tried, too."""
 
 NEAR_UNIT = 4.0
-"""Mean variances up to this, or its inverse, are near 1."""
+"""Mean variances between the inverse of this and this are near 1."""
 
 EUCLID = 1e-2
-"""The first λ tried where 0 is no answer, in units of 1/g² with g the largest eigenvalue: M is
-then within 1 % of I where the regulariser is ‖M − I‖²."""
+"""The first λ tried if 0 is not a candidate, in units of 1/g² with g the largest eigenvalue: M is
+then within 1 % of I for the regulariser ‖M − I‖²."""
 
 FOLDS = 5
 
 CUT, ROUGH = 1e-3, 1e-2
-"""The share of a metric cut off by the cone from which on P₊ of it cannot stand for the optimum: on
-400 digits of USPS it errs in 13 %, the optimum in 24. Then the optimum is found, to so much."""
+"""Fraction of a metric removed by P₊ above which P₊ of it does not approximate the optimum: on 400
+digits of USPS it errs in 13 %, the optimum in 24. The optimum is then computed to `ROUGH`."""
 
 
 def unit(data: Moments, n: int) -> float:
-    """1/ḡ², in which λ has no scale."""
+    """1/ḡ², the unit of λ that makes it independent of scale."""
     mean = data.trace / directions(data, n)
     return 1.0 / mean**2 if mean > 0 else 1.0
 
 
 def directions(data: Moments, n: int) -> int:
-    """The rank of XᵀX, or what it is at most where it is not decomposed."""
+    """The rank of XᵀX, or an upper bound if it is not decomposed."""
     if not isinstance(data.gram, Dense):
         return max(1, min(n - 1, data.order))
     values = data.spectrum[0]
@@ -91,13 +90,13 @@ def choose_weight(
     rank: int | None,
     device: Any = None,
 ) -> EvidencePath:
-    """The λ that the 3 nearest neighbours of held-out samples speak for.
+    """The λ selected by the 3 nearest neighbours of held-out samples.
 
-    With ‖M − I‖² the path begins with λ = 0, Euclid's metric, from which labels have to earn any
-    other. The moments without the held-out samples come by subtraction, and one
-    eigendecomposition of them serves the whole path; where the cone cuts much of what they choose,
-    the true optimum has to stand the test as well. The answer depends neither on the order of
-    the samples nor on chance. `weights` of samples are in the moments; a vote is a vote.
+    With ‖M − I‖² the path begins with λ = 0, the Euclidean metric, and another λ must be clearly
+    better. The moments without the held-out samples are computed by subtraction, and one
+    eigendecomposition of them serves the whole path; if P₊ removes much of the selected metric, the
+    true optimum is evaluated as well. The result does not depend on the order of the samples and is
+    deterministic. `weights` of samples affect the moments, not the votes.
     """
     mean = data.mean if centered else np.zeros(X.shape[1])
     assert mean is not None
@@ -126,9 +125,9 @@ def weigh(
     rank: int | None,
     device: Any = None,
 ) -> EvidencePath:
-    """`choose_weight` by the keys of the samples and a way to some of them, less their mean.
+    """`choose_weight` from the keys of the samples and access to some of them, minus their mean.
 
-    `counted` is how often each sample is in the moments, once unless told.
+    `counted` is the weight of each sample in the moments, default 1.
     """
     times = np.ones(classes.size) if counted is None else counted
     plain = regularizer == "identity" and rank is None
@@ -162,8 +161,8 @@ def weigh(
 def _taken(
     weights: Array, wrong: Callable[..., Array], models: list[_Fold], plain: bool
 ) -> EvidencePath:
-    """The choice of the held-out votes; where the cone cuts much of what was chosen, of votes with
-    the metric that a fit would find, and again until that is what they choose.
+    """The selection by held-out votes; if P₊ removes much of the selected metric, by votes with the
+    exact metric, repeated until the selection does not change.
     """
     losses = _judged(weights, wrong)
     weights = weights[: len(losses)]
@@ -183,7 +182,7 @@ def _taken(
 
 
 def _judged(weights: Array, wrong: Callable[..., Array]) -> Array:
-    """The losses of the weights, up to an interrupt from the keyboard."""
+    """The losses of the weights, up to a keyboard interrupt."""
     losses: list[Array] = []
     try:
         for lam in weights:
@@ -207,9 +206,9 @@ class _Fold:
     n_components: int | None
 
     def factor(self, lam: float, true: bool = False) -> Array | None:
-        """A factor of P₊ of the minimiser without the cone, or of the true one, roughly.
+        """A factor of P₊ of the unconstrained minimiser, or roughly of the constrained one.
 
-        None where that is the identity.
+        None if that is the identity.
         """
         if lam == 0 and self.regularizer == "identity" and not (self.rank or self.n_components):
             return None
@@ -227,7 +226,7 @@ class _Fold:
         return principal_columns(L, self.g[:, None] * L)[:, : self.n_components]
 
     def cut(self, lam: float) -> float:
-        """The share that the cone cuts off; a limit on the rank cuts what it cuts."""
+        """The fraction removed by P₊; with a rank limit also by that."""
         if self.rank is not None:
             return 0.0
         M = _unconstrained(self.g, self.sums, lam, self.regularizer)
@@ -240,15 +239,15 @@ class _Fold:
 
 
 def _wrong_votes(mapped: Array, classes: Indices, kept: int, device: Any) -> Array:
-    """What each held-out row, those after the kept ones, loses by the vote of its neighbours."""
+    """The loss of each held-out row, those after the kept ones, by the vote of its neighbours."""
     found = nearest(mapped[:kept], min(SOUGHT, kept), queries=mapped[kept:], device=device)
     return wrong_shares(found.indices, found.sq_distances, classes[:kept], classes[kept:], SINGLE)
 
 
 def _mapped(rotated: Array, factor: Array | None) -> Array:
-    """XL in float32, which is enough for votes; X itself where the metric is Euclid's.
+    """XL in float32, which suffices for votes; X itself for the Euclidean metric.
 
-    The scale of a metric has no vote, and that of L might be too large for float32.
+    L is scaled, because votes do not depend on its scale and it might overflow float32.
     """
     if factor is None:
         return rotated
@@ -257,7 +256,7 @@ def _mapped(rotated: Array, factor: Array | None) -> Array:
 
 
 def _weights(data: Moments, n: int, plain: bool) -> Array:
-    """The λ to try, rising; the first is 0 where that is Euclid's metric."""
+    """The candidate λ, ascending; the first is 0 if that is the Euclidean metric."""
     largest = float(data.spectrum[0][-1])
     first = EUCLID / largest**2 if largest > 0 and not plain else 0.0
     rest = np.array(PATH) * unit(data, n)
@@ -273,13 +272,13 @@ def least_weight(data: Moments, n: int, regularizer: str, rank: int | None) -> f
 
 
 def projected(data: Moments, lam: float, regularizer: str, rank: int | None) -> Array:
-    """A factor of P₊ of the minimiser without the cone."""
+    """A factor of P₊ of the unconstrained minimiser."""
     g, V = data.spectrum
     return V @ _factor(_unconstrained(g, V.T @ data.sums, lam, regularizer), rank)
 
 
 def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array:
-    """−C/H, the minimiser without the cone, in the eigenbasis of XᵀX."""
+    """−C/H, the unconstrained minimiser, in the eigenbasis of XᵀX."""
     _, b, c = REGULARIZERS[regularizer]
     H = lam * np.outer(g, g) + b
     H = np.maximum(H, 1e-12 * np.max(H))
@@ -288,7 +287,7 @@ def _unconstrained(g: Array, sums: Array, lam: float, regularizer: str) -> Array
 
 
 def _factor(M: Array, rank: int | None) -> Array:
-    """A factor of P₊(M), or of its leading part of a rank: any will do where M ≻ 0 already."""
+    """A factor of P₊(M), or of its leading part for a rank limit; any factor if M ≻ 0."""
     if rank is None:
         with suppress(np.linalg.LinAlgError):
             return np.linalg.cholesky(M)
@@ -297,10 +296,10 @@ def _factor(M: Array, rank: int | None) -> Array:
 
 
 def raw_keys(X: Any, along: Array, mean: Array) -> Array:
-    """A number for each sample that neither turning nor shifting the features changes.
+    """A number per sample that is invariant to rotation and translation of the features.
 
-    Its distance from the mean, and from it along the leading direction; rounded where the
-    arithmetic is before samples are put in their order.
+    Its distance from the mean, and from the mean along the leading direction, rounded to the
+    accuracy of the arithmetic before samples are sorted.
     """
     middle, ahead = (X @ np.column_stack([mean, along])).T
     far = row_squares(X) - 2 * middle + mean @ mean
@@ -309,7 +308,7 @@ def raw_keys(X: Any, along: Array, mean: Array) -> Array:
 
 
 def _class_sums(samples: Array, classes: Indices, weights: Array, c: int) -> Array:
-    """XᵀY over all c classes, of which some may be absent."""
+    """XᵀY over all c classes, some of which may be absent."""
     sums, counts = class_sums(samples, classes, weights)
     return np.pad(sums, ((0, 0), (0, c - counts.size)))
 

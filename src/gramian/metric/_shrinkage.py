@@ -1,7 +1,7 @@
-"""Shrinkage of a learned metric towards Euclid's, by as much as held-out data ask for.
+"""Shrinkage of a learned metric towards the Euclidean one, selected on held-out data.
 
-M = (1 − α) M̂ + α c I, M̂ the certified optimum of the learner's problem and c such that both parts
-have the same mean square over the samples. α = 0 is the model as it is, α = 1 is to do nothing.
+M = (1 − α) M̂ + α c I, where M̂ is the certified optimum of the learner's problem and c gives both
+parts the same mean square over the samples. α = 0 is the learned metric, α = 1 the Euclidean one.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ Metrics = Callable[[Callable[[Any], Any]], Candidates]
 """From a fit of a rough metric to all candidates."""
 
 SHARES = (1.0, 0.9, 0.75, 0.5, 0.25, 0.1, 0.0)
-"""α, from doing nothing to the model as it is."""
+"""α, from the Euclidean to the learned metric."""
 
 FOLDS, FEW_FOLDS, ENOUGH = 3, 2, 400
-"""Folds with few samples, and with at least so many."""
+"""Number of folds with few samples, and with at least `ENOUGH`."""
 
 ROUGH = 1e-2
-"""The tolerance of the metrics that are only judged."""
+"""The tolerance of metrics for selection only."""
 
 JUDGED = 0.5
-"""Part of the time left that the choice of α may take, and part of that for the fit to a fold."""
+"""Fraction of the remaining time for the selection of α, and of that for the fit of a fold."""
 
 PLAIN = "Euclid's metric"
 
 
 def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
-    """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of Euclid's metric in the same coordinates."""
+    """A factor of (1 − α)LLᵀ + αcEEᵀ, E that of the Euclidean metric in the same coordinates."""
     if share == 0:
         return factor
     scale = _scale(factor, plain, gram)
@@ -74,7 +74,7 @@ def blended(factor: Array, plain: Array, gram: Any, share: float) -> Array:
 
 
 def _scale(factor: Array, plain: Array, gram: Any) -> float:
-    """c: Euclid's metric times it has the same mean square over the samples."""
+    """c such that c times the Euclidean metric has the same mean square over the samples."""
     size, own = (float(np.sum(F * (gram @ F))) for F in (factor, plain))
     return size / own if size > 0 and own > 0 else 1.0
 
@@ -82,22 +82,22 @@ def _scale(factor: Array, plain: Array, gram: Any) -> float:
 class ShrunkLearner(MetricLearner):
     """A metric learner with the parameter `shrinkage`; sets `shrinkage_` and `path_`.
 
-    Each `_shrink_by_…` chooses α and returns a factor of a rough metric met on the way, to start
-    from, None where there is none. `fixed` are parameters that parts of the samples are to share,
-    as parts of many do the λ of the alignment that neighbours are sought after, in its units.
+    Each `_shrink_by_…` selects α and returns a factor of a rough metric as a starting point, or
+    None. `fixed` are parameters shared by subsets of the samples, such as λ of the alignment for
+    the neighbour search, in its units.
     """
 
     _rules: ClassVar = {"shrinkage": or_auto(SHARE)}
     _rough_tol: ClassVar[float] = ROUGH
 
     aligned_by: float | None = None
-    """That λ, where the whole has told it to this part."""
+    """That λ, if it was set for this subset."""
 
     def _arranged(self, X: Any, classes: Indices) -> tuple[Span, Indices, Indices]:
-        """Samples to learn in, their classes, and their rows in X.
+        """Samples in the coordinates of the learner, their classes, and their rows in X.
 
-        They come in the order of `sample_keys`, which neither the order of the rows nor turning
-        the features changes: what is taken from evenly spread rows is the same.
+        They are sorted by `sample_keys`, which do not depend on the order of the rows or rotations
+        of the features: evenly spaced subsets are then invariant, too.
         """
         X, classes, _, rows = self._in_order(X, classes)
         span = self._dense_view(X)
@@ -113,8 +113,8 @@ class ShrunkLearner(MetricLearner):
     def _shrink_by_labels(
         self, samples: Array, classes: Indices, *, units: float | None = None, **fixed: Any
     ) -> Array | None:
-        """Choose α by the neighbours of held-out samples."""
-        # A class too small to be in every part is left out of the judgement alone.
+        """Select α by the neighbours of held-out samples."""
+        # A class too small for every fold is only excluded from the evaluation.
         judged = np.flatnonzero(np.bincount(classes)[classes] >= 2 * FOLDS)
         named = np.unique(classes[judged], return_inverse=True)[1]
         if self._given_shrinkage() or judged.size < FEWEST or named.max() == 0:
@@ -130,14 +130,14 @@ class ShrunkLearner(MetricLearner):
 
         repeats = repeats_for(named.size)
         folds = splits(sample_keys(points), named, _folds(named.size), points.shape[1], repeats)
-        # Few samples held out would be known to a λ that all of them have chosen.
+        # A λ selected on all samples would use information of the held-out ones.
         shared = units if named.size > MANY else None
         return self._judge(samples, folds, losses, NEIGHBOUR_ERROR, fixed, shared)
 
     def _shrink_by_pairs(
         self, samples: Array, similar: Indices, dissimilar: Indices, **fixed: Any
     ) -> Array | None:
-        """Choose α by the order of the distances of held-out pairs."""
+        """Select α by the order of the distances of held-out pairs."""
         if self._given_shrinkage() or min(len(similar), len(dissimilar)) < FEWEST:
             return None
         pairs, alike = joined_pairs(similar, dissimilar)
@@ -151,7 +151,7 @@ class ShrunkLearner(MetricLearner):
         return self._judge(samples, folds, losses, PAIR_ERROR, fixed)
 
     def _shrink_by_triplets(self, samples: Array, triplets: Indices, **fixed: Any) -> Array | None:
-        """Choose α by the triplets of held-out anchors."""
+        """Select α by the triplets of held-out anchors."""
         anchors, place = np.unique(triplets[:, 0], return_inverse=True)
         if self._given_shrinkage() or anchors.size < 2 * FEWEST:
             return None
@@ -171,7 +171,7 @@ class ShrunkLearner(MetricLearner):
             self._refuse_full_rank("shrinkage", float(self.shrinkage), n_samples)
 
     def _refuse_full_rank(self, name: str, amount: float, n_samples: int) -> None:
-        """Refuse a mixture with a metric of full rank where the rank is limited."""
+        """Raise ValueError for a combination with a full-rank metric if the rank is limited."""
         limited = self.rank is not None and self.rank < self._most_directions(n_samples)
         if amount > 0 and limited:
             raise ValueError(
@@ -180,7 +180,7 @@ class ShrunkLearner(MetricLearner):
             )
 
     def _given_shrinkage(self) -> bool:
-        """Whether α needs no evidence, or gets none any more; it is 0 until some is found."""
+        """Whether α is given or cannot be selected any more; it is 0 until it is selected."""
         self._forget("path_")
         limited = self.shrinkage == "auto" and self.rank is not None
         self.shrinkage_ = 0.0 if self.shrinkage == "auto" else float(self.shrinkage)
@@ -198,7 +198,7 @@ class ShrunkLearner(MetricLearner):
         gram, rough = samples.T @ samples, []
 
         def metrics(fit: Callable[[Any], Any]) -> Candidates:
-            with clock.share(JUDGED):  # the rest is for the judgement and the other folds
+            with clock.share(JUDGED):  # the rest is for the evaluation and the other folds
                 factor = self._rough(fit, {"time_limit": None, **fixed}, units)
             rough.append(factor)
             if clock.interrupted():
@@ -208,7 +208,7 @@ class ShrunkLearner(MetricLearner):
         try:
             with clock.share(JUDGED):
                 found = judged(folds, lambda split: losses(split, metrics))
-        except ValueError:  # a part may hold what the whole does not: no pair, no spread
+        except ValueError:  # a subset may be invalid: no pair, no variance
             return None
         if found is not None:
             if measure == NEIGHBOUR_ERROR:
@@ -217,12 +217,12 @@ class ShrunkLearner(MetricLearner):
                 found, SHARES, parameter="shrinkage", measure=measure, nothing=PLAIN, choose=least
             )
             self.shrinkage_ = self.path_.value
-        return rough[-1] if rough and np.any(rough[-1]) else None  # 0 where its time was up
+        return rough[-1] if rough and np.any(rough[-1]) else None  # 0 after a time limit
 
     def _rough(
         self, fit: Callable[[Any], Any], fixed: dict[str, Any], units: float | None
     ) -> Array:
-        """A factor of the metric without shrinkage, quickly."""
+        """A factor of the metric without shrinkage, to a rough tolerance."""
         plain = {"shrinkage": 0.0, "n_components": None, "init": None, "progress": False}
         loose = {"tol": max(self.tol, self._rough_tol)}
         kernel = {"kernel": None} if hasattr(self, "kernel") else {}
@@ -234,8 +234,8 @@ class ShrunkLearner(MetricLearner):
         return factor
 
     def _candidates(self, factor: Array, gram: Array) -> Candidates:
-        """The mixtures with Euclid's metric, or the leading directions of each where few are asked
-        for."""
+        """The combinations with the Euclidean metric, or the leading directions of each if
+        `n_components` is small."""
         plain = np.eye(len(gram))
         if self.n_components is None:
             shares = np.array(SHARES)
@@ -247,14 +247,14 @@ class ShrunkLearner(MetricLearner):
         )
 
     def _begin(self, span: Span, rough: Array | None, within: Reduction) -> Array | None:
-        """A factor to start from: that of `init`, or the rough one in the span, in the coordinates
-        of a reduction within it."""
+        """A starting factor: that of `init`, or the rough one, in the coordinates of a reduction
+        within the span."""
         given = self._start(span.matrix)
         start = rough if given is None else given
         return None if start is None else within.coordinates(start)
 
     def _mixed(self, factor: Array, plain: Array, gram: Any) -> Array:
-        """The metric shrunk towards Euclid's, which is kept where the optimum is M = 0."""
+        """The metric shrunk towards the Euclidean one, which is used if the optimum is M = 0."""
         if not np.any(factor) and self.shrinkage == "auto" and self.rank is None:
             self.shrinkage_ = 1.0
             if hasattr(self, "path_"):
@@ -270,21 +270,21 @@ class ShrunkLearner(MetricLearner):
     def _shrunk(
         self, factor: Array, Z: Array, white: ScatterWhitening, span: Span
     ) -> tuple[Array, Dense, Array]:
-        """The metric of whitened samples Z shrunk towards Euclid's, the scatter of Z, and the way
-        back to the features."""
+        """The metric of whitened samples Z shrunk towards the Euclidean one, the scatter of Z, and
+        the map back to the features."""
         gram = Dense(Z.T @ Z, lower=0.0)
         factor = self._mixed(factor, white.plain, gram)
         return factor, gram, Substitution(span.matrix).factor(white.matrix)
 
 
 def by_keys(span: Span) -> tuple[Span, Indices]:
-    """The samples in the order of their keys, and that order."""
+    """The samples sorted by their keys, and the order."""
     order = np.argsort(sample_keys(span.X), kind="stable")
     return replace(span, X=span.X[order]), order
 
 
 def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArray[np.bool_]]:
-    """All pairs, and which of them are similar."""
+    """All pairs, and the mask of similar ones."""
     alike = np.repeat([True, False], [len(similar), len(dissimilar)])
     return np.vstack([similar, dissimilar]), alike
 
@@ -292,7 +292,7 @@ def joined_pairs(similar: Indices, dissimilar: Indices) -> tuple[Indices, NDArra
 def pair_splits(
     samples: Array, pairs: Indices, alike: NDArray[np.bool_], folds: int
 ) -> list[Split]:
-    """Splits of pairs, by an order that their samples decide."""
+    """Splits of pairs, in an order determined by their samples."""
     keys = sample_keys(samples)[pairs].sum(axis=1)
     return splits(keys, alike.astype(np.intp), folds)
 

@@ -1,12 +1,12 @@
-"""Impostors found again where they can have changed, and counted again where they cannot.
+"""Cached impostors: anchors are searched again only if their impostors can have changed.
 
-A search leaves behind, for each anchor i, all pairs (i, l) within a radius c_i of the metric M₀ of
-that time. For another metric M let M − ρM₀ = P − EEᵀ with P ⪰ 0. Then every other l has
+A search stores, for each anchor i, all pairs (i, l) within a radius c_i of the metric M₀ at that
+time. For another metric M let M − ρM₀ = P − EEᵀ with P ⪰ 0. Then every other l has
 
-    d_M(i, l) ≥ ρ d_{M₀}(i, l) − ‖Eᵀ(x_i − x_l)‖² ≥ ρ c_i − (‖Eᵀx_i‖ + max_l ‖Eᵀx_l‖)²,
+    d_M(i, l) ≥ ρ d_{M₀}(i, l) − ‖Eᵀ(x_i − x_l)‖² ≥ ρ c_i − (‖Eᵀx_i‖ + max_l ‖Eᵀx_l‖)².
 
-and where that is beyond the reach of i, its farthest target and the margin, i has no triplets but
-those of its pairs. ρ below 1 is for metrics that have shrunk a little in many directions.
+If this exceeds the distance of its farthest target plus the margin, i only has triplets of its
+stored pairs. ρ < 1 is for metrics that have shrunk slightly in many directions.
 """
 
 from __future__ import annotations
@@ -24,50 +24,50 @@ Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
 HOLD = 0.5
-"""How much wider than its reach the radius of an anchor is. Between the last two searches of
-10,000 digits the metric moves by 7 %: with 0.3, 0.5 and 1 56, 98 and 100 % of them need none."""
+"""Relative excess of the radius of an anchor over its reach. Between the last two searches of
+10,000 digits the metric moves by 7 %: with 0.3, 0.5 and 1, 56, 98 and 100 % of them need none."""
 
 HELD = 200
-"""Pairs that are kept for an anchor, on the average, at most: more cost as much as a search."""
+"""Largest mean number of pairs stored per anchor: more cost as much as a search."""
 
 FEW = 0.3
-"""A search for all but so few of the anchors is one for all of them."""
+"""Fraction of safe anchors below which all anchors are searched."""
 
 SHARES = (1.0, 0.97, 0.93, 0.85)
-"""ρ, of which each anchor has the best."""
+"""Values of ρ, of which the best is used for each anchor."""
 
 ROUNDED = 1e-11
-"""What the bound can be off by, in units of the largest distances that there can be."""
+"""Error of the bound, relative to the largest possible distances."""
 
 
 @dataclass
 class Standing:
-    """The pairs of the last searches, one after the other, and what they are good for."""
+    """The stored pairs of the last searches."""
 
     pairs: Indices = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     """i n + l."""
     radius: Array = field(default_factory=lambda: np.empty(0))
-    """c, with what rounding needs taken off; −∞ of an anchor without pairs."""
+    """c, reduced by the rounding error; −∞ for an anchor without pairs."""
     search: Indices = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    """By which of the factors each anchor was searched last."""
+    """The factor with which each anchor was last searched."""
     factors: list[Array] = field(default_factory=list)
     asked: Array | None = None
-    """The factor of the last search for all anchors,"""
+    """The factor of the last search for all anchors."""
     answer: Any = None
-    """what it found,"""
+    """Its result."""
     seconds: float = 0.0
-    """and how long it took."""
+    """Its time in seconds."""
 
     def remember(self, factor: Array, answer: Any, seconds: float) -> None:
-        """Keep the answer of a search for all anchors."""
+        """Store the result of a search for all anchors."""
         self.asked, self.answer, self.seconds = factor, answer, seconds
 
     def answers(self, factor: Array) -> bool:
-        """Whether the last search was for this factor, as where a solve had no time to move it."""
+        """Whether the last search used this factor, as if a solve had no time to change it."""
         return self.asked is not None and np.array_equal(self.asked, factor)
 
     def blocks(self, asked: Impostors, X: Array, factor: Array) -> list[Found]:
-        """The triplets of all anchors, of which only those that are not sure are searched."""
+        """The triplets of all anchors; only anchors that are not safe are searched."""
         n = X.shape[0]
         sure = self.sure(X, factor, asked.reach)
         if np.mean(sure) < FEW:
@@ -81,7 +81,7 @@ class Standing:
         return [*found, *asked.counted(kept)]
 
     def sure(self, X: Array, factor: Array, reach: Array) -> NDArray[np.bool_]:
-        """The anchors whose pairs have all that is within their reach."""
+        """The anchors whose stored pairs contain everything within their reach."""
         if self.radius.size == 0:
             return np.zeros(X.shape[0], dtype=bool)
         centred = X - X.mean(axis=0)
@@ -108,7 +108,7 @@ class Standing:
         asked: Impostors,
         factor: Array,
     ) -> None:
-        """Take what was found now in the place of what was known of those anchors."""
+        """Replace the stored pairs of the searched anchors."""
         n = sure.size
         most = min(HELD, asked.most / asked.near.shape[1]) * n
         if kept.size + sum(part.pairs.shape[0] for part in found) > most:

@@ -1,4 +1,4 @@
-"""Same or not the same: what a learned metric says of pairs."""
+"""Distances, scores and decisions for pairs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _calibrated(learner: Any) -> bool:
 
 
 class Verification(OwnErrstate):
-    """Distances, scores and decisions for pairs, given the map to where they are Euclidean."""
+    """Distances, scores and decisions for pairs, given the map to a Euclidean space."""
 
     n_features_in_: int
     _mapping: Callable[[], Callable[[Any], Array]]
@@ -62,7 +62,7 @@ class Verification(OwnErrstate):
         return found
 
     def pair_score(self, pairs: Any, *, X: Any = None) -> Array:
-        """Minus the distance of each pair: higher is more alike, as ROC curves want it."""
+        """Minus the distance of each pair: higher is more similar, as for ROC curves."""
         return -self.pair_distance(pairs, X=X)
 
     def calibrate(
@@ -73,19 +73,19 @@ class Verification(OwnErrstate):
         X: Any = None,
         max_false_positive_rate: float | None = None,
     ) -> Any:
-        """Set `threshold_`, the distance up to which `predict` says that a pair is the same.
+        """Set `threshold_`, the distance up to which `predict` classifies a pair as the same.
 
-        Pairs that the metric was not fitted to make the better threshold.
+        Pairs that were not used in the fit give a better threshold.
 
         Parameters
         ----------
         pairs, X :
             As in `pair_distance`.
         same : booleans or ±1 of shape (n_pairs,)
-            `predict` answers in kind.
+            `predict` returns the same type.
         max_false_positive_rate : float in [0, 1], optional
-            The largest share of different pairs to call the same; by default the threshold is
-            the one with the fewest errors.
+            The largest fraction of different pairs classified as the same; by default the
+            threshold minimises the number of errors.
         """
         distances = self.pair_distance(pairs, X=X)
         return self._calibrate(distances, same, max_false_positive_rate)
@@ -101,7 +101,7 @@ class Verification(OwnErrstate):
 
     @available_if(_calibrated)
     def predict(self, pairs: Any, *, X: Any = None) -> NDArray[Any]:
-        """Whether each pair is the same: booleans or ±1, as the marks of `calibrate` were.
+        """Whether each pair is the same: booleans or ±1, like the labels of `calibrate`.
 
         Parameters are those of `pair_distance`.
         """
@@ -128,9 +128,9 @@ class Verification(OwnErrstate):
 
 
 def threshold(distances: Array, alike: NDArray[np.bool_], rate: float | None) -> float:
-    """The distance with the fewest errors, or the largest that keeps the rate of false positives.
+    """The distance with the fewest errors, or the largest with the given false positive rate.
 
-    Midway between two of the distances, so that those of the training pairs are not on it.
+    It is midway between two of the distances, so that no training pair is on it.
     """
     order = np.argsort(distances, kind="stable")
     sorted_, same = distances[order], alike[order]

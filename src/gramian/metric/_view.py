@@ -1,7 +1,7 @@
-"""Samples in the coordinates to learn in: columns that are constant count for nothing.
+"""Samples in the coordinates of the learner, without constant columns.
 
-Distances see only the directions in which the samples vary. Everything that depends on the number
-of directions (a ridge, a floor, the unit of a weight) has to count those alone.
+Distances only depend on directions in which the samples vary. All quantities that depend on the
+number of directions (a ridge, a floor, the unit of a weight) count only these.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Array = NDArray[np.floating]
 EPS = float(np.finfo(float).eps)
 
 RESOLVED = 1e-12
-"""The least eigenvalue of XᵀX over the largest from which on its eigenvectors keep the digits of
-the samples; beyond it the features themselves are the better coordinates."""
+"""Smallest ratio of eigenvalues of XᵀX for which its eigenvectors keep the digits of the samples;
+below it the features themselves are used as coordinates."""
 
 
 def varying_view(X: Any, *, center: bool) -> Span:
-    """`span_of` the columns that vary; of samples that are not centred all columns count."""
+    """`span_of` the columns that vary; for samples that are not centred, of all columns."""
     columns = varying_columns(X) if center else None
     if columns is None:
         return span_of(X, center=center)
@@ -36,10 +36,10 @@ def varying_view(X: Any, *, center: bool) -> Span:
 
 
 def principal_view(X: Any, name: str) -> Span:
-    """Dense centred samples along their principal axes, without directions that do not vary.
+    """Dense centred samples along their principal axes, without constant directions.
 
-    Turning the features, permuting them, or adding some that are constant or repeated changes
-    these coordinates by rounding alone.
+    The coordinates are invariant, up to rounding, to rotation and permutation of features, and to
+    constant or repeated features.
     """
     columns = varying_columns(X)
     if columns is None:
@@ -49,7 +49,7 @@ def principal_view(X: Any, name: str) -> Span:
 
 
 def along_axes(span: Span) -> Span:
-    """Dense centred samples along their principal axes, where these are resolved."""
+    """Dense centred samples along their principal axes, if these are well conditioned."""
     axes = _principal_axes(span.X)
     if axes is None:
         return span
@@ -58,22 +58,22 @@ def along_axes(span: Span) -> Span:
 
 
 def _chosen(X: Any, columns: NDArray[np.intp]) -> Any:
-    """Some columns, in the order of memory that all of them are in."""
+    """Some columns, in the memory order of the array."""
     return X[:, columns] if sp.issparse(X) else np.take(X, columns, axis=1)
 
 
 def _back(columns: NDArray[np.intp], d: int, basis: Any) -> Any:
-    """The matrix that leads back to d features from some of them, or from a basis of those."""
+    """The matrix that maps some of d features, or a basis of those, back to all."""
     ones = np.ones(columns.size)
     chosen = sp.csr_array((ones, (columns, np.arange(columns.size))), shape=(d, columns.size))
     return chosen if basis is None else chosen @ basis
 
 
 def _principal_axes(samples: Array) -> Array | None:
-    """Principal axes (d × r) of centred samples of rank r, with signs that the samples decide.
+    """Principal axes (d × r) of centred samples of rank r, with signs determined by the samples.
 
-    None where the scales of the features are too different to mix them, or one is 0. The rank is
-    that of columns at unit length: a feature of a small unit is a feature.
+    None if the scales of the features differ too much, or one is 0. The rank is that of the
+    normalised columns, so that features with small units count.
     """
     gram = samples.T @ samples
     lengths = np.sqrt(np.diag(gram))

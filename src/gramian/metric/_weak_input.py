@@ -1,6 +1,6 @@
-"""Pairs and triplets as people have them: of vectors, or of indices into samples.
+"""Input of pairs and triplets: vectors, or indices into samples.
 
-Both become samples and index arrays, checked before anything is solved.
+Both are converted to samples and index arrays and validated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ ROLES = ("anchor", "same", "other")
 NAMES = {2: "pairs", 3: "triplets"}
 
 BLOCK = 4_000_000
-"""Entries of a block of differences."""
+"""Number of elements of a block of differences."""
 
 
 def tuples(given: Any, X: Any, width: int) -> tuple[Any, Indices]:
     """Samples and (t, width) indices into them.
 
-    `given` is (t, width, d) vectors, or (t, width) indices where X, already checked, has the
-    samples. Vectors that occur more than once become one sample.
+    `given` holds (t, width, d) vectors, or (t, width) indices into X, which is already validated.
+    Repeated vectors become one sample.
     """
     if X is None:
         points = vectors(given, width)
@@ -48,10 +48,10 @@ def tuples(given: Any, X: Any, width: int) -> tuple[Any, Indices]:
 
 
 def touched(samples: Any, indices: Indices) -> tuple[Any, Indices]:
-    """The samples that the indices name, in their order, and the indices among those.
+    """The samples that occur in the indices, in their order, and the indices into these.
 
-    Samples that no pair or triplet names say nothing: neither a mean nor a scale nor the number
-    of samples for every direction may depend on them.
+    Other samples must not affect the result: neither the mean nor the scale nor the number of
+    samples per direction.
     """
     named, places = np.unique(indices, return_inverse=True)
     if named.size == samples.shape[0]:
@@ -60,7 +60,7 @@ def touched(samples: Any, indices: Indices) -> tuple[Any, Indices]:
 
 
 def vectors(given: Any, width: int) -> Array:
-    """(t, width, d) vectors, refused where they have another shape, NaN or are none."""
+    """Validated (t, width, d) vectors."""
     name = NAMES[width]
     refuse_masked(given, name)
     if np.ndim(given) == 2 and np.asarray(given).shape[1] == width:
@@ -78,7 +78,7 @@ def vectors(given: Any, width: int) -> Array:
 
 
 def as_indices(given: Any, width: int) -> Indices:
-    """(t, width) whole numbers."""
+    """Validated (t, width) integers."""
     refuse_masked(given, NAMES[width])
     indices, name = np.asarray(given), NAMES[width]
     _refuse_none(indices, name)
@@ -92,9 +92,9 @@ def as_indices(given: Any, width: int) -> Indices:
 
 
 def distinct_rows(points: Array) -> tuple[Array, Indices]:
-    """The distinct rows, in an order that they decide themselves, and which one each row is.
+    """The distinct rows, in an order determined by their content, and the index of each row.
 
-    Rows are told apart by a projection, and those that agree in it compared in full.
+    Rows are compared by a projection, and in full if it agrees.
     """
     key = row_keys(points)
     _, first, which = np.unique(key, return_index=True, return_inverse=True)
@@ -107,7 +107,7 @@ def distinct_rows(points: Array) -> tuple[Array, Indices]:
 
 
 def split_pairs(X: Any, pairs: Indices, same: ArrayLike) -> tuple[Indices, Indices]:
-    """Similar and dissimilar pairs, refused where no metric can do what they ask."""
+    """Similar and dissimilar pairs; ValueError if no metric can satisfy them."""
     alike = marks(same, pairs.shape[0])
     itself = np.flatnonzero(pairs[:, 0] == pairs[:, 1])
     if itself.size:
@@ -125,7 +125,7 @@ def split_pairs(X: Any, pairs: Indices, same: ArrayLike) -> tuple[Indices, Indic
 
 
 def marks(same: ArrayLike, count: int) -> NDArray[np.bool_]:
-    """Which pairs are marked the same, from booleans or ±1."""
+    """The mask of pairs labelled the same, from booleans or ±1."""
     refuse_masked(same, "same")
     values = np.asarray(same)
     if values.shape != (count,):
@@ -142,7 +142,7 @@ def marks(same: ArrayLike, count: int) -> NDArray[np.bool_]:
 
 
 def check_triplets(X: Any, triplets: Indices) -> None:
-    """Refuse triplets that no metric can meet."""
+    """Raise ValueError for triplets that no metric can satisfy."""
     for one, two in ((0, 1), (0, 2), (1, 2)):
         equal = np.flatnonzero(triplets[:, one] == triplets[:, two])
         if equal.size:
@@ -202,12 +202,12 @@ def _refuse_none(given: Any, name: str) -> None:
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:
-    """Slices of so many rows that a block of this width stays small."""
+    """Slices of rows such that a block of this width stays small."""
     step = max(1, BLOCK // max(1, width))
     return (slice(start, min(count, start + step)) for start in range(0, count, step))
 
 
 def row_keys(X: Any) -> Array:
-    """One number for each row: the same for equal rows, and hardly ever for others."""
+    """One number per row: equal for equal rows, and rarely for different ones."""
     v = np.cos(np.arange(X.shape[1]) + 1.0).astype(X.dtype)
     return X @ v if sp.issparse(X) else np.einsum("ij,j->i", X, v)
