@@ -116,9 +116,9 @@ def first_number(cells: Any) -> str:
     pairs = [(int(parts["one"] or 0), int(parts["two"] or 0)) for parts in numbered]
     days_first = any(one > 12 for one, _ in pairs)
     if pairs and days_first == any(other > 12 for _, other in pairs):
-        told = "both ways" if days_first else "either way"
+        ways = "both ways" if days_first else "either way"
         raise ValueError(
-            f"dates like {pairs[0][0]}/{pairs[0][1]}/… can be read {told}, day or month first: "
+            f"dates like {pairs[0][0]}/{pairs[0][1]}/… can be read {ways}, day or month first: "
             "write them as 2024-05-31"
         )
     return OPEN if not pairs else DAY if days_first else MONTH

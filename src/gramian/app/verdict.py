@@ -1,6 +1,6 @@
-"""The verdict: did learning help on what was held out, and by how much, in one sentence.
+"""The verdict: the error on held-out data with and without what was learned, in one sentence.
 
-A certificate says that the problem was solved; this says whether the problem was worth solving.
+A certificate bounds the distance to the optimum; the verdict measures whether the model helps.
 """
 
 from __future__ import annotations
@@ -238,24 +238,24 @@ def of_errors(wrong: Array, name: str, where: str, kept: bool = False) -> Verdic
     better = int(np.sum(wrong[:, 0] > wrong[:, 1]))
     worse = int(np.sum(wrong[:, 1] > wrong[:, 0]))
     plain, learned = (float(np.mean(column)) for column in wrong.T)
-    told = f"{name} error {percent(plain)} → {percent(learned)} on {len(wrong)} held-out rows"
-    told = f"{told} ({where})"
+    sentence = f"{name} error {percent(plain)} → {percent(learned)} on {len(wrong)} held-out rows"
+    sentence = f"{sentence} ({where})"
     if kept:
-        told = (
+        sentence = (
             f"{EUCLID_KEPT}; {name} error {percent(plain)} on {len(wrong)} held-out rows ({where})."
         )
     elif better == worse:
-        told = f"No better than Euclid's metric: {told}; keep your features."
+        sentence = f"No better than Euclid's metric: {sentence}; keep your features."
     elif chance(better, worse) > CHANCE:
-        told = (
-            f"No clear difference: {told}; {better} rows became right and {worse} wrong, which is "
-            "within chance."
+        sentence = (
+            f"No clear difference: {sentence}; {better} rows became right and {worse} wrong, "
+            "which is within chance."
         )
     elif better > worse:
-        told = f"It helped: {told}."
+        sentence = f"It helped: {sentence}."
     else:
-        told = f"Worse than Euclid's metric: {told}; keep your features."
-    return Verdict(told, f"{name} error", plain, learned, len(wrong))
+        sentence = f"Worse than Euclid's metric: {sentence}; keep your features."
+    return Verdict(sentence, f"{name} error", plain, learned, len(wrong))
 
 
 def chance(one: int, other: int) -> float:
@@ -285,7 +285,7 @@ def _rows(X: Any, rows: Any) -> Any:
 
 
 def verdict_of_kernel(model: Any, X: Any, codes: Any = None, *, seed: int = 0) -> Verdict:
-    """How the clusters of a fitted kernel learner do on what it is not told, a refit.
+    """Agreement of the clusters with held-out labels or links, by one more fit.
 
     Parameters
     ----------
@@ -302,15 +302,17 @@ def verdict_of_kernel(model: Any, X: Any, codes: Any = None, *, seed: int = 0) -
     alone = of_graph(model)
     if count < FEWEST_LINKS:
         kept, plain = (int(agreeing(labels, links).sum()) for labels in (model.labels_, alone))
-        gain = "the links changed nothing" if kept == plain else "seen, not held out"
+        gain = (
+            "the links changed nothing" if kept == plain else "links of the fit, not held-out ones"
+        )
         return Verdict(
             f"The clusters keep {kept} of the {count} links, those of the graph alone {plain}: "
-            f"{gain}; {FEWEST_LINKS} links or more are tested on some held out.",
+            f"{gain}; with {FEWEST_LINKS} links or more, some are held out for a test.",
             "links kept", plain / count, kept / count,
         )  # fmt: skip
     out = np.zeros(count, dtype=bool)
     out[generator(seed).permutation(count)[: count // LINKS_OUT]] = True
-    clock.phase("the verdict on links held out")
+    clock.phase("the verdict on held-out links")
     again = clone(model).set_params(n_clusters=model.n_clusters_)
     again.fit(X, links=links.pairs[~out], targets=links.targets[~out], weights=links.weights[~out])
     right = np.column_stack([agreeing(labels, links)[out] for labels in (alone, again.labels_)])
@@ -324,7 +326,7 @@ def _on_labels(model: Any, X: Any, codes: NDArray[Any], seed: int) -> Verdict:
     left[hidden] = -1
     if hidden.size == 0 or np.unique(left[left >= 0]).size < np.unique(codes[known]).size:
         return untested("there are too few labels to hide some")
-    clock.phase("the verdict on labels held out")
+    clock.phase("the verdict on held-out labels")
     again = clone(model).set_params(n_clusters=model.n_clusters_).fit(X, left)
     right = np.column_stack(
         [
@@ -364,17 +366,17 @@ def _of_agreement(right: Array, what: str) -> Verdict:
     plain, learned = (float(np.mean(column)) for column in right.T)
     gained = int(np.sum(right[:, 1] > right[:, 0]))
     lost = int(np.sum(right[:, 0] > right[:, 1]))
-    told = (
+    sentence = (
         f"the clusters agree with {percent(learned)} of {len(right)} {what}, "
         f"those of the graph alone with {percent(plain)}"
     )
     if gained == lost:
-        told = f"No better than the graph alone: {told}."
+        sentence = f"No better than the graph alone: {sentence}."
     elif chance(gained, lost) > CHANCE:
-        told = f"{told[0].upper()}{told[1:]}: a difference within chance."
+        sentence = f"{sentence[0].upper()}{sentence[1:]}: a difference within chance."
     else:
-        told = f"{'It helped' if gained > lost else 'Worse than the graph alone'}: {told}."
-    return Verdict(told, f"agreement with {what}", plain, learned, len(right))
+        sentence = f"{'It helped' if gained > lost else 'Worse than the graph alone'}: {sentence}."
+    return Verdict(sentence, f"agreement with {what}", plain, learned, len(right))
 
 
 # --- completions -----------------------------------------------------------------------
@@ -383,7 +385,7 @@ def _of_agreement(right: Array, what: str) -> Verdict:
 def verdict_of_completion(
     model: Any, rows: Any, cols: Any, values: Any, *, seed: int = 0
 ) -> Verdict:
-    """The error on ratings held out, beside that of the means of users and items."""
+    """The error on held-out ratings, compared with that of the means of users and items."""
     values = np.asarray(values, dtype=float)
     if isinstance(model, ImplicitCompletion):
         return _on_lists(model, np.asarray(rows), np.asarray(cols), values, seed)
@@ -395,7 +397,7 @@ def verdict_of_completion(
     out = generator(seed).random(values.size) < 1 / RATINGS_OUT
     if out.sum() < 2 or (~out).sum() < 2:
         return untested("there are too few ratings")
-    clock.phase("the verdict on ratings held out")
+    clock.phase("the verdict on held-out ratings")
     again = clone(model).set_params(lam=model.lam_)
     again.fit((rows[~out], cols[~out], values[~out]))
     truth = values[out]
@@ -424,13 +426,13 @@ def _fitted_to_less(model: Any, entries: tuple[Any, Any, Array]) -> Any:
 
 
 def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Verdict:
-    """How much of what was held out lists of ten find, beside that of the commonest columns."""
+    """nDCG of lists of ten on held-out entries, compared with lists of the commonest columns."""
     codes = [np.unique(side, return_inverse=True)[1] for side in (rows, cols)]
     pairs = np.unique(codes[0] * (codes[1].max() + 1) + codes[1], return_inverse=True)[1]
     out = (generator(seed).random(pairs.max() + 1) < 1 / RATINGS_OUT)[pairs]
     if out.sum() < 2 or (~out).sum() < 2:
         return untested("there are too few entries")
-    clock.phase("the verdict on entries held out")
+    clock.phase("the verdict on held-out entries")
     again = _fitted_to_less(model, (rows[~out], cols[~out], values[~out]))
     if again.result_.rank == 0:
         return untested(
@@ -447,31 +449,31 @@ def _on_lists(model: Any, rows: Any, cols: Any, values: Array, seed: int) -> Ver
     if not len(gains):
         return untested("no user has entries both held out and left")
     common, learned = (float(mean) for mean in gains.mean(axis=0))
-    told = (
+    sentence = (
         f"nDCG {learned:.3f} on {once.size:,} held-out entries of {len(gains):,} users, where "
         f"lists of what is most common have {common:.3f}"
     )
     gain = gains[:, 1] - gains[:, 0]
     if not beyond_chance(gain):
-        told = f"{told}: a difference within chance."
+        sentence = f"{sentence}: a difference within chance."
     else:
-        told = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {told}."
-    return Verdict(told, "nDCG", common, learned, once.size)
+        sentence = f"{'It helped' if gain.mean() > 0 else 'Worse than what is common'}: {sentence}."
+    return Verdict(sentence, "nDCG", common, learned, once.size)
 
 
 def _of_ratings(errors: Array, measure: str, plain: float, learned: float) -> Verdict:
     gain = errors[:, 0] - errors[:, 1]
-    told = (
+    sentence = (
         f"{measure} {learned:.4g} on {len(gain):,} held-out ratings, where the means of users and "
         f"items have {plain:.4g}"
     )
     if not beyond_chance(gain):
-        told = f"{told}: a difference within chance."
+        sentence = f"{sentence}: a difference within chance."
     elif np.mean(gain) > 0:
-        told = f"It helped: {told}."
+        sentence = f"It helped: {sentence}."
     else:
-        told = f"Worse than means: {told}."
-    return Verdict(told, measure, plain, learned, len(gain))
+        sentence = f"Worse than means: {sentence}."
+    return Verdict(sentence, measure, plain, learned, len(gain))
 
 
 def means(rows: Any, cols: Any, values: Array, new_rows: Any, new_cols: Any) -> Array:
@@ -498,33 +500,33 @@ def _damped(ids: Any, values: Array) -> dict[Any, float]:
 
 
 def verdict_of_embedding(fitted: Any, X: Any) -> Verdict:
-    """The variance that the dimensions kept hold, beside that of a linear map of the samples.
+    """How far distances are kept, and the share of the variance compared with that of PCA.
 
-    It tells how far neighbours in the picture are neighbours of the samples, and where the graph
-    has short cuts, which no unfolding can undo.
+    Also the trustworthiness of the picture, and short cuts of the graph, which no unfolding can
+    undo.
     """
     if hasattr(fitted, "torn_"):
         return _verdict_of_picture(fitted, X)
     k = fitted.embedding_.shape[1]
     learned = float(fitted.explained_variance_ratio_[:k].sum())
     words = {1: "One dimension holds", 2: "Two dimensions hold", 3: "Three dimensions hold"}
-    told = f"{words.get(k, f'{k} dimensions hold')} {percent(learned)} of the variance"
-    told = f"{_change(fitted)} {told}"
+    sentence = f"{words.get(k, f'{k} dimensions hold')} {percent(learned)} of the variance"
+    sentence = f"{_change(fitted)} {sentence}"
     if _given_distances(fitted):
-        return Verdict(f"{told}.{_trusted(fitted, X)}")
+        return Verdict(f"{sentence}.{_trusted(fitted, X)}")
     plain = float(_linear_shares(X, k).sum())
-    told += f"; of the samples as they are, PCA's hold {percent(plain)}"
+    sentence += f"; of the samples as they are, PCA's hold {percent(plain)}"
     if learned <= plain + 0.01:
-        told += ": nothing was unfolded; fewer neighbours may (--neighbors)"
-    told = f"{told}.{_trusted(fitted, X)}"
+        sentence += ": nothing was unfolded; fewer neighbours may (--neighbors)"
+    sentence = f"{sentence}.{_trusted(fitted, X)}"
     cut = short_cut(X, fitted.n_neighbors)
     if cut is not None:
         first, loss = cut
-        told += (
+        sentence += (
             f" With {first} neighbours the graph takes a short cut (ways along it are "
             f"{percent(loss)} shorter than with {first - 1}): try {first - 1}."
         )
-    return Verdict(told, "share of the variance", plain, learned)
+    return Verdict(sentence, "share of the variance", plain, learned)
 
 
 def edge_errors(fitted: Any) -> Array:
@@ -549,11 +551,11 @@ def _change(fitted: Any) -> str:
 
 
 def _verdict_of_picture(fitted: Any, X: Any) -> Verdict:
-    """How far neighbourhoods are kept, beside the picture of PCA, and what a plane costs."""
+    """How far neighbourhoods are kept, compared with PCA, and the cost of few dimensions."""
     cost = fitted.certificate_.relative_gap
-    told = f"{percent(fitted.torn_)} of the edges are torn"
+    sentence = f"{percent(fitted.torn_)} of the edges are torn"
     if cost is not None:
-        told += (
+        sentence += (
             f", and no number of dimensions has a value that is better by more than {percent(cost)}"
         )
     if (
@@ -561,14 +563,14 @@ def _verdict_of_picture(fitted: Any, X: Any) -> Verdict:
         or X.shape[0] > MOST_COMPARED
         or fitted.n_neighbors >= X.shape[0] / 2
     ):
-        return Verdict(f"{told}.{_trusted(fitted, X)}")
+        return Verdict(f"{sentence}.{_trusted(fitted, X)}")
     flat = TruncatedSVD(fitted.embedding_.shape[1], random_state=0)
     plain = flat.fit_transform(X if sp.issparse(X) else X - np.mean(X, axis=0))
     before, after = (
         trustworthiness(X, Z, n_neighbors=fitted.n_neighbors) for Z in (plain, fitted.embedding_)
     )
-    told += f". Trustworthiness {after:.3f}, where PCA's picture has {before:.3f}."
-    return Verdict(told, "trustworthiness", float(before), float(after))
+    sentence += f". Trustworthiness {after:.3f}, where PCA's picture has {before:.3f}."
+    return Verdict(sentence, "trustworthiness", float(before), float(after))
 
 
 def _given_distances(fitted: Any) -> bool:

@@ -272,6 +272,7 @@ def test_a_report_reads_what_predict_reads(run, folder):
     frame = pd.read_csv("flowers.csv").assign(name=[f"flower {k}" for k in range(150)])
     frame = frame.assign(colour=np.where(np.arange(150) % 2, "red", "blue"))
     frame.iloc[3, 1] = None
+    frame.loc[9, "species"] = None
     frame.to_csv("text.csv", index=False)
     line = ("metric", "text.csv", "--label", "species", "--drop", "name", "--encode", "colour")
     assert run(*line, "--missing", "drop", "--no-verdict", "--model", "m.gramian")[0] == 0

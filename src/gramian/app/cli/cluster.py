@@ -234,8 +234,8 @@ def _work_on(
     serve(session, title, steps)
     if out is not None:
         names = [str(k) for k in range(session.size)] if session.names is None else session.names
-        told = {"sample": np.array(names), "cluster": np.array(session.called())}
-        deliver(out, np.empty((session.size, 0)), [], first=told)
+        columns = {"sample": np.array(names), "cluster": np.array(session.called())}
+        deliver(out, np.empty((session.size, 0)), [], first=columns)
     if run.model is not None and session.fitted is not None:
         session.save(run.model, steps)
     show(

@@ -65,9 +65,9 @@ def _checkpoint(stored: dict[str, Any]) -> dict[str, Any]:
     if "factor" in stored:
         reached = {name: stored[name] for name in ("value", "iteration")}
         return {**stored["mark"], **reached, "rank": stored["factor"].shape[1]}
-    told = {name: value for name, value in stored["mark"].items() if value is not None}
+    known = {name: value for name, value in stored["mark"].items() if value is not None}
     reached = {"reached": stored.get("stage") or "the path of λ"}
-    return {**{name: str(value) for name, value in told.items()}, **reached}
+    return {**{name: str(value) for name, value in known.items()}, **reached}
 
 
 def _model(file: Path) -> dict[str, Any]:

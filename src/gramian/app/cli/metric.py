@@ -206,10 +206,14 @@ def _told(method: str, fitted: Any) -> str:
 
 
 def _work_on(
-    estimator: Any, given: Samples, run: Run, out: Path | None, told: tuple[str, int, bool, str]
+    estimator: Any,
+    given: Samples,
+    run: Run,
+    out: Path | None,
+    given_options: tuple[str, int, bool, str],
 ) -> None:
     """Serve a page until Ctrl-C, then write what was made there."""
-    title, neighbors, standardize, missing = told
+    title, neighbors, standardize, missing = given_options
     model = prepared(
         given.X, estimator, standardize=standardize, missing=missing, encoded=given.encoded
     )

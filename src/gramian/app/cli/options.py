@@ -199,8 +199,8 @@ def warnings_as_notes() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
-    told = {str(one.message) for one in caught if issubclass(one.category, UserWarning)}
-    for sentence in sorted(told):
+    sentences = {str(one.message) for one in caught if issubclass(one.category, UserWarning)}
+    for sentence in sorted(sentences):
         if not any(words in sentence for words in ("did not converge", "distinct clusters")):
             note(sentence)
 

@@ -30,12 +30,12 @@ def note(sentence: str) -> None:
 
 @contextmanager
 def noted() -> Iterator[None]:
-    """Tell what files are warned of, once each."""
-    told: set[str] = set()
+    """Show warnings about files as notes, each once."""
+    shown: set[str] = set()
 
     def tell(message: Any, category: type, *where: Any, **more: Any) -> None:
-        if issubclass(category, UserWarning) and str(message) not in told:
-            told.add(str(message))
+        if issubclass(category, UserWarning) and str(message) not in shown:
+            shown.add(str(message))
             note(str(message))
 
     with warnings.catch_warnings():
@@ -79,10 +79,10 @@ def spelled(sentence: str) -> str:
 def show(title: str, facts: Mapping[str, Any], *, as_json: bool, rows: Any = None) -> None:
     """Print facts by name, and perhaps a table: (column names, rows)."""
     if as_json:
-        told = {"command": title, **facts}
+        answer = {"command": title, **facts}
         if rows is not None:
-            told["rows"] = [dict(zip(rows[0], row, strict=True)) for row in rows[1]]
-        click.echo(json.dumps(_plain(told), allow_nan=False))
+            answer["rows"] = [dict(zip(rows[0], row, strict=True)) for row in rows[1]]
+        click.echo(json.dumps(_plain(answer), allow_nan=False))
         return
     console = Console(highlight=False, soft_wrap=True)
     console.print(Text(title, style="bold cyan"))
@@ -134,8 +134,8 @@ def outcome(
 def judgement(verdict: Any) -> dict[str, Any]:
     """The verdict, and the figures in it."""
     figures = {"measure": verdict.measure, "before": verdict.before, "after": verdict.after}
-    told = {**figures, "held_out": verdict.held_out}
-    return {"verdict": verdict.sentence, "held_out": told if verdict.measure else None}
+    measured = {**figures, "held_out": verdict.held_out}
+    return {"verdict": verdict.sentence, "held_out": measured if verdict.measure else None}
 
 
 def leave(status: Status) -> None:
@@ -175,12 +175,12 @@ def _words(value: Any) -> str:
     return as_called(str(value))
 
 
-def _certificate(told: Mapping[str, Any]) -> str:
-    if told["gap"] is None:
-        return f"F = {told['value']:.8g}; no bound on the gap is known here"
+def _certificate(certificate: Mapping[str, Any]) -> str:
+    if certificate["gap"] is None:
+        return f"F = {certificate['value']:.8g}; no bound on the gap is known here"
     return (
-        f"F = {told['value']:.8g}, at most {told['gap']:.2e} (relative "
-        f"{told['relative_gap']:.1e}) above the optimum, by {told['method']}"
+        f"F = {certificate['value']:.8g}, at most {certificate['gap']:.2e} (relative "
+        f"{certificate['relative_gap']:.1e}) above the optimum, by {certificate['method']}"
     )
 
 

@@ -25,7 +25,7 @@ ERASED = "\r\x1b[2K"
 class Display(clock.Watcher):
     """The phase, how long it and the command have taken, and what a solver says of itself.
 
-    No time left is told but that of a limit: how a gap will fall is not known.
+    The only time left that it shows is that of a limit: how a gap will fall is not known.
     """
 
     def __init__(self, limit: float | None = None) -> None:

@@ -60,8 +60,8 @@ def predicted(
     deliver(out, values[:, None], ["prediction"], first=first, extra=extra)
     written(out, values.size)
     if report is not None:
-        told = [list(row) for row in zip(rows, cols, values, strict=True)]
-        section = rows_section("Predicted", ["user", "item", "prediction"], told)
+        lines = [list(row) for row in zip(rows, cols, values, strict=True)]
+        section = rows_section("Predicted", ["user", "item", "prediction"], lines)
         write_report(model, report, more=[section], source=str(file))
 
 

@@ -113,9 +113,9 @@ def recommend(
             rows += _lines(estimator, *_to_new(estimator, ratings, format, columns, top, not seen))
     head, rows = _titled(rows, called)
     if out is not None:
-        told = [np.array([row[place] for row in rows]) for place in range(len(head))]
-        first = dict(zip(head[:-1], told[:-1], strict=True))
-        deliver(out, told[-1].reshape(-1, 1).astype(float), head[-1:], first=first)
+        columns_out = [np.array([row[place] for row in rows]) for place in range(len(head))]
+        first = dict(zip(head[:-1], columns_out[:-1], strict=True))
+        deliver(out, columns_out[-1].reshape(-1, 1).astype(float), head[-1:], first=first)
     if report is not None:
         section = rows_section("Recommended", head, rows)
         write_report(estimator, report, more=[section], source=str(model))
@@ -162,11 +162,11 @@ def evaluate(
     with bad_input():
         rows, cols, values = ratings_of(estimator, file, format, columns)
         given = as_ids(estimator.row_ids_, rows), as_ids(estimator.col_ids_, cols), values
-        told = estimator.evaluate(given, k=top, relevant=relevant)
+        scores = estimator.evaluate(given, k=top, relevant=relevant)
         _note_seen(estimator, file, *given[:2])
     facts = {"file": str(file), "model": str(model), "ratings": values.size, "top": top}
-    told["users"] = told.pop("rows")
-    known = {name: value if np.isfinite(value) else None for name, value in told.items()}
+    scores["users"] = scores.pop("rows")
+    known = {name: value if np.isfinite(value) else None for name, value in scores.items()}
     show("evaluate", {**facts, **known}, as_json=as_json)
 
 
@@ -218,7 +218,8 @@ def _lines(model: Any, users: Any, items: Any, values: Any) -> list[list[Any]]:
     """A line for each recommendation; grades where the model has such."""
     left = ~np.isnan(values)
     who = np.repeat(np.asarray(users, dtype=object)[:, None], items.shape[1], axis=1)[left]
-    told = model._levels(values[left]) if isinstance(model, MMMF) else values[left]
+    ratings = model._levels(values[left]) if isinstance(model, MMMF) else values[left]
     return [
-        list(line) for line in zip(who.tolist(), items[left].tolist(), told.tolist(), strict=True)
+        list(line)
+        for line in zip(who.tolist(), items[left].tolist(), ratings.tolist(), strict=True)
     ]

@@ -10,7 +10,7 @@ import gramian as gm
 from gramian.app.cli.options import FILE, format_options, write_report
 from gramian.app.cli.output import bad_input
 from gramian.app.cli.outputs import PAGE, Writing, check
-from gramian.app.cli.samples import for_model
+from gramian.app.cli.samples import for_model, has_label
 from gramian.app.files import ReadOptions, read_column
 from gramian.completion._base import Completion
 
@@ -44,5 +44,6 @@ def report(
             assert label is not None
             X, whole = for_model(estimator, data, format, beside=[label])
             y = read_column(data, label, format)[whole]
+            X, y = X[has_label(y)], y[has_label(y)]
         write_report(estimator, path, X, y, source=str(data or model))
     click.echo(str(path))

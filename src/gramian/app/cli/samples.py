@@ -152,9 +152,13 @@ def counted(number: int, what: str) -> str:
 def _whole(X: Any, y: NDArray[Any] | None) -> NDArray[np.bool_]:
     """Which rows have all their cells, and their label."""
     whole = np.ones(X.shape[0], dtype=bool) if sp.issparse(X) else ~X.isna().to_numpy().any(axis=1)
-    if y is None:
-        return whole
-    return whole & (~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != "")
+    return whole if y is None else whole & has_label(y)
+
+
+def has_label(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows have a label."""
+    known: NDArray[np.bool_] = ~np.isnan(y) if y.dtype.kind == "f" else y.astype(str) != ""
+    return known
 
 
 def _without_gaps(y: NDArray[Any]) -> NDArray[Any]:
@@ -218,19 +222,19 @@ def _text_columns(refusal: TextColumnsError, label: str | None) -> str:
         "amounts": "write its numbers without signs, units and marks of thousands",
         "text": "--drop {} leaves it out",
     }
-    told = []
+    described = []
     for column in refusal.columns[:MOST_TOLD]:
         option = options[column.kind].format(quoted(column.name))
         if column.kind == "categories" and label is None:
             option += f", --label {quoted(column.name)} learns it"
-        told.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
+        described.append(f"{column.name!r} has {column.cell!r} in {column.place} ({option})")
     these = [quoted(column.name) for column in refusal.columns]
     if len(these) > MOST_TOLD:
-        told.append(f"so have {counted(len(these) - MOST_TOLD, 'other column')}")
+        described.append(f"so have {counted(len(these) - MOST_TOLD, 'other column')}")
     every = f"; --drop {','.join(these)} leaves all of them out" if len(these) > 1 else ""
     if len(these) > 1 and all(c.kind in ("dates", "categories") for c in refusal.columns):
         every = f"; --encode {ALL} encodes all of them{every}"
-    return f"{refusal.path} has text where numbers belong: {'; '.join(told)}{every}"
+    return f"{refusal.path} has text where numbers belong: {'; '.join(described)}{every}"
 
 
 def quoted(name: str) -> str:
@@ -536,7 +540,7 @@ def left_out(
     headed: bool = True,
     beside: Sequence[str | None] = (),
 ) -> list[str]:
-    """The columns that a model does not know, told; refused where one that it knows is missing."""
+    """The columns that a model does not know, with a note; refused where one is missing."""
     missing = [name for name in names if name not in set(there)]
     if missing:
         raise click.ClickException(

@@ -74,7 +74,7 @@ def solve(
 ) -> None:
     """Minimise a function of a PSD matrix M = LLᵀ that is given by matrices in files.
 
-    With FILE: a semidefinite program in the sparse SDPA format (.dat-s, .dat-s.gz), told as
+    With FILE: a semidefinite program in the sparse SDPA format (.dat-s, .dat-s.gz), read as
     min ⟨C, M⟩ with C = −F_0: minus the optimum that collections print. With --entries:
     ½ Σ W_ij (M_ij − T_ij)² + ⟨C, M⟩ over the known entries. Without:
     tr((AM)² + BM² + 2CM). --out writes the factor L.
@@ -113,11 +113,11 @@ def solve(
         deliver(matrix, result.matrix(), [f"x{k}" for k in range(problem.order)])
     if report is not None:
         report_results(result, report, source=None if file is None else str(file))
-    told = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
+    facts = {**outcome(result, result.certificate), "out": out, "matrix": matrix, "report": report}
     if result.dimacs is not None:
-        told |= {"violation": result.certificate.violation, "dual": dual}
-        told["dimacs"] = list(result.dimacs) if as_json else _errors(result.dimacs)
-    show("solve", {"problem": str(problem), **told}, as_json=as_json)
+        facts |= {"violation": result.certificate.violation, "dual": dual}
+        facts["dimacs"] = list(result.dimacs) if as_json else _errors(result.dimacs)
+    show("solve", {"problem": str(problem), **facts}, as_json=as_json)
     leave(result.status)
 
 

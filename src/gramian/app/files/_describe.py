@@ -34,7 +34,7 @@ def describe(path: NameOfFile, format: Format = None) -> dict[str, Any]:
         stored : the number of stored entries, for sparse files;
         label : {"name", "kind", "distinct", "counts"}, where the file keeps labels, counts being
         None where there are many;
-        arrays : {name: shape}, for NPZ files, which alone is told where no table is among them.
+        arrays : {name: shape}, for NPZ files; nothing else where none of them is a table.
     """
     source = locate(path, format)
     head: dict[str, Any] = {"file": str(path), "format": source.format}
@@ -58,11 +58,11 @@ def _of_frame(columns: Frame) -> dict[str, Any]:
         for place, values in enumerate(chunk):
             kinds[place] = max(kinds[place], _kind(values))
             gone[place] += int(missing(values).sum())
-    told: dict[str, Any] = {"rows": columns.rows, "columns": size}
-    told["header"] = columns.layout[0] if columns.headed else NO_HEADER
+    facts: dict[str, Any] = {"rows": columns.rows, "columns": size}
+    facts["header"] = columns.layout[0] if columns.headed else NO_HEADER
     if len(columns.layout) > 1:
-        told["layout"] = columns.layout[1]
-    return {**told, "fields": _fields(columns.names, kinds, gone)}
+        facts["layout"] = columns.layout[1]
+    return {**facts, "fields": _fields(columns.names, kinds, gone)}
 
 
 def _fields(names: list[str], kinds: list[int], gone: list[int]) -> list[dict[str, Any]]:
@@ -90,14 +90,14 @@ def _shapes(source: Source) -> dict[str, list[int]]:
 def _of_matrix(found: Matrix) -> dict[str, Any]:
     X: Any = found.X
     rows, columns = X.shape
-    told: dict[str, Any] = {"rows": int(rows), "columns": int(columns)}
+    facts: dict[str, Any] = {"rows": int(rows), "columns": int(columns)}
     if sp.issparse(X):
-        told["stored"] = int(X.nnz)
+        facts["stored"] = int(X.nnz)
     else:
-        told["fields"] = _dense_fields(X, found.names)
+        facts["fields"] = _dense_fields(X, found.names)
     if found.y is not None:
-        told["label"] = _label(found.y, found.label)
-    return told
+        facts["label"] = _label(found.y, found.label)
+    return facts
 
 
 def _dense_fields(X: NDArray[np.float64], names: list[str] | None) -> list[dict[str, Any]]:

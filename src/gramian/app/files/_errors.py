@@ -38,14 +38,14 @@ class TextColumnsError(FileError):
     def __init__(self, path: NameOfFile, columns: list[TextColumn], numeric: int = 0) -> None:
         self.path, self.columns, self.numeric = path, columns, numeric
         first = columns[0]
-        told = (
+        message = (
             f"{path}: column {shown(first.name)} has the text {shown(first.cell)} in "
             f"{first.place}, where numbers belong: name the column as the label, or drop it"
         )
         if len(columns) > 1:
             others = ", ".join(shown(column.name) for column in columns[1:])
-            told += f"; so have {others}"
-        super().__init__(told)
+            message += f"; so have {others}"
+        super().__init__(message)
 
 
 @contextmanager
@@ -80,11 +80,11 @@ def parsing(path: NameOfFile, format: str) -> Iterator[None]:
     except (FileError, ImportError):
         raise
     except Exception as reason:
-        told = " ".join(str(reason).split())[:200] or "it cannot be parsed"
+        message = " ".join(str(reason).split())[:200] or "it cannot be parsed"
         if isinstance(reason, zipfile.BadZipFile):
-            told = "its bytes are no zip archive, which such files are"
+            message = "its bytes are no zip archive, which such files are"
         raise FileError(
-            f"{path} is not a whole {format} file ({told}): fetch or write it again, or name "
+            f"{path} is not a whole {format} file ({message}): fetch or write it again, or name "
             "another format"
         ) from None
 

@@ -43,7 +43,7 @@ class ParquetFrame:
     def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
         """Some columns of some rows after others; whole numbers stay so in those `as_text`."""
         wanted = [self.names[column] for column in columns]
-        told = 0
+        read = 0
         with open(self.path, "rb") as file:
             with parsing(self.path, self.source.format):
                 arrow, batches = self._batches(file, wanted)
@@ -53,13 +53,13 @@ class ParquetFrame:
                     if batch is None:
                         break
                     found = [self._values(arrow, batch.column(name), name) for name in wanted]
-                told += batch.num_rows
-                if told > self.rows:
+                read += batch.num_rows
+                if read > self.rows:
                     break
                 yield found
-        if told != self.rows:
+        if read != self.rows:
             raise FileError(
-                f"{self.path} says that it has {self.rows:,} rows and has {told:,}: write it again"
+                f"{self.path} says that it has {self.rows:,} rows and has {read:,}: write it again"
             )
 
     def _batches(self, file: Any, wanted: list[str]) -> tuple[Any, Iterator[Any]]:

@@ -59,7 +59,7 @@ LONGEST = 1 << 26
 """Bytes of a line beyond which a file is taken for something that has no lines."""
 
 SAMPLE = 1 << 16
-"""Bytes from which a format is told."""
+"""Bytes from which a format is detected."""
 
 PIECE = 1 << 20
 

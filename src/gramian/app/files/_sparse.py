@@ -253,8 +253,8 @@ def _check_indices(arrays: Archive, indices: NDArray[np.int64], size: int, store
 def _layout(arrays: Archive) -> str:
     if "format" not in arrays.names:
         return "csr" if "indptr" in arrays.names else "coo"
-    told = arrays.array("format")
-    layout = told.item() if told.size == 1 else told
+    kept = arrays.array("format")
+    layout = kept.item() if kept.size == 1 else kept
     layout = layout.decode(errors="replace") if isinstance(layout, bytes) else str(layout)
     needs = {"csr": "indptr", "csc": "indptr", "coo": "row"}
     if needs.get(layout) not in arrays.names:

@@ -83,7 +83,7 @@ class TextFrame:
 
     @cached_property
     def rows(self) -> int:
-        """The number of rows, each of as many cells as the first; told where some end early."""
+        """The number of rows, each as wide as the first; a warning where some end early."""
         even = self._even_rows()
         if even:
             return even
@@ -147,8 +147,8 @@ class TextFrame:
         remedy = "; make the rows alike"
         if self.headed and widths == {cells}:
             remedy = ", which is no header of the rest: name every column there, or take it out"
-        told = f"{self.path}: line {line} has {cells} cells where {first} has {len(self.names)}"
-        return FileError(told + remedy)
+        message = f"{self.path}: line {line} has {cells} cells where {first} has {len(self.names)}"
+        return FileError(message + remedy)
 
     @property
     def _heads(self) -> int:
@@ -165,25 +165,25 @@ class TextFrame:
 
     def chunks(self, columns: Sequence[int], as_text: Sequence[int] = ()) -> Iterator[list[Values]]:
         """Some columns of some rows after others; those `as_text` as they are spelled."""
-        told = 0
+        read = 0
         with self.source.open() as file, self._parser(file, columns, as_text) as parser:
-            while told < self.rows:
+            while read < self.rows:
                 with parsing(self.path, self.source.format):
                     chunk = next(parser)
-                told += len(chunk)
-                if told > self.rows:
-                    raise self._lost(told)
+                read += len(chunk)
+                if read > self.rows:
+                    raise self._lost(read)
                 yield [
                     _values(chunk[self._step * column], "." if column in as_text else self.decimal)
                     for column in columns
                 ]
             with parsing(self.path, self.source.format):
                 if next(parser, None) is not None:
-                    raise self._lost(told)
+                    raise self._lost(read)
 
-    def _lost(self, told: int) -> FileError:
+    def _lost(self, read: int) -> FileError:
         return FileError(
-            f"{self.path} has {self.rows:,} rows or {told:,} and more, by the way its quotes and "
+            f"{self.path} has {self.rows:,} rows or {read:,} and more, by the way its quotes and "
             "blanks are read: write it again with plain quotes"
         )
 
@@ -346,7 +346,9 @@ def _without_counts(source: Source) -> Source:
 
 def _uncommented(source: Source) -> tuple[Source, list[str]]:
     """The file without the lines above it that begin with #, and these."""
-    lines = [line for _, line in takewhile(lambda told: _is_comment(told[1]), source.lines())]
+    lines = [
+        line for _, line in takewhile(lambda numbered: _is_comment(numbered[1]), source.lines())
+    ]
     comments = [line for line in lines if line.strip()]
     rest = source.after(len(lines)) if comments else source
     if next(rest.lines(), None) is None:
@@ -385,7 +387,7 @@ def _told_delimiter(source: Source) -> tuple[Source, str | None]:
 def _untitled(
     source: Source, lines: list[tuple[int, str]], delimiter: str, given: str | None
 ) -> tuple[Source, str]:
-    """The file without the lines of a title above the table, told, and what parts its cells."""
+    """The file without the lines of a title above the table, and the separator of its cells."""
     for count in range(1, min(TITLE, len(lines) - 2) + 1):
         rest = lines[count:]
         parting = given or _delimiter(source.path, rest)
@@ -531,9 +533,8 @@ def _values(column: Any, decimal: str) -> Values:
     cells: Values = column.to_numpy(dtype=object, na_value=None, copy=True)
     if column.dtype != "str" and not all(cell is None or type(cell) is str for cell in cells):
         cells[:] = [None if cell is None else str(cell) for cell in cells]
-    for place in np.flatnonzero(column.astype(str).str.startswith("'").to_numpy(dtype=bool)):
-        if cells[place] is not None:
-            cells[place] = unescaped(cells[place])
+    for quoted in np.flatnonzero(column.astype(str).str.startswith("'").to_numpy(dtype=bool)):
+        cells[quoted] = unescaped(cells[quoted])
     if decimal == ",":
         for place, cell in enumerate(cells):
             if cell is not None and DECIMAL_COMMA.fullmatch(cell.strip()):
