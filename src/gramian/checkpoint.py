@@ -111,10 +111,14 @@ class Progress:
 
 
 class Checkpoint(Progress):
-    """The best point of a run of `minimize`, which calls it after each step."""
+    """The best point of a run of `minimize`, which calls it after each step.
 
-    def __init__(self, problem: Problem, place: Place) -> None:
-        self.problem = problem
+    With `replaceable` the file of another problem is not refused: the run starts anew and replaces
+    it. A fit that its time limit ended may solve other problems when it is run again.
+    """
+
+    def __init__(self, problem: Problem, place: Place, *, replaceable: bool = False) -> None:
+        self.problem, self.replaceable = problem, replaceable
         self._best: Any = None
         super().__init__(lambda: {"problem": problem.name, "order": problem.order}, place)
 
@@ -123,8 +127,8 @@ class Checkpoint(Progress):
 
         To write before the first step finds out early that a folder does not take the file.
         """
-        if self.found:
-            return self._resumed()
+        if self.found and (stored := self._resumed()) is not None:
+            return stored
         self.finish(factor, self.problem.value(factor), 0)
         return factor
 
@@ -141,8 +145,16 @@ class Checkpoint(Progress):
         reached = {"factor": lambda: host(factor), "value": float(value), "iteration": iteration}
         self.keep(f"at iteration {iteration}", now=now, **reached)
 
-    def _resumed(self) -> Array:
-        """The factor in the file, where its value is the one that this problem gives it."""
+    def _read(self, path: Path) -> dict[str, Any]:
+        try:
+            return super()._read(path)
+        except StoredFileError:
+            if self.replaceable and storage.read(path, "checkpoint").get("mark") is not None:
+                return {}
+            raise
+
+    def _resumed(self) -> Array | None:
+        """The factor in the file if F has the stored value there, None to start anew."""
         problem, value = self.problem, float(self.found["value"])
         factor = np.asarray(self.found.pop("factor"), dtype=float)
         same = factor.ndim == 2 and len(factor) == problem.order and np.isfinite(factor).all()
@@ -150,6 +162,8 @@ class Checkpoint(Progress):
             scale = max(abs(value), abs(problem.value(factor[:, :0])), 1e-300)
             same = abs(problem.value(factor) - value) <= AGREEMENT * scale
         if not same:
+            if self.replaceable:
+                return None
             raise self._other(self.mark)
         return np.ascontiguousarray(factor)
 
@@ -198,8 +212,11 @@ def checkpoints(folder: str | Path, *, every: float = EVERY) -> Iterator[None]:
 
 def checkpoint_for(problem: Problem, path: str | Path | None, every: float) -> Checkpoint | None:
     """The checkpoint asked for, by name or by the block around; None where there is none."""
-    place = _next_place() if path is None else (Path(path), every)
-    return None if place is None else Checkpoint(problem, place)
+    if path is not None:
+        return Checkpoint(problem, (Path(path), every))
+    place = _next_place()
+    limited = np.isfinite(clock.budget_end())
+    return None if place is None else Checkpoint(problem, place, replaceable=bool(limited))
 
 
 def _next_place() -> Place | None:

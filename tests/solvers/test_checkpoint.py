@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris, load_wine
 import gramian as gm
 from gramian import StoredFileError
 from gramian.checkpoint import Progress
-from gramian.common import storage
+from gramian.common import clock, storage
 from gramian.metric import LMNN
 from gramian.solvers import CheckpointError, available
 
@@ -193,3 +193,16 @@ def test_progress_without_a_folder_writes_nothing(tmp_path, monkeypatch):
     kept = Progress(lambda: pytest.fail("the mark is not needed"))
     kept.keep(now=True, lam=1.0)
     assert not kept.found and not list(tmp_path.iterdir())
+
+
+def test_a_fit_that_its_time_limit_ended_is_run_again_with_other_solves(tmp_path):
+    """The weights that a fit tries depend on its time: a later call may solve other problems."""
+    first, second = (gm.problems.kta(X, y, lam, regularizer="trace") for lam in (1e-2, 1.0))
+    with gm.checkpoints(tmp_path):
+        gm.minimize(first, "lbfgs", max_iter=3, tol=1e-2)
+    with gm.checkpoints(tmp_path), pytest.raises(StoredFileError, match="another problem"):
+        gm.minimize(second, "lbfgs")
+    with gm.checkpoints(tmp_path), clock.budget(60.0):
+        assert gm.minimize(second, "lbfgs").value <= second.value(np.zeros((second.order, 0)))
+    with gm.checkpoints(tmp_path):
+        gm.minimize(second, "lbfgs")
