@@ -45,12 +45,14 @@ def look(scene: Scene, c: Array | None, sloping: bool) -> tuple[Told, Array]:
     part = scene.part(c)
     image = part.image(scene.X) if scene.Y is scene.X else part.pair_image(scene.X, scene.Y)
     w = part.dual(image)
-    once, twice = (part.loss.conjugate(s * w) for s in (1.0, 2.0))
+    support = part.dual_support(w)
+    assert support.shrunk is not None
+    once, twice = -support.value, -support.shrunk(2.0)
     square = 0.5 * twice - once
     linear = once - square
     lower, upper = _slope(scene, w, scene.X if sloping else scene.X[:, :0])
     numbers = part.value(image), part.rounding(image), float(w @ image.z), square, linear
-    return Told(*numbers, scene.residual_sums(c), lower), upper
+    return Told(*numbers, scene.residual_sums(part, image.z), lower), upper
 
 
 def _slope(scene: Scene, w: Array, X: Array) -> tuple[Array, Array]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from gramian.arrays.places import norm
@@ -45,7 +46,7 @@ class Offsets:
 
     def of(self, X: Factor, Y: Factor, *, targets: bool) -> Array:
         """c beside ½(XYᵀ + YXᵀ): of what is left of the targets, or of the entries themselves."""
-        sums: Array = self.rounds.sum("offsets", _residual_sums, X, Y, None, targets)
+        sums: Array = self.rounds.sum("offsets", _residual_sums, X, Y, targets)
         return self.solve(sums if targets else -sums)
 
     def of_columns(self, X: Array, Y: Array, widths: tuple[int, ...]) -> Array:
@@ -76,8 +77,8 @@ class Offsets:
     def _product(self, c: Array) -> Array:
         self._steps += 1
         there = self.rounds.cluster.shared("vectors", c)
-        lost = self.rounds.sum_plain("offsets", _residual_sums, there, False)
-        return np.asarray(self.ridge * c - lost)
+        lost = self.rounds.sum_plain("offsets", _schur_times, there)
+        return np.asarray(self._mass * c - lost)
 
     @cached_property
     def _mass(self) -> Array:
@@ -94,8 +95,8 @@ class Offsets:
 # --- what tasks do -----------------------------------------------------------------------
 
 
-def _residual_sums(scene: Scene, c: Array | None, targets: bool) -> Array:
-    return scene.residual_sums(c, targets=targets)
+def _residual_sums(scene: Scene, targets: bool) -> Array:
+    return scene.residual_sums(scene.part(targets=targets), scene.z)
 
 
 def _sums_of_columns(scene: Scene, widths: tuple[int, ...]) -> Array:
@@ -104,9 +105,22 @@ def _sums_of_columns(scene: Scene, widths: tuple[int, ...]) -> Array:
     return scene.whole(np.stack(sums, axis=1))
 
 
+def _links(scene: Scene) -> tuple[sp.csr_array, Array]:
+    """N of the block, and D: the ratings of each user, weighted, and κ."""
+    block = scene.block
+    weights = np.ones(block.values.size) if block.weights is None else block.weights
+    N = sp.csr_array((weights, block.neighbour, block.starts), shape=scene.shape)
+    return N, np.asarray(N.sum(axis=1)) + scene.model.ridge
+
+
+def _schur_times(scene: Scene, c: Array) -> Array:
+    """Nᵀ D⁻¹ N c."""
+    N, mass = _links(scene)
+    return scene.whole(N.T @ ((N @ scene.own(c)) / mass))
+
+
 def _column_mass(scene: Scene) -> Array:
-    loss: Any = scene.part().loss
-    return scene.whole(loss.masses[1] - loss.ridge)
+    return scene.whole(np.asarray(_links(scene)[0].sum(axis=0)))
 
 
 def _schur(scene: Scene) -> Array:

@@ -51,9 +51,6 @@ class Block:
     def row_of(self) -> NDArray[np.int32]:
         return np.repeat(np.arange(self.rows, dtype=np.int32), np.diff(self.starts))
 
-    def matrix(self, data: Array, columns: int) -> sp.csr_array:
-        return sp.csr_array((data, self.neighbour, self.starts), shape=(self.rows, columns))
-
 
 @dataclass(frozen=True)
 class Side:

@@ -43,10 +43,14 @@ class Scene:
     X: Array
     Y: Array
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of users and of items that the block reaches."""
+        return self.block.rows, sum(b - a for a, b in self.reached)
+
     @cached_property
     def map(self) -> BlockEntries:
-        shape = self.block.rows, sum(b - a for a, b in self.reached)
-        return BlockEntries(self.block.row_of(), self.block.neighbour, shape)
+        return BlockEntries(self.block.row_of(), self.block.neighbour, self.shape)
 
     @cached_property
     def embedding(self) -> BlockEmbedding:
@@ -77,12 +81,11 @@ class Scene:
             )  # fmt: skip
         return Composite(self.map, loss)
 
-    def residual_sums(self, c: Array | None = None, *, targets: bool = True) -> Array:
-        """The sums over users of what F of the block leaves, for all items; 0 without offsets."""
-        loss: Any = self.part(c, targets=targets).loss
-        if self.model.ridge is None:
+    def residual_sums(self, part: Composite, z: Array) -> Array:
+        """The sums over users of what a part leaves at z, for all items; 0 without offsets."""
+        if not isinstance(part.loss, SquaredWithOffsets):
             return np.zeros(self.model.cols.size)
-        return self.whole(loss.column_sums(self.z))
+        return self.whole(part.loss.column_sums(z))
 
     def own(self, items: NDArray[Any]) -> NDArray[Any]:
         """What belongs to the items that the block reaches, of all of them."""

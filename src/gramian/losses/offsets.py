@@ -295,10 +295,11 @@ class SquaredWithOffsets(Placed):
     def _fitted(self, z: Array) -> tuple[Array, Array]:
         """The best offsets, once more for what the first solution leaves.
 
-        On a device once: what is left shows in the square of it only (`error`).
+        On a device, and for rows alone, once: what is left shows in the square of it only
+        (`error`).
         """
         b, c = self._system.solve(*self._sums_left(z))
-        if not self.place.is_host:
+        if self.columns is not None or not self.place.is_host:
             return b, c
         by_row, by_col = self._sums_left(z, b, c)
         more = self._system.solve(by_row - self.ridge * b, by_col - self.ridge * c)
