@@ -564,3 +564,13 @@ def test_rejects_similar_samples_that_differ_by_rounding_only():
     data = data * (1 + 1e-15 * rng.uniform(-1, 1, data.shape))
     with pytest.raises(ValueError, match="every similar pair are identical"):
         LMNN(n_neighbors=2).fit(data, y)
+
+
+@pytest.mark.parametrize("count", [20, 60])
+def test_the_slope_of_some_anchors_is_that_of_their_value(count):
+    task, rng = a_task(n=60), np.random.default_rng(1)
+    anchors = np.arange(count)
+    L, D = rng.normal(size=(2, 4, 3))
+    slope = task.slope(task.violated(L, anchors).keys, L, count / task.n)
+    ahead, behind = (task.violated(L + step * D, anchors).value for step in (1e-6, -1e-6))
+    assert float(np.sum(slope * D)) == pytest.approx((ahead - behind) / 2e-6, rel=1e-5)

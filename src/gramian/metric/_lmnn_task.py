@@ -145,7 +145,7 @@ class LMNNTask:
         xp = namespace(Z)
         keys = xp.sort(xp.concat([self.none, *(found.keys for found in blocks)]))
         push = sum(found.push for found in blocks)
-        pull = float(np.sum(factor * factor))
+        pull = anchors.size / self.n * float(np.sum(factor * factor))
         found = Violated(keys, sum(found.count for found in blocks), pull + self.lam * push)
         if anchors.size == self.n:
             self.standing.remember(factor, found, clock.elapsed(started))
