@@ -199,7 +199,8 @@ class NeighborLayout(Unfolding):
         rng = generator(self.random_state)
         pushed = random_pairs(graph.n, rng)
         edges, there = graph.edges, place(self.device)
-        weights, kept = np.ones(len(edges)), 1.0 - float(self.target_weight)
+        kept = 1.0 - float(self.target_weight)
+        weights: Array = np.ones(len(edges))
         repulsion: float | Array = float(self.repulsion)
         if classes is not None:
             weights = np.where(_known(classes, edges, same=False), kept, 1.0)
@@ -305,12 +306,13 @@ class NeighborLayout(Unfolding):
 
 def _one_hot(y: Any) -> Array:
     """A row for each sample with 1 at its class, and of zeros where that is −1."""
-    names, classes = class_indices(y)
-    if type_of_target(np.asarray(y)) not in ("binary", "multiclass"):
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
         raise ValueError(
-            "y must hold classes, -1 where one is not known: cut numbers into groups first, or "
-            "leave y out"
+            f"Unknown label type: {kind}. y must hold classes, -1 where one is not known: cut "
+            "numbers into groups first, or leave y out"
         )
+    names, classes = class_indices(y)
     found = np.eye(names.size)[classes]
     return found if names.dtype.kind in "USO" else found * (names != -1)
 
