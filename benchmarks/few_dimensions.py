@@ -44,6 +44,8 @@ FEWEST = 8
 """Samples of a class at least; smaller classes are left out."""
 DIGITS_TRAIN = 0.7
 CHILD_LIMIT = 3600.0
+ROUNDING = 1e-9
+"""Points of error up to which two means are equal."""
 
 METHODS: dict[str, Callable[[int], Any]] = {
     "ClassCollapse": lambda k: ClassCollapse(n_components=k),
@@ -168,7 +170,7 @@ def _lost(found: dict[str, Measured], k: int) -> Table:
             if (k, label) not in part:
                 continue
             gaps = np.array(part[k, "ClassCollapse"])[:, 0] - np.array(part[k, label])[:, 0]
-            if gaps.mean() > 0:
+            if gaps.mean() > ROUNDING:
                 table.add(name, label, float(gaps.mean()), _deviation(gaps))
     return table
 

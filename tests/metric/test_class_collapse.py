@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 
 import gramian as gm
+from gramian.losses.collapse import SoftCollapse
 from gramian.metric import ClassCollapse, class_collapse
 from gramian.problems.class_collapse import target_unit
 
@@ -134,3 +136,22 @@ def test_problem_is_its_formula():
 def test_problem_rejects_targets_of_another_shape():
     with pytest.raises(ValueError, match=r"targets must have shape \(178, 178\)"):
         gm.problems.class_collapse(WINE, KINDS, targets=np.ones((3, 3)))
+
+
+@pytest.mark.parametrize("at", [1, 3, 40])
+@pytest.mark.parametrize("ridge", [0.1, "auto"])
+def test_an_interrupt_leaves_a_map(at, ridge, monkeypatch):
+    """Of the choice of the ridge, of a trial, or of the descent from the best start."""
+    calls, gradient = [], SoftCollapse.gradient
+
+    def interrupted(self, z):
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return gradient(self, z)
+
+    monkeypatch.setattr(SoftCollapse, "gradient", interrupted)
+    with pytest.warns(ConvergenceWarning, match="interrupted from the keyboard"):
+        fitted = ClassCollapse(n_components=2, ridge=ridge).fit(WINE, KINDS)
+    assert fitted.result_.status is gm.Status.INTERRUPTED
+    assert np.all(np.isfinite(fitted.transform(WINE))) and fitted.components_.shape == (2, 13)

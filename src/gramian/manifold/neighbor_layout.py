@@ -165,10 +165,11 @@ class NeighborLayout(Unfolding):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Or what `metric` says: distances, or a graph.
         y : classes of shape (n_samples,), optional
-            −1 stands for a class that is not known.
+            −1 if unknown. Continuous targets are ignored.
         """
         X = self._samples(X)
-        side = None if y is None else _one_hot(y)
+        classes = y is not None and not type_of_target(y).startswith("continuous")
+        side = _one_hot(y) if classes else None
         if side is not None:
             check_consistent_length(X, side)
         fitted: NeighborLayout = self._fit(X, side)
@@ -199,7 +200,8 @@ class NeighborLayout(Unfolding):
         rng = generator(self.random_state)
         pushed = random_pairs(graph.n, rng)
         edges, there = graph.edges, place(self.device)
-        weights, kept = np.ones(len(edges)), 1.0 - float(self.target_weight)
+        kept = 1.0 - float(self.target_weight)
+        weights: Array = np.ones(len(edges))
         repulsion: float | Array = float(self.repulsion)
         if classes is not None:
             weights = np.where(_known(classes, edges, same=False), kept, 1.0)
@@ -305,12 +307,13 @@ class NeighborLayout(Unfolding):
 
 def _one_hot(y: Any) -> Array:
     """A row for each sample with 1 at its class, and of zeros where that is −1."""
-    names, classes = class_indices(y)
-    if type_of_target(np.asarray(y)) not in ("binary", "multiclass"):
+    kind = type_of_target(y)
+    if kind not in ("binary", "multiclass"):
         raise ValueError(
-            "y must hold classes, -1 where one is not known: cut numbers into groups first, or "
-            "leave y out"
+            f"Unknown label type: {kind}. y must hold classes, -1 where one is not known: cut "
+            "numbers into groups first, or leave y out"
         )
+    names, classes = class_indices(y)
     found = np.eye(names.size)[classes]
     return found if names.dtype.kind in "USO" else found * (names != -1)
 

@@ -45,7 +45,7 @@ FILLED = 0.1
 
 def starting_maps(X: Array, classes: Indices, k: int) -> list[Array]:
     """Two discriminants and the principal directions of centred samples, k columns each."""
-    counts = np.bincount(classes)
+    counts = np.bincount(classes).astype(float)
     sums = np.array([np.bincount(classes, column) for column in X.T])
     return maps_of_moments(X.T @ X, sums, counts, k)
 
@@ -59,9 +59,9 @@ def maps_in(
     """
 
     def maps(k: int) -> list[Array]:
-        plain = classes is None
-        found = [principal_map(X.T @ X / len(X), k)] if plain else starting_maps(X, classes, k)
-        return [coordinates(L) for L in found]
+        if classes is None:
+            return [coordinates(principal_map(X.T @ X / len(X), k))]
+        return [coordinates(L) for L in starting_maps(X, classes, k)]
 
     return maps
 

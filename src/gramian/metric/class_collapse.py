@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gramian.arrays.places import moved, place
+from gramian.arrays.places import host, moved, place
 from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.common.parameters import ABOVE_ZERO, TOLERANCE, one_of, or_auto
@@ -226,7 +226,8 @@ class ClassCollapse(MetricLearner):
         starts = starting_maps(samples, classes, k)
         starts += [] if given is None else [_of_columns(given, k)]
         L = self._descended(batches, self.ridge_, starts, MOST_STEPS)
-        result = self._compared(batches, L)
+        with clock.grace():
+            result = self._compared(batches, L)
         result = replace(result, seconds=clock.elapsed(started))
         gram = Dense(samples.T @ samples, lower=0.0)
         self._finish(result, result.factor, gram, span.matrix)
@@ -274,6 +275,8 @@ class ClassCollapse(MetricLearner):
         for ridge in RIDGES:
             starts = found[-1:] or starting_maps(part, named, k)
             found.append(self._descended(batches, share * ridge, starts, JUDGED_STEPS))
+            if clock.interrupted():
+                raise KeyboardInterrupt
         return found
 
     def _descended(self, batches: _Batches, ridge: float, starts: list[Array], steps: int) -> Array:
@@ -286,7 +289,12 @@ class ClassCollapse(MetricLearner):
         singles = [L.astype(np.float32) for L in starts]
         if len(singles) > 1:
             singles = [scaled(problem, L) for L in singles]
-        return best_descent(problem, singles, settings, steps=steps)
+        try:
+            return best_descent(problem, singles, settings, steps=steps)
+        except KeyboardInterrupt:
+            clock.interrupt()
+        latest = singles[0] if settings.hint.latest is None else settings.hint.latest[1]
+        return np.asarray(host(latest), dtype=float)
 
     def _compared(self, batches: _Batches, L: Array) -> Result:
         """L with its certificate among metrics of any rank, refined where it may have any."""
