@@ -27,7 +27,10 @@ pytestmark = [
 ]
 
 NO_ROOM = "300000"
-"""Bytes of the device, for which the data of a test are too many."""
+"""Bytes of the device that the data of a test exceed, so that they are streamed in blocks."""
+
+NOT_STREAMED = ("NPKL", "NuclearCompletion", "MMMF")
+"""Their factors are larger than the data of a test; tests/devices/test_streams.py has larger data."""
 
 
 def samples():
@@ -86,7 +89,7 @@ def placed(data):
     return da.from_array(X, chunks=(rows, X.shape[1])), da.from_array(y, chunks=rows)
 
 
-@pytest.mark.parametrize("place", ["blocks", "cluster"])
+@pytest.mark.parametrize("place", ["device", "cluster"])
 @pytest.mark.parametrize("name", [*CASES])
 def test_every_place_gives_the_answer_of_home(name, place, monkeypatch):
     data, options = CASES[name]
@@ -97,7 +100,8 @@ def test_every_place_gives_the_answer_of_home(name, place, monkeypatch):
         torch = pytest.importorskip(
             "torch", reason="tensors need torch: pip install 'gramian[gpu]'"
         )
-        monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
+        if name not in NOT_STREAMED:
+            monkeypatch.setenv("GRAMIAN_DEVICE_MEMORY", NO_ROOM)
         found = HOME[name](**options, device=torch.device("cpu")).fit(*data())
     gaps = known.certificate_.gap + found.certificate_.gap
     apart = abs(found.result_.value - known.result_.value)
