@@ -30,7 +30,7 @@ NO_ROOM = "300000"
 """Bytes of the device that the data of a test exceed, so that they are streamed in blocks."""
 
 NOT_STREAMED = ("NPKL", "NuclearCompletion", "MMMF")
-"""Their factors are larger than the data of a test; tests/devices/test_streams.py has larger data."""
+"""Their factors are larger than the data of a test (see tests/devices/test_streams.py)."""
 
 
 def samples():
