@@ -11,9 +11,18 @@ from gramian.arrays import threads
 from gramian.common import clock
 from gramian.kernel import NPKL, PCP, RegPCP
 from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
-from gramian.metric import KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric
+from gramian.metric import (
+    KTA,
+    LMNN,
+    AutoMetric,
+    DMLEig,
+    LinearSeparation,
+    LMNNEig,
+    TripletMetric,
+)
 from gramian.metric._impostors import Impostors
 from gramian.objectives import Composite, GramQuadratic
+from tests.slow import slow
 
 LIMIT = 1000.0
 """Seconds: far more than the tests take, so that only the jump of the clock ends a fit."""
@@ -61,6 +70,7 @@ def curved():
 
 
 ESTIMATORS = [
+    slow(AutoMetric, labelled),
     *((kind, labelled) for kind in (KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric)),
     *((kind, linked) for kind in (NPKL, PCP, RegPCP)),
     *((kind, lambda: curved()[:1]) for kind in (MVU, NeighborLayout, RegMVU)),
