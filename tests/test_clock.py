@@ -14,6 +14,7 @@ from gramian.manifold import MVU, ColoredMVU, NeighborLayout, RegMVU
 from gramian.metric import (
     KTA,
     LMNN,
+    AutoMetric,
     ClassCollapse,
     DMLEig,
     LinearSeparation,
@@ -22,6 +23,7 @@ from gramian.metric import (
 )
 from gramian.metric._impostors import Impostors
 from gramian.objectives import Composite, GramQuadratic
+from tests.slow import slow
 
 LIMIT = 1000.0
 """Seconds: far more than the tests take, so that only the jump of the clock ends a fit."""
@@ -69,6 +71,7 @@ def curved():
 
 
 ESTIMATORS = [
+    slow(AutoMetric, labelled),
     *((kind, labelled) for kind in (KTA, LMNN, DMLEig, LinearSeparation, LMNNEig, TripletMetric)),
     (ClassCollapse, labelled),
     *((kind, linked) for kind in (NPKL, PCP, RegPCP)),

@@ -8,6 +8,7 @@ from gramian.metric.kta import KTA
 from gramian.metric.linear_separation import LinearSeparation
 from gramian.metric.lmnn import LMNN
 from gramian.metric.lmnn_eig import LMNNEig
+from gramian.metric.regressor import MetricRegressor
 from gramian.metric.triplet_metric import TripletMetric
 
 __all__ = [
@@ -19,5 +20,6 @@ __all__ = [
     "LMNNEig",
     "LinearSeparation",
     "MetricClassifier",
+    "MetricRegressor",
     "TripletMetric",
 ]

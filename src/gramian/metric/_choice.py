@@ -73,7 +73,7 @@ class CandidatePath(EvidencePath):
     standard_errors : array
         Standard errors of the differences from Euclid's error.
     seconds : array
-        The time that the evidence for each learner took.
+        The time that the evidence for each learner took; 0 where it was not measured.
     nested_error : float
         An estimate of the error of the fitted metric that accounts for the choice: each part of
         the samples is classified by the candidate that the other parts choose.
@@ -112,7 +112,7 @@ class CandidatePath(EvidencePath):
         width = max(map(len, self.names))
         return [
             f"  {name:{width}}  {error:7.4f}  ({error - self.errors[0]:+.4f} ± {doubt:.4f})"
-            f"  {taken:6.2f} s"
+            + (f"  {taken:6.2f} s" if np.any(self.seconds) else "")
             for name, error, doubt, taken in zip(
                 self.names, self.errors, self.standard_errors, self.seconds, strict=True
             )
@@ -279,7 +279,9 @@ def _path(rows: list[_Rows], plain: bool) -> CandidatePath:
         settings=np.array([np.nan, *settings]),
         standard_errors=(table - table[0]).std(axis=1) / np.sqrt(size),
         seconds=np.array([0.0, *(found.seconds for found in rows)]),
-        nested_error=_nested(rows, plain),
+        nested_error=nested_error(
+            size, lambda columns: _table(rows, columns)[0], lambda losses: _taken(losses, plain)
+        ),
     )
 
 
@@ -291,13 +293,18 @@ def _table(rows: list[_Rows], columns: Any) -> tuple[Array, list[int]]:
     return np.array([rows[0].losses[0], *best]), places
 
 
-def _nested(rows: list[_Rows], plain: bool) -> float:
-    """The error of the choice: each part is judged by the candidate that the others choose."""
-    lost = np.empty(rows[0].losses.shape[1])
+def nested_error(
+    size: int, table_of: Callable[[Any], Array], choose: Callable[[Array], int]
+) -> float:
+    """The error of a choice: each part of the samples is judged by the row that the others choose.
+
+    `table_of` gives the losses of the candidates, a row each, with settings chosen by some samples.
+    """
+    lost = np.empty(size)
     for part in range(PARTS):
-        inside = np.arange(lost.size) % PARTS == part
-        table, _ = _table(rows, ~inside)
-        lost[inside] = table[_taken(table[:, ~inside], plain)][inside]
+        inside = np.arange(size) % PARTS == part
+        table = table_of(~inside)
+        lost[inside] = table[choose(table[:, ~inside])][inside]
     return float(lost.mean())
 
 

@@ -14,6 +14,7 @@ from gramian.linalg import conjugate_gradient
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._few_columns import maps_of_moments
 from gramian.metric._kernel import KernelMetricLearner
+from gramian.metric._partial_fit import PartialAlignment
 from gramian.metric._selection import choose_weight, least_weight, projected, unit
 from gramian.problems.metric import kta_from_moments
 from gramian.problems.moments import Moments, moments
@@ -26,7 +27,7 @@ START_STEPS, START_FALL = 30, 1e-2
 """Steps of conjugate gradient for the start of a large problem, and the residual to end them at."""
 
 
-class KTA(KernelMetricLearner):
+class KTA(PartialAlignment, KernelMetricLearner):
     """Learn the metric whose kernel XMXᵀ is closest to the labels' kernel YYᵀ.
 
     Solves min ‖M − I‖² + λ‖XMXᵀ − YYᵀ‖² over M ⪰ 0 (BILGO eq. 5, LRO eq. 7), X less its mean and Y
@@ -77,6 +78,8 @@ class KTA(KernelMetricLearner):
         `dual_components_`, their weights of the samples of the fit, stands in its place.
     lam_ : float
         The weight used.
+    moments_ : dict
+        The sums that `partial_fit` adds up, after it.
     path_ : EvidencePath
         The λ that were tried and their held-out errors, where lam="auto"; `print` says what was
         chosen, and where nothing was gained.

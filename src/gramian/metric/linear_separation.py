@@ -16,7 +16,7 @@ from gramian.common.memory import check_memory
 from gramian.common.parameters import NOT_NEGATIVE, one_of, or_auto
 from gramian.estimators.path import NEIGHBOUR_ERROR, EvidencePath, chosen_by, earned
 from gramian.linalg import leading_eigenpair
-from gramian.metric._base import MetricLearner, principal_columns
+from gramian.metric._base import principal_columns
 from gramian.metric._class_weight import CLASS_WEIGHT
 from gramian.metric._evidence import (
     FEWEST,
@@ -32,6 +32,7 @@ from gramian.metric._evidence import (
     sample_keys,
     splits,
 )
+from gramian.metric._partial_fit import PartialSeparation
 from gramian.metric._shrinkage import PLAIN, joined_pairs, pair_splits
 from gramian.metric._view import varying_view
 from gramian.objectives.matrices import Dense, Scaled, SymmetricMatrix
@@ -49,7 +50,7 @@ STEPS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 FOLDS = 5
 
 
-class LinearSeparation(MetricLearner):
+class LinearSeparation(PartialSeparation):
     """Learn the metric that draws pairs of a class together and pushes other pairs apart.
 
     Solves min ‖M − I‖² + λ⟨L_S, M⟩ over M ⪰ 0 (LRO eq. 6), where ⟨L_S, M⟩ is the sum of d_M over
@@ -91,6 +92,8 @@ class LinearSeparation(MetricLearner):
         Lᵀ, rows in decreasing order of the variance of the mapped samples.
     lam_ : float
         The weight used.
+    moments_ : dict
+        The sums that `partial_fit` adds up, after it.
     path_ : EvidencePath
         The λ that were tried and their held-out errors, where lam="auto" found enough to hold
         out; `print` says what was chosen, and where nothing was gained.

@@ -221,7 +221,7 @@ def swallowing(method):
 
 def test_ctrl_c_is_told_by_the_exit_status_whatever_the_fit_makes_of_it(run, folder, monkeypatch):
     monkeypatch.setattr(KTA, "fit", swallowing(KTA.fit))
-    line = ("metric", "flowers.csv", "--label", "species", "--model", "m")
+    line = ("metric", "flowers.csv", "--label", "species", "--method", "kta", "--model", "m")
     status, _, err = run(*line)
     assert status == 130 and "interrupted from the keyboard" in err and (folder / "m").exists()
 
@@ -287,13 +287,15 @@ def test_an_interrupt_that_is_ignored_stays_ignored_while_files_are_written():
 
 
 def test_the_verdict_comes_first(run, folder):
-    out = run("metric", "flowers.csv", "--label", "species")[1].splitlines()
+    out = run("metric", "flowers.csv", "--label", "species", "--method", "kta")[1].splitlines()
     assert "held-out rows" in out[1] and "3-NN error" in out[1]
     assert next(k for k, line in enumerate(out) if "certificate" in line) > 1
-    facts = told(run, "metric", "flowers.csv", "--label", "species")
+    facts = told(run, "metric", "flowers.csv", "--label", "species", "--method", "kta")
     assert 0 <= facts["held_out"]["after"] <= facts["held_out"]["before"] + 0.05
     assert facts["held_out"]["held_out"] == len(FLOWERS.target)
-    off = told(run, "metric", "flowers.csv", "--label", "species", "--no-verdict")
+    off = told(
+        run, "metric", "flowers.csv", "--label", "species", "--method", "kta", "--no-verdict"
+    )
     assert off["held_out"] is None
 
 
@@ -314,7 +316,7 @@ def test_the_verdict_on_clusters_is_beside_the_graph_alone(run, folder):
 
 
 def test_a_page_begins_with_the_verdict(run, folder):
-    run("metric", "flowers.csv", "--label", "species", "--report", "r.html")
+    run("metric", "flowers.csv", "--label", "species", "--method", "kta", "--report", "r.html")
     page = (folder / "r.html").read_text()
     assert page.index("Did it help?") < page.index("kta by auto")
 

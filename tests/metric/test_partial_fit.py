@@ -1,0 +1,60 @@
+"""Metrics from chunks of samples are those of all samples at once."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+import gramian as gm
+from gramian.metric import KTA, LinearSeparation
+
+X, Y = load_wine(return_X_y=True)
+X = StandardScaler().fit_transform(X)
+LEARNERS = [KTA(lam=0.03, tol=1e-9), LinearSeparation(lam=1e-4, tol=1e-9)]
+BY_NAME = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+
+
+def in_chunks(learner, X, y, chunks=10):
+    for part in np.array_split(np.arange(len(y)), chunks):
+        learner.partial_fit(X[part], y[part], classes=np.unique(y))
+    return learner
+
+
+@BY_NAME
+@pytest.mark.parametrize("shift", [0.0, 1e4])
+def test_ten_chunks_are_one_fit(learner, shift):
+    once = type(learner)(**learner.get_params()).fit(X + shift, Y)
+    parts = in_chunks(type(learner)(**learner.get_params()), X + shift, Y)
+    M = once.get_mahalanobis_matrix()
+    np.testing.assert_allclose(parts.get_mahalanobis_matrix(), M, atol=1e-7 * np.abs(M).max())
+    np.testing.assert_allclose(parts.result_.value, once.result_.value, rtol=1e-7)
+    assert parts.certificate_.relative_gap <= 1e-6
+    assert parts.classes_.tolist() == once.classes_.tolist()
+
+
+@BY_NAME
+def test_fit_starts_anew_and_files_continue(learner, tmp_path):
+    model = type(learner)(**learner.get_params())
+    half = in_chunks(model, X[::2], Y[::2], 3)
+    half.save(tmp_path / "half.gramian")
+    whole = gm.load(tmp_path / "half.gramian").partial_fit(X[1::2], Y[1::2])
+    once = type(learner)(**learner.get_params()).fit(X, Y).get_mahalanobis_matrix()
+    np.testing.assert_allclose(whole.get_mahalanobis_matrix(), once, atol=1e-7 * np.abs(once).max())
+    assert not hasattr(whole.fit(X, Y), "moments_")
+
+
+@pytest.mark.parametrize("kind", [KTA, LinearSeparation])
+def test_auto_takes_the_unit_of_the_weight(kind):
+    model = in_chunks(kind(), X, Y)
+    assert model.lam_ > 0 and not hasattr(model, "path_")
+
+
+def test_what_moments_do_not_have_is_refused():
+    with pytest.raises(ValueError, match="kernel is for fit"):
+        KTA(kernel="rbf").partial_fit(X, Y)
+    with pytest.raises(ValueError, match="all of class 0"):
+        KTA().partial_fit(X[Y == 0], Y[Y == 0])
+    with pytest.raises(ValueError, match="class 2 is not among"):
+        KTA().partial_fit(X, Y, classes=[0, 1])
+    with pytest.raises(ValueError, match="features"):
+        KTA(lam=0.1).partial_fit(X, Y).partial_fit(X[:, :3], Y)
