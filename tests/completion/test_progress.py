@@ -84,7 +84,7 @@ def test_checkpoints_of_another_fit_are_refused(ratings, tmp_path):
     others = (
         (NuclearCompletion(random_state=0, lam=5.0), ratings, "other lam"),
         (NuclearCompletion(random_state=0, lam=4.0), (rows, cols, values + 1), "other ratings"),
-        (NuclearCompletion(random_state=0, lam=4.0, tol=1e-2), ratings, "ends otherwise"),
+        (NuclearCompletion(random_state=0, lam=4.0, tol=1e-2), ratings, "another format"),
         (ImplicitCompletion(random_state=0), (rows, cols, np.abs(values)), "other estimator"),
     )
     for model, given, why in others:

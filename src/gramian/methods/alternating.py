@@ -1,13 +1,13 @@
-"""Alternating least squares for a block PQᵀ: a few conjugate gradients a row, then mixed.
+"""Alternating least squares for a block PQᵀ: conjugate gradients per row, and Anderson mixing.
 
-With Q held, every row of P has a small least-squares problem of its own, and the other way round
-(Halves). Three steps of conjugate gradients from where the row is fall about as far as its exact
-solution, at a fraction of the cost. A sweep over both halves is a map x ↦ g(x) of Q alone, whose
-fixed points are the stationary ones of F; Anderson's mixing takes
+For fixed Q, every row of P has a small least-squares problem of its own, and vice versa (Halves).
+Three conjugate gradient steps from the current row decrease F about as much as its exact solution,
+at a fraction of the cost. A sweep over both halves is a map x ↦ g(x) of Q alone, whose fixed points
+are the stationary points of F; Anderson's mixing takes
 
     x⁺ = Σ_k α_k g(x_k)   with   α = argmin ‖Σ_k α_k (g(x_k) − x_k)‖,  Σ_k α_k = 1
 
-over the last few sweeps. A mixture that F does not like is taken back.
+over the last few sweeps. A mixture that increases F is rejected.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 STEPS, DEPTH = 3, 8
-"""Steps of conjugate gradients a row, and sweeps that are mixed."""
+"""Conjugate gradient steps per row, and number of sweeps that are mixed."""
 
 DAMPING, SINGLE_DAMPING = 1e-10, 1e-6
-"""What the mixing's normal equations are lifted by, of their trace; the second in float32."""
+"""Ridge of the normal equations of the mixing, relative to their trace; the second in float32."""
 
 SINGLE = 5_000_000
-"""Entries above which sweeps run in float32: half the bytes, and certificates stay in float64."""
+"""Entries above which sweeps run in float32 (half the memory); certificates use float64."""
 
 FIRST = 120
-"""Directions in which F falls at 0 that sweeps begin with."""
+"""Directions of decrease at 0 from which sweeps start."""
 
 SPARE = 0.3
-"""The size of columns in random directions, beside those that carry something."""
+"""Size of random columns relative to the factor."""
 
 CHUNK, PATIENCE, HOPE = 8, 3, 12
-"""Sweeps between certificates, and chunks running without a change that end the solver: fewer where
-a limit of the rank may leave a gap. To 1e-8 sweeps have stood still for ten."""
+"""Sweeps between certificates, and consecutive chunks without progress that end the solver: at a
+limited rank (the gap need not close), and otherwise. To 1e-8, ten chunks without progress occur."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why it cannot take a problem."""
+    """Why the method does not accept a problem; None if it does."""
     if halves_of(problem.objective) is None:
-        return "it needs squares of some entries of a block beside a multiple of the trace"
+        return "it needs squares of some entries of a block plus a multiple of the trace"
     return needs_cone(problem, settings)
 
 
 @entering("alternating")
 def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK) -> Run:
-    """Sweeps at the rank allowed, certified every `chunk` of them.
+    """Sweeps at the maximum rank, certified every `chunk` sweeps.
 
-    They begin along directions in which F falls, where no start is given.
+    Without a start they begin along directions in which F decreases.
     """
     if factor.shape[1] == 0:
         factor = with_falling(problem, factor, settings, settings.rank or FIRST)
@@ -76,7 +76,7 @@ def certified(
     chunk: int,
     certify: Callable[[Problem, Any], Certificate],
 ) -> Run:
-    """Sweeps from a factor, wherever it is, certified every `chunk` of them."""
+    """Sweeps from a factor, on any device, certified every `chunk` sweeps."""
     sweeps, status = Sweeps(problem, factor, settings), at_rest(problem, settings)
 
     def advance(Y: Any) -> Any:
@@ -92,10 +92,10 @@ def certified(
 
 
 class Sweeps:
-    """Sweeps from a factor, the lower half of their state mixed.
+    """Sweeps from a factor, with mixing of the lower half of their state.
 
-    States and their halves are what `halves` makes of them, arrays here and blocks on the workers
-    of a cluster: nothing is asked of them but by its methods, and `copy`.
+    States and their halves belong to `halves`: arrays, or blocks on the workers of a cluster. They
+    are only accessed by its methods and by `copy`.
     """
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
@@ -105,14 +105,14 @@ class Sweeps:
         self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
         self.state = self.halves.state(factor)
         self.kept = self.state.copy()
-        """The last state whose lower half is g(x) itself, from which the mixture goes on."""
+        """The last state whose lower half is g(x) itself, to which the mixing is applied."""
         self.value = np.inf
-        """F in the middle of the sweep that led there."""
+        """F in the middle of the sweep that led to it."""
         self.points: list[Any] = []
         self.changes: list[Any] = []
 
     def take(self, count: int) -> Any:
-        """The factor after `count` sweeps more."""
+        """The factor after `count` more sweeps."""
         for _ in range(count):
             self._sweep()
             if self.settings.expired():
@@ -136,7 +136,7 @@ class Sweeps:
             self.halves.set_lower(self.state, self.halves.mixture(self.points, weights))
 
     def _weights(self) -> Array | None:
-        """What Σ_k α_k g(x_k) takes of each move from one g(x) to the next; None for g(x) alone."""
+        """The weights of Σ_k α_k g(x_k) on differences of consecutive g(x); None for g(x) alone."""
         told = self.halves.products(self.changes)
         size = float(np.trace(told[:, :-1]))
         if not size > np.finfo(told.dtype).tiny:  # the first sweep, or changes that underflow

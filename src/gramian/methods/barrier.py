@@ -1,9 +1,9 @@
 """The central path of a dual: Newton's method on g*(w) − μ log det S(w).
 
 F(M) = ½ Σ_e (u_eᵀMu_e − t_e)²/b_e + ⟨C, M⟩ has the dual max −g*(w) over S(w) ⪰ 0 (`SquaredForms`).
-With U the rows u_e and K = S⁻¹ the slope of the barrier problem is bw + t − μ diag(UKUᵀ), its
-Hessian diag(b) + μ (UKUᵀ)∘². Where the slope vanishes M = μK satisfies the conditions of optimality
-but for SM = μI: its gap is μ times the order.
+With U the rows u_e and K = S⁻¹, the gradient of the barrier problem is bw + t − μ diag(UKUᵀ), its
+Hessian diag(b) + μ (UKUᵀ)∘². If the gradient is 0, M = μK satisfies the optimality conditions
+except SM = 0, instead of which SM = μI: its gap is μ times the order.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from gramian.reductions.squared_forms import SquaredForms
 Array = NDArray[np.floating]
 
 NEAR = 1.0
-"""The Newton decrement below which the linearised M = μK(S − ΔS)K is PSD, and near enough."""
+"""Newton decrement below which the linearised M = μK(S − ΔS)K is PSD and accurate enough."""
 
 STEPS = 40
-"""Newton's steps for one μ; from a path ten times higher 4 to 11 were counted."""
+"""Maximum number of Newton steps per μ; 4 to 11 were counted from a μ ten times larger."""
 
 EDGE = 0.95
-"""The part of the way to the boundary that a step may go."""
+"""Largest step, as a fraction of the distance to the boundary."""
 
 SHIFT, MORE = 1e-9, 3.0
-"""The first shift into the cone, relative to w, and how many times longer the next one is."""
+"""The first shift into the cone, relative to w, and the factor from one shift to the next."""
 
 
 RIDGE, WIDEST = 1e-14, 1e-9
-"""The first ridge beside the diagonal of a Hessian that is not definite, and the last."""
+"""First and largest ridge, relative to the diagonal, of a Hessian that is not definite."""
 
 
 class Barrier:
-    """A dual vector w with S(w) ≻ 0, and Cholesky's factor of it."""
+    """A dual vector w with S(w) ≻ 0, and the Cholesky factor of S(w)."""
 
     def __init__(self, forms: SquaredForms, w: Array) -> None:
-        """Begin from a vector, shifted along the unit until it lies inside."""
+        """Start from a vector, shifted along the unit until it is feasible."""
         self.forms = forms
         shift = SHIFT * max(float(np.abs(w).max()), float(np.abs(forms.C).max()))
         while True:
@@ -59,7 +59,7 @@ class Barrier:
         return -float(0.5 * self.w @ (forms.softness * self.w) + forms.targets @ self.w)
 
     def centre(self, mu: float, expired: Callable[[], bool]) -> Array | None:
-        """M of the path at μ; None where the time is over or digits end."""
+        """M of the path at μ; None if the time is up or the precision is insufficient."""
         try:
             for _ in range(STEPS):
                 if expired():
@@ -72,7 +72,7 @@ class Barrier:
         return None
 
     def _step(self, mu: float) -> Array | None:
-        """One step of Newton's method; M where it began near the path."""
+        """One Newton step; returns M if it started near the path."""
         forms = self.forms
         K = _inverse(self.root)
         G = forms.U @ (forms.U @ K).T
@@ -107,7 +107,7 @@ class Barrier:
 
 
 def _factored(G: Array) -> tuple[Array, bool]:
-    """Cholesky's factor, with a ridge where rounding has left G below the cone."""
+    """Cholesky factor, with a ridge if rounding has made G indefinite."""
     places, diagonal, ridge = np.diag_indices_from(G), np.diagonal(G).copy(), 0.0
     while ridge <= WIDEST:
         G[places] = (1.0 + ridge) * diagonal
@@ -115,7 +115,7 @@ def _factored(G: Array) -> tuple[Array, bool]:
             return scipy.linalg.cho_factor(G, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             ridge = max(RIDGE, MORE * ridge)
-    raise np.linalg.LinAlgError("the Hessian has no digits left")
+    raise np.linalg.LinAlgError("the Hessian is singular to working precision")
 
 
 def _inverse(root: Array) -> Array:
@@ -127,6 +127,7 @@ def _inverse(root: Array) -> Array:
 
 def _length(slope: float, bend: float, mu: float, along: Array) -> float:
     """The best step of at most 1: slope + αbend = μ Σ_i λ_i/(1 + αλ_i), inside the cone."""
+
 
     def rise(alpha: float) -> float:
         return float(slope + alpha * bend - mu * np.sum(along / (1 + alpha * along)))

@@ -1,4 +1,4 @@
-"""The exact search over M = W S Wᵀ: all S ⪰ 0 for a few columns W."""
+"""Exact minimisation over M = W S Wᵀ for all S ⪰ 0, with a few columns W."""
 
 from __future__ import annotations
 
@@ -29,49 +29,49 @@ from gramian.objectives import Objective
 Array = NDArray[np.floating]
 
 COLUMNS = 26
-"""The widest W: a search over n(n+1)/2 = 351 unknowns takes about a tenth of a second."""
+"""Maximum number of columns of W: n(n+1)/2 = 351 unknowns take about a tenth of a second."""
 
 ROOM = 10_000_000
-"""Numbers that the restriction of F to W may hold."""
+"""Maximum number of entries of the restriction of F to W."""
 
 FIRST, MORE = 12, 4
-"""Eigenvectors taken at the start, and in every later search."""
+"""Eigenvectors in W at the start, and in every later search."""
 
 CHIEF, MEMORY = 8, 4
-"""Columns that stand for a Newton step, and columns kept from the last search."""
+"""Columns that represent a Newton step, and columns kept from the last search."""
 
 SPARE = 1e-2
-"""Part of what a search won that may be given back for a smaller rank."""
+"""Fraction of the decrease of a search that may be given up for a smaller rank."""
 
 ROUNDING = 1e-14
-"""Values of F that differ by less than this part are the same."""
+"""Relative difference below which two values of F count as equal."""
 
 
 @dataclass
 class ConeSearch:
-    """The searches of one run, and what each leaves to the next."""
+    """The searches of one run, and the state between them."""
 
     objective: Objective
     domain: Domain
     leftover: Array | None = None
-    """Columns that the last search gave up for a smaller rank."""
+    """Columns that the last search dropped for a smaller rank."""
     damping: float = 1e-6
-    """What is added to the curvature of a model that is not F itself."""
+    """Term added to the curvature of a model that is not F itself."""
     inside: list[Array] = field(default_factory=list)
-    """Points inside the cone that the last search over all of it went through."""
+    """Interior points of the cone visited by the last search over the whole space."""
 
     def __post_init__(self) -> None:
         self.widest = _widest(self.objective)
 
     @property
     def whole(self) -> bool:
-        """Whether W can be everything."""
+        """Whether W can span the whole space."""
         return self.objective.order <= self.widest
 
     def columns(
         self, image: Any, ground: Ground | None = None, direction: Direction | None = None
     ) -> Array:
-        """An orthonormal W for the search: everything, where the order is small."""
+        """An orthonormal W for the search: the identity if the order is small."""
         if self.whole:
             return eye(self.objective.order, self.objective.place)
         L = image.factor
@@ -89,10 +89,10 @@ class ConeSearch:
         return _orthonormal(blocks)
 
     def best(self, image: Any, W: Array, spare: float) -> Any | None:
-        """The best of W S Wᵀ, at the least rank that keeps all but `spare` of what it wins.
+        """The best W S Wᵀ, at the smallest rank that loses at most `spare` of its decrease.
 
-        Nearly all of it, where W is not everything. None where F has no curvature at all, as far
-        out on a hinge.
+        If W does not span the whole space, it may lose the fraction `SPARE` of the decrease. None
+        if F has no curvature, as in the linear region of a hinge.
         """
         if W.shape[1] == 0:
             return image
@@ -123,7 +123,7 @@ class ConeSearch:
     def _least_rank(
         self, restriction: Any, H: Array, here: Array, there: Array, spare: float
     ) -> tuple[Array, Array]:
-        """B with BBᵀ near S, and the next few columns that were not worth their place."""
+        """B with BBᵀ near S, and the next few columns, which were dropped."""
         order = int(np.sqrt(2 * there.size))
         i, j, _ = triangle(order)
         S, bend = smat(there, order), np.diag(H)[i == j]
@@ -145,7 +145,7 @@ class ConeSearch:
 
 
 def _widest(objective: Objective) -> int:
-    """The most columns that a search may have."""
+    """Maximum number of columns of a search."""
     columns = COLUMNS
     while columns > 1 and objective.subspace_cost(columns) > ROOM:
         columns -= 1
@@ -153,7 +153,7 @@ def _widest(objective: Objective) -> int:
 
 
 def _chief(D: Array, L: Array, count: int) -> Array:
-    """The chief directions in which LDᵀ + DLᵀ leaves the range of L."""
+    """The main directions in which LDᵀ + DLᵀ leaves the range of L."""
     values, turn = eigh(host(L.T @ L))
     moves = D @ beside(D, (turn * np.sqrt(np.maximum(values, 0.0))) @ turn.T)
     basis = namespace(L).linalg.qr(L)[0]
@@ -164,7 +164,7 @@ def _chief(D: Array, L: Array, count: int) -> Array:
 
 
 def _orthonormal(blocks: list[Array]) -> Array:
-    """An orthonormal basis of the span of the columns, each taken at unit length."""
+    """An orthonormal basis of the span of the columns, each scaled to unit length."""
     columns = side_by_side(blocks)
     lengths = np.sqrt(host(column_squares(columns)))
     columns = columns[:, np.flatnonzero(lengths)] / beside(columns, lengths[lengths > 0])
@@ -178,7 +178,7 @@ def _orthonormal(blocks: list[Array]) -> Array:
 
 
 def _orthonormal_there(columns: Array) -> Array:
-    """The same on a device, by the eigenvectors of the small Gram matrix, and once more by QR."""
+    """The same on a device, by the eigenvectors of the small Gram matrix, followed by QR."""
     values, turn = eigh(host(columns.T @ columns))
     live = values > 1e-13 * values[-1]
     turned = columns @ beside(columns, (turn[:, live] / np.sqrt(values[live]))[:, ::-1])
@@ -187,15 +187,15 @@ def _orthonormal_there(columns: Array) -> Array:
 
 
 def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, float]:
-    """The best point of the segment, along which F is convex, and how far along it lies.
+    """The best point of the segment, along which F is convex, and its position on the segment.
 
-    Where the model had no curvature its minimum may lie far beyond that of F.
+    If the model has no curvature, its minimum may lie far beyond that of F.
     """
     move = there - here
     value = restriction.along(here, move)
     start, reach = value(0.0), 1.0
     if abs(value(1.0) - start) <= ROUNDING * abs(start):
-        return there, 1.0  # F cannot tell them apart any more, its gradient can
+        return there, 1.0  # equal to rounding in F, but the gradient is smaller
     while not value(reach) < start and reach > 1e-15:
         reach *= 0.25
     found = scipy.optimize.minimize_scalar(

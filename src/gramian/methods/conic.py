@@ -1,11 +1,11 @@
-"""Quadratic objectives handed to a conic solver: three formulations, two backends.
+"""Quadratic objectives solved by a conic solver: three formulations, two backends.
 
-Every formulation is a pair of steps around one call: the problem becomes
+Every formulation rewrites the problem as
 
     min ½xᵀPx + qᵀx   subject to   Gx + h ∈ K₁ × K₂ × …,   x = (svec(M̂), …),
 
-and the x that comes back becomes a factor. SQLP and SCSDP are those of Wu's thesis (2011),
-§3.3 and §3.2; the third leaves the quadratic where it is, in the objective.
+calls the backend, and converts its x to a factor. SQLP and SCSDP are those of Wu's thesis (2011),
+§3.3 and §3.2; the third keeps the quadratic in the objective.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 ORDER_LIMIT = 300
-"""Rows and eigenvalue decompositions that SCS handles in minutes."""
+"""Largest order that SCS solves in minutes."""
 
 CLARABEL_LIMIT = 120
 """Clarabel factors a dense block of order n(n+1)/2 for M ⪰ 0: over a gigabyte at order 100."""
 
 SCHUR_LIMIT = 600
-"""Rows of B: SCSDP has a semidefinite cone of their number and one more."""
+"""Maximum number of rows of B: the second cone of SCSDP has this order plus one."""
 
 ACCURACY = {"clarabel": 1e-11, "scs": 1e-9}
-"""What each backend can be asked for: SCS takes very long for more."""
+"""Default tolerances of the backends: SCS is very slow at smaller ones."""
 
 
-# --- what can be handed over ---------------------------------------------------------
+# --- accepted problems ---------------------------------------------------------------
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why `sqlp` and `conic` cannot take a problem."""
+    """Why `sqlp` and `conic` do not accept a problem; None if they do."""
     if row_bound(problem.objective) is None:
         return "it needs a quadratic objective, and a loss of this one is not squared"
     if problem.order > ORDER_LIMIT:
@@ -62,14 +62,14 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 
 def schur_refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why `scsdp` cannot: as above, and its second cone grows with the rows."""
+    """The same for `scsdp`, whose second cone grows with the rows."""
     if reason := refusal(problem, settings):
         return reason
     rows = row_bound(problem.objective)
     if rows is not None and rows > SCHUR_LIMIT:
         return (
             f"its Schur complement is a semidefinite cone of order {rows + 1}, "
-            f"and it takes {SCHUR_LIMIT + 1} at most; sqlp and conic need none"
+            f"and the limit is {SCHUR_LIMIT + 1}; sqlp and conic do not need it"
         )
     return None
 
@@ -106,8 +106,8 @@ def scsdp(
 ) -> Run:
     """SCSDP eqs. (3.15), (3.16): min μ + cᵀs with [[I, z], [zᵀ, μ]] ⪰ 0, z = Bs − t, M ⪰ 0.
 
-    The second cone has order r + 1. It is an arrow, which Clarabel can `decompose` into r cones
-    of order 2; without that it pays for the whole cone, as the thesis did.
+    The second cone has order r + 1 and arrow structure, which Clarabel can `decompose` into r cones
+    of order 2; without decomposition it works on the whole cone, as the thesis did.
     """
     return _run(problem, settings, schur_complement, backend, compress, accuracy, decompose)
 
@@ -121,10 +121,9 @@ def conic(
     compress: bool = True,
     accuracy: float | None = None,
 ) -> Run:
-    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic left in the objective.
+    """min ‖Bs − t‖² + cᵀs over M ⪰ 0, with the quadratic in the objective.
 
-    `compress` folds the rows into P = 2BᵀB where that holds fewer numbers; without it every row
-    keeps a variable of its own.
+    `compress` forms P = 2BᵀB if that has fewer entries; otherwise every row has a variable.
     """
     formulation = folded if compress else direct
     return _run(problem, settings, formulation, backend, compress, accuracy)
@@ -172,9 +171,9 @@ def _run(
 
 
 def _falls(form: QuadraticForm, s: Array) -> bool:
-    """Whether F falls along s and has no curvature there, to six digits.
+    """Whether F decreases along s without curvature, to six digits.
 
-    The rounding of P hides such a ray from a backend that is given a quadratic objective.
+    Rounding errors of P hide such a ray from a backend with a quadratic objective.
     """
     curvature = float(np.linalg.norm(form.B @ s))
     flat = curvature <= 1e-6 * float(np.max(column_norms(form.B))) * float(np.linalg.norm(s))
@@ -199,7 +198,7 @@ def direct(form: QuadraticForm) -> Model:
 
 
 def folded(form: QuadraticForm) -> Model:
-    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B hold fewer numbers than P."""
+    """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B have fewer entries than P."""
     if not sp.issparse(form.B):
         clock.check(2.0 * form.B.shape[0] * form.B.shape[1] ** 2 / FLOPS)
     P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))

@@ -37,17 +37,17 @@ Array = NDArray[np.floating]
 
 CONE = PSDCone()
 MEMORY = 20
-"""Pairs kept, as in LRO §5.4."""
+"""Correction pairs, as in LRO §5.4."""
 
 
 @dataclass
 class Going:
-    """The pairs of a descent for the next one, which goes on where it ended."""
+    """The correction pairs of a descent, for a later descent that continues it."""
 
     pairs: Pairs | None = None
 
     def at(self, start: Array, memory: int) -> Pairs:
-        """Those kept, or new ones where the factor has other columns, or other digits."""
+        """The stored pairs, or new ones if the shape or the precision of the factor changed."""
         kept = self.pairs
         if kept is None or kept.block.shape[1] != size(start) or kept.block.dtype != start.dtype:
             self.pairs = kept = Pairs(start, memory)
@@ -69,12 +69,12 @@ def descend(
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
 
-    Stops where the gradient is `tol` of its first size. In a `domain` of trace τ the factor is
-    L = √τ U/‖U‖, which keeps tr LLᵀ = τ while U is free. `watch` is shown the image of every
-    iterate, and ends the descent by saying True. With `scales` s the steps are those of Y,
-    L = Y diag(s). What is `going` goes on with the pairs of the last descent, and keeps those of
-    this. Where the run sweeps in float32, its steps come first, and those in float64 when they
-    have no digits left; from then on there are no others.
+    Stops when the gradient is `tol` times its first size. In a `domain` of trace τ the factor is
+    L = √τ U/‖U‖, which keeps tr LLᵀ = τ for any U. `watch` is called with the image of every
+    iterate and ends the descent by returning True. With `scales` s the variable is Y in
+    L = Y diag(s). `going` supplies the pairs of the last descent and keeps those of this one. If
+    the run uses float32, its steps come first; when their precision is insufficient, float64 is
+    used for the rest of the run.
     """
     if factor.shape[1] == 0:
         return factor
@@ -103,7 +103,7 @@ def _descended(
     going: Going,
     scales: Array | None,
 ) -> tuple[Array, int, bool]:
-    """Where L-BFGS comes to, after how many steps, and whether that was near enough."""
+    """The end of an L-BFGS run, its number of steps, and whether it converged."""
     xp, steps, framed, seen = namespace(factor), 0, clock.on_frame(), False
     first: float | None = None
     widths = None if scales is None else xp.astype(beside(factor, scales), factor.dtype)
@@ -147,7 +147,7 @@ def _descended(
 
 
 def places_of(image: Any) -> Array:
-    """L of an image, as it lies in the coordinates of the problem."""
+    """L of an image, in the coordinates of the problem."""
     found: Array = getattr(image, "places", image.factor)
     return found
 
@@ -164,8 +164,8 @@ def lbfgs(
 ) -> Run:
     """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
 
-    Ends where `patience` chunks running change F by less than a thousandth of the tolerance.
-    `memory` pairs of factors are kept.
+    Ends when `patience` consecutive chunks change F by less than a thousandth of the tolerance.
+    `memory` is the number of correction pairs.
     """
     objective = problem.objective
     if factor.shape[1] == 0:
@@ -178,7 +178,7 @@ def lbfgs(
         certificate = certify_image(problem, objective.image(L))
         return Step(L, certificate.value, certificate)
 
-    # At a limited rank the gap need not close, so that F alone decides.
+    # At a limited rank the gap need not converge to 0, so that only F decides.
     steps = rounds(factor, settings, advance, look, patience=patience, fall=1e-3, closer=0.0)
     for step in steps:
         yield step

@@ -1,4 +1,4 @@
-"""The bottom of the spectrum of ∇F(M): where F falls, and how far at most."""
+"""The lowest eigenpairs of ∇F(M): directions of decrease, and a lower bound on λ_min."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ EXACT_ORDER = 1500
 """Up to this order the lowest eigenvalues are computed, not estimated."""
 
 INVERSE_STEPS = 40
-"""Solves that look for the lowest eigenvectors, three for each at least."""
+"""Solves of a Lanczos run for the lowest eigenvectors, at least three per vector."""
 
 LOWER, TRIES = 8.0, 8
-"""How many times lower a shift is tried that lay above an eigenvalue, and how often."""
+"""Factor by which a shift above an eigenvalue is lowered, and maximum number of shifts."""
 
 WORTH = 0.02
-"""Eigenvalues nearer to the level than this part of the lowest are left for later."""
+"""Eigenvalues closer to the level than this fraction of the lowest are not used as directions."""
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The lowest eigenpairs of ∇F − level·I: the level is 0, or ⟨∇F, M⟩/τ on a slice of trace τ."""
+    """The lowest eigenpairs of ∇F − level·I, the level 0, or ⟨∇F, M⟩/τ at fixed trace τ."""
 
     values: Array
     vectors: Array
     below: Below
-    """What the Hessian has to be raised by to be positive semidefinite."""
+    """The shift that makes the Hessian positive semidefinite."""
     bound: float
     """A lower bound on λ_min(∇F)."""
     hope: float
-    """The same if the eigenvalues found were exact."""
+    """The same bound if the computed eigenvalues were exact."""
     rounding: float = 0.0
-    """Eigenvalues nearer to the level than this may lie on it."""
+    """Distance to the level within which an eigenvalue may lie on it."""
 
     def falling(self) -> Array:
-        """The eigenvectors along which F falls worth mentioning."""
+        """The eigenvectors along which F decreases by a relevant amount."""
         return self.vectors[:, self.values < min(WORTH * float(self.values[0]), -self.rounding)]
 
 
 def exact_ground(G: Array, level: float, count: int) -> Ground:
-    """All eigenpairs below the level, or the lowest few where there may be many."""
+    """All eigenpairs below the level, or the lowest few if there may be many."""
     xp = namespace(G)
     if not bool(xp.all(xp.isfinite(G))):
         raise FloatingPointError("the gradient is not finite")
@@ -91,7 +91,7 @@ def _lowest(G: Array, last: int) -> tuple[Array, Array]:
 
 
 def span_ground(form: LowRank, level: float, count: int) -> Ground:
-    """The lowest eigenpairs of the span, which are those of the whole where they lie below it."""
+    """The lowest eigenpairs of the span: those of the matrix if they lie below the rest."""
     values, vectors = form.pairs(form.U.shape[1])
     above = values - level
     negative = int(np.sum(above < 0))
@@ -103,9 +103,10 @@ def span_ground(form: LowRank, level: float, count: int) -> Ground:
 def estimated_ground(
     gradient: Any, L: Array, level: float, count: int, *, steps: int, start: Array, lift: float
 ) -> Ground:
-    """Ritz pairs of ∇F beside the range of L, where near the optimum nothing lies at the level.
+    """Ritz pairs of ∇F on the complement of the range of L.
 
-    The Hessian is raised by the part `lift` of the bound.
+    Near the optimum no eigenvalue on the complement lies at the level. The Hessian is shifted by
+    the fraction `lift` of the bound.
     """
     split = Split.along(gradient, L)
     found = ritz_pairs(split, count, steps=steps, v0=split.beside(start))
@@ -118,10 +119,10 @@ def estimated_ground(
 def factored_ground(
     form: SparseForm, count: int, *, guess: float, start: Any, lift: float
 ) -> Ground | None:
-    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, t a little below them all.
+    """The lowest eigenpairs by solves with a sparse factor of ∇F − tI, with t slightly below them.
 
-    Products cannot tell eigenvalues apart that lie close together beside ‖∇F‖, and a graph in
-    weakly joined parts has many. `guess` lies about λ_min; None where no factor was found.
+    Products with ∇F do not separate eigenvalues that are close relative to ‖∇F‖, as for a graph in
+    weakly connected parts. `guess` is about λ_min. None if no factor was found.
     """
     shifts = (guess * LOWER**k for k in range(TRIES))
     solve = next((f.solve for f in map(form.tried, shifts) if f.solve is not None), None)

@@ -1,4 +1,4 @@
-"""What is made of the points of a solver: the best one, its certificate, when it is optimal."""
+"""The best point of a run, its certificate, and the test of optimality."""
 
 from __future__ import annotations
 
@@ -26,45 +26,45 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 MAY_FALL = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
-"""Statuses after which a ray is sought along which F falls without bound."""
+"""Statuses after which `find_ray` tests whether F is unbounded below."""
 
 DRIFT = 1e-9
-"""Largest rise of F above its start, and fall below its floor, that counts as rounding; relative
-to the size of F at the start."""
+"""Largest increase of F above its start, and decrease below its lower bound, that is attributed to
+rounding; relative to the size of F at the start."""
 
 ESCAPES = 50
-"""Restarts of a stalled solver along directions that a proof has found."""
+"""Maximum number of restarts of a stalled solver along directions found by a proof."""
 
 
 @dataclass
 class Referee:
-    """Keeps the best point of a run and confirms the certificates that would end it.
+    """Keeps the best point of a run and confirms the certificates that end it.
 
-    A gap is estimated often and proved seldom: where an estimate is within the tolerance, a proof
-    is tried, and after a failed one the next few estimates are passed over.
+    The gap is estimated often and proved rarely: a proof is attempted when the estimate is within
+    the tolerance, and after a failed proof the next few estimates are skipped.
     """
 
     problem: Problem
     settings: Settings
     proof: str
-    """What a run may end with: "auto", "proved" or "estimated", as `minimize` explains."""
+    """"auto", "proved" or "estimated", see `minimize`."""
     ray: Array | None = None
-    """The direction along which F was found to fall without bound."""
+    """A direction along which F is unbounded below."""
     escapes: int = 0
     refuted: bool = False
     """Whether a gap within the tolerance was claimed that does not hold at the factor itself."""
     skipped: int = 0
-    """Estimates within the tolerance to pass over before the next proof."""
+    """Number of estimates within the tolerance to skip before the next proof."""
     failed: int = 0
     proved: Certificate | None = None
-    """The certificate of the last attempt at a proof."""
+    """The certificate of the last attempted proof."""
     residuals: int = 0
-    """Certificates without a bound, whose residuals were within the tolerance."""
+    """Certificates without a bound whose residuals were within the tolerance."""
     route: list[str] = field(default_factory=list)
-    """The methods whose steps were seen."""
+    """The methods that yielded steps."""
 
     def begin(self, factor: Array) -> None:
-        """Take the start as the best point so far."""
+        """Set the start as the best point."""
         self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
         self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
@@ -72,11 +72,11 @@ class Referee:
 
     @cached_property
     def floor(self) -> float:
-        """A value that F is nowhere below, but for rounding."""
+        """A lower bound on F, up to rounding."""
         return self.problem.objective.growth().least - DRIFT * self._size()
 
     def steps(self, start: Callable[..., Run], factor: Array) -> Run:
-        """The steps of a solver, which is started again where a proof shows a way on."""
+        """The steps of a solver, which is restarted if a proof finds a direction of decrease."""
         while True:
             status = yield from start(factor=factor)
             further = self._escaped(status)
@@ -85,13 +85,13 @@ class Referee:
             factor = further
 
     def see(self, step: Step) -> tuple[Step, Status | None]:
-        """Take a step into account; it returns with the status that ends the run, if any."""
+        """Process a step; return it with the status that ends the run, if any."""
         if step.method and self.route[-1:] != [step.method]:
             self.route.append(step.method)
         if not np.isfinite(step.value):
             return self.best, self._fallen() or Status.DIVERGED
         step, optimal = self._confirmed(step)
-        below = step.value < self.floor  # F never is: the point consists of rounding
+        below = step.value < self.floor  # impossible in exact arithmetic: a rounding error
         if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
             self.best = step
         if optimal:
@@ -105,11 +105,11 @@ class Referee:
         return step, None
 
     def shown(self, step: Step) -> Step:
-        """The step as callbacks see it."""
+        """The step passed to callbacks."""
         return step
 
     def record(self, step: Step) -> dict[str, float | None]:
-        """The columns of the history for a step, beside its number and time."""
+        """The columns of the history for a step, besides its number and time."""
         certificate = step.certificate
         return {
             "value": step.value,
@@ -120,7 +120,7 @@ class Referee:
         }
 
     def ended(self, status: Status) -> Status:
-        """The status of a solver that has returned; UNBOUNDED needs a ray."""
+        """The status of a solver that has returned; UNBOUNDED requires a ray."""
         if status is Status.UNBOUNDED and (fallen := self._fallen()):
             return fallen
         if self.settings.expired():
@@ -128,7 +128,7 @@ class Referee:
         return Status.STALLED if status is Status.UNBOUNDED else status
 
     def salvage(self) -> None:
-        """Take the last point of a descent that was cut off, where it is the best."""
+        """Use the last point of an interrupted descent if it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
         ours = self.problem.objective
         if objective is ours or objective is written_out(ours):
@@ -137,11 +137,11 @@ class Referee:
                 self.best = Step(factor, value)
 
     def settled(self, status: Status) -> Outcome:
-        """The best point, its certificate evaluated afresh, and the status that this leaves."""
+        """The best point with its certificate recomputed, and the resulting status."""
         best, objective = self.best, self.problem.objective
         image = self._image_of(best)
         value, noise = objective.value(image), objective.rounding(image)
-        # A value of other coordinates than these can be better than it is here.
+        # A value computed in other coordinates can be lower than F at the factor.
         drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
@@ -161,7 +161,7 @@ class Referee:
         )
 
     def _confirmed(self, step: Step) -> tuple[Step, bool]:
-        """The step with a certificate that may end the run, and whether it does."""
+        """The step with its confirmed certificate, and whether it ends the run."""
         certificate, tol = step.certificate, self.settings.tol
         if certificate is None or not certificate.within(tol):
             return step, False
@@ -174,9 +174,9 @@ class Referee:
             self.skipped -= 1
             return replace(step, certificate=None), False
         found = self._prove(step, prove=self.proof != "estimated")
-        if not found.within(tol) and self.proof == "estimated":  # Lanczos was not enough
+        if not found.within(tol) and self.proof == "estimated":  # Lanczos is not accurate enough
             found = self._prove(step)
-        accepted = found.proved or self.proof != "proved"  # an estimate: no proof did fit
+        accepted = found.proved or self.proof != "proved"  # an estimate: no proof was feasible
         if found.within(tol) and accepted:
             return replace(step, certificate=found), True
         self.failed += 1
@@ -184,7 +184,7 @@ class Referee:
         return replace(step, certificate=found), False
 
     def _prove(self, step: Step, *, prove: bool = True) -> Certificate:
-        """The certificate of the step with λ_min proved, where a proof fits."""
+        """The certificate of the step with λ_min proved, if a proof is feasible."""
         self.proved, bottom = proved_certificate(
             self.problem,
             self.problem.objective.image(step.factor),
@@ -197,7 +197,7 @@ class Referee:
         return self.proved
 
     def _holds(self, step: Step) -> bool:
-        """Whether the gap is within the tolerance at the value that F has at the factor itself."""
+        """Whether the gap is within the tolerance when F is evaluated at the factor itself."""
         certificate, objective = step.certificate, self.problem.objective
         if certificate is None or certificate.gap is None:
             return True
@@ -206,20 +206,20 @@ class Referee:
         return certificate.at(value, trace, objective.rounding(image)).within(self.settings.tol)
 
     def _image_of(self, step: Step) -> Any:
-        """The image of the step's factor itself; the last one is kept."""
+        """The image of the factor of a step; the last one is cached."""
         if self._seen is None or self._seen[0] is not step.factor:
             self._seen = step.factor, self.problem.objective.image(step.factor)
         return self._seen[1]
 
     def _size(self) -> float:
-        """The size of F near the start."""
+        """The magnitude of F at the start."""
         return max(self.problem.scale, abs(self.first.value))
 
     def _escaped(self, status: Status) -> Array | None:
-        """The best factor and a column along which F falls, where only a proof shows that one.
+        """The best factor plus a column along which F decreases, found by a proof only.
 
-        A solver of large order looks for directions by Lanczos, which can pass by those of small
-        eigenvalues beside large ones.
+        At large order a solver searches such directions by Lanczos, which can miss those of small
+        eigenvalues in the presence of large ones.
         """
         large = self.problem.order > EXACT_ORDER and not self.problem.domain.bounded
         if status is not Status.STALLED or not large or self.settings.expired():
@@ -244,7 +244,7 @@ class Referee:
         return further
 
     def _fallen(self) -> Status | None:
-        """UNBOUNDED where a ray is found along which F falls without bound."""
+        """UNBOUNDED if a ray is found along which F is unbounded below."""
         certificate = self.best.certificate
         if certificate is not None and certificate.gap is not None and certificate.proved:
             return None
@@ -253,7 +253,7 @@ class Referee:
         return None if self.ray is None else Status.UNBOUNDED
 
     def _last(self, best: Step, *, late: bool) -> Certificate:
-        """The certificate of the best point, proved where there is time for it."""
+        """The certificate of the best point, proved if the time permits."""
         certificate = best.certificate or self._first_certificate(best)
         tried = certificate.proved or certificate is self.proved
         if not tried and self.proof != "estimated" and not late:
@@ -262,7 +262,7 @@ class Referee:
         return certificate
 
     def _first_certificate(self, best: Step) -> Certificate:
-        """The certificate of a point without one, by bounds of no cost where the time is up."""
+        """The certificate of a point without one; only cheap bounds if the time is up."""
         problem, seconds = self.problem, self.settings.proof_seconds()
         nothing = certificate_of(best.value, None, scale=problem.scale)
         try:
@@ -279,7 +279,7 @@ class Referee:
     def _last_status(
         self, status: Status, certificate: Certificate, image: Any, drifted: bool
     ) -> Status:
-        """CONVERGED where the last certificate is within the tolerance, and only there."""
+        """CONVERGED if and only if the final certificate is within the tolerance."""
         tol = self.settings.tol
         optimal = certificate.within(tol)
         if status is Status.CONVERGED and not optimal:
@@ -294,6 +294,6 @@ class Referee:
 
 
 def _better_certified(step: Step, best: Step) -> bool:
-    """Among values equal to rounding, prefer the point that carries a certificate."""
+    """Among values equal up to rounding, prefer the point with a certificate."""
     close = abs(step.value - best.value) <= 1e-12 * abs(best.value)
     return close and step.certificate is not None and best.certificate is None

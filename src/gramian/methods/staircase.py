@@ -1,11 +1,11 @@
-"""The staircase: a few columns, local steps on them, a certificate, more columns if it fails.
+"""The staircase: local steps on a few columns, a certificate, and more columns if it fails.
 
 M = LLᵀ starts from the leading eigenvectors of −∇F(0). Each round takes first-order steps on L
-while they pay, and Newton steps where they do not. Where neither goes well (a curved valley, a
-saddle, a rank too small or too large) it searches M = W S Wᵀ over all S ⪰ 0, where W joins L with
-the leading eigenvectors of −∇F(M), the chief directions of the Newton step and what the last
-search left over: a convex problem of a few hundred unknowns, solved exactly, which also finds the
-rank. The certificate of every round keeps the best lower bound seen.
+while they converge fast, otherwise Newton steps. If neither converges (a curved valley, a saddle
+point, a rank too small or too large), it minimises over M = W S Wᵀ for all S ⪰ 0, where W combines
+L, the leading eigenvectors of −∇F(M), the main directions of the Newton step and columns that the
+previous search removed: a convex problem of a few hundred unknowns, solved exactly, which also
+determines the rank. The certificate of every round uses the best lower bound so far.
 """
 
 from __future__ import annotations
@@ -30,33 +30,35 @@ from gramian.problem import Problem
 from gramian.result import Status
 
 DEAD = 1e-10
-"""Columns of M that carry less than this part of the largest are dropped before more come."""
+"""Columns of M with less than this fraction of the largest squared length are dropped."""
 
 AHEAD = 24
-"""Eigenvectors taken at the start where steps are preconditioned. A rank that comes to be too small
-is left slowly: a9a (rank 18) takes 160 steps from there, and 350 from 12."""
+"""Eigenvectors at the start if steps are preconditioned. A rank that is too small is increased
+slowly: a9a (rank 18) takes 160 steps from here, and 350 from 12."""
 
 IDLE = 0.1
-"""Part of the gap allowed that columns may be worth to be dropped where none are missing."""
+"""Increase of F, as a fraction of the allowed gap, for which columns are dropped if none are
+missing."""
 
 NEAR = 0.03
-"""Part of the gap allowed that a gradient on the factor may stand for when its steps end."""
+"""Gap due to the gradient on the factor at which local steps end, as a fraction of the allowed
+gap."""
 
 MANY = 12
-"""Eigenvectors taken in a round where the rank is high."""
+"""Eigenvectors added in a round if the rank is high."""
 
 SPREAD = 16
-"""Columns of the first steps over a slice of a larger order. USPS's 21,873 pairs of 256 features
+"""Columns of the first steps at a fixed trace and larger order. USPS's 21,873 pairs of 256 features
 (`dml_eig`, rank 10), evaluations to a gap of 1e-4 from 8, 12, 16 and 24 columns: 124, 37, 36 and
-98; from one, which grows by a few at a time, 163."""
+98; from one column, to which a few are added at a time, 163."""
 
 PATIENCE = 6
-"""Rounds without progress before it gives up."""
+"""Rounds without progress after which the solver stops."""
 
 
 @entering("staircase")
 def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """Minimise F over the cone or a slice of it, to the tolerance asked for."""
+    """Minimise F over the cone or over a fixed trace, to the tolerance."""
     climb = _Climb(problem, settings)
     image, quiet = climb.begun(factor), 0
     if climb.leaves_zero(image):
@@ -84,7 +86,7 @@ def staircase(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 class _Climb:
-    """The rounds of a run, and what they remember."""
+    """The rounds of a run and their state."""
 
     def __init__(self, problem: Problem, settings: Settings) -> None:
         self.problem, self.objective = problem, problem.objective
@@ -100,18 +102,18 @@ class _Climb:
         self.below = Below(problem, settings, self.search, self.size, first)
 
     def leaves_zero(self, image: Any) -> bool:
-        """Whether a small problem starts at M = 0, and F falls from there: no bound is near."""
+        """Whether a small problem starts at M = 0 and F decreases there (no bound is close)."""
         if image.factor.shape[1] or self.domain.bounded or not self.search.whole:
             return False
         return self._falls(self.below.ground(image))
 
     def descended(self, image: Any) -> Any:
-        """Where the first descent of a small problem comes to, if that is lower."""
+        """The end of the first descent of a small problem, if that is lower."""
         return self._better(self.first.on(image), image)
 
     def begun(self, factor: Array) -> Any:
-        """The image of the start; over a slice, where that is no more than a vertex, of the best
-        near random columns, more of them than most optima have."""
+        """The image of the start; at a fixed trace and a start of rank one, of the best point near
+        random columns, more of them than most optima have."""
         objective, image = self.objective, self.objective.image(factor)
         small = self.search.whole or objective.order <= SPREAD
         if not self.domain.bounded or objective.facts.quadratic or small or factor.shape[1] > 1:
@@ -125,14 +127,14 @@ class _Climb:
         return self._better(found, image)
 
     def outgrown(self, image: Any) -> bool:
-        """Whether the rank leaves no room for a search, where many columns are cheap."""
+        """Whether the rank leaves no columns for a search and many columns are cheap."""
         room = self.search.widest - image.factor.shape[1]
         return room < MORE and not (
             self.search.whole or self.steps.large or self.objective.facts.quadratic
         )
 
     def falls_for_ever(self, image: Any, value: float) -> bool:
-        """Whether F is a falling line along the ray of M, and has fallen far."""
+        """Whether F decreases linearly along the ray of M, and has already decreased far."""
         fallen = self.zero - value
         if self.domain.bounded or not fallen > 1e3 * self.size:
             return False
@@ -140,7 +142,7 @@ class _Climb:
         return slope < -0.1 * fallen and falls_for_ever(self.objective, image)
 
     def round(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
-        """Conjugate gradient or Newton steps while they go well, then a search beside them."""
+        """Conjugate gradient or Newton steps while they converge, then a search over a subspace."""
         if self.search.whole and not self.first.ended:
             return self.descended(image)
         enough = NEAR * self.below.allowed(certificate.value)
@@ -164,14 +166,14 @@ class _Climb:
         return self._append(straight, ground)
 
     def _better(self, found: Any, straight: Any) -> Any:
-        """The lower of the two; the searched one, of smaller gradient, where F cannot tell."""
+        """The lower of the two; the searched one (smaller gradient) if F is equal to rounding."""
         value, other = self.objective.value(found), self.objective.value(straight)
         return straight if other < value - ROUNDING * abs(value) else found
 
     def _resized(self, image: Any, ground: Ground, certificate: Certificate) -> Any:
-        """More columns where F falls beside those of M; once, fewer where it can do without.
+        """Add columns if F decreases on the complement of M; once, drop unnecessary columns.
 
-        Once only: near the end λ_min needs columns that F does not.
+        Only once: near the optimum, λ_min needs columns that F does not need.
         """
         if self._falls(ground):
             return self._append(image, ground, max(MORE, image.factor.shape[1] // 2))
@@ -181,7 +183,7 @@ class _Climb:
         return self._without_idle_columns(image, IDLE * self.below.allowed(certificate.value))
 
     def _without_idle_columns(self, image: Any, spare: float) -> Any:
-        """Fewer columns, at no more than this above F: those that die out take the most steps."""
+        """Drop columns while F increases by at most `spare`: vanishing columns converge slowest."""
         turn = columns_by_size(image.factor)[1]
         L, best = image.factor @ beside(image.factor, turn), image
         most = self.objective.value(image) + spare
@@ -193,18 +195,18 @@ class _Climb:
         return best
 
     def _falls(self, ground: Ground) -> bool:
-        """Whether F falls along the lowest eigenvectors."""
+        """Whether F decreases along the lowest eigenvectors."""
         return self.domain.bounded or bool(ground.values[0] < -ground.rounding)
 
     def _append(self, image: Any, ground: Ground, more: int = MORE) -> Any:
-        """The lowest eigenvectors, by a bilateral search."""
+        """Append the lowest eigenvectors, with lengths from a bilateral search."""
         if not self._falls(ground):
             return image
         image = self._without_dead_columns(image)
         count = self.below.first if image.factor.shape[1] == 0 else more
         values, lowest = ground.values[:count], float(ground.values[0])
         share = np.clip(values / lowest, 1e-2, 1.0) if lowest < 0 else np.ones(values.size)
-        if lowest < 0:  # beside those along which F rises little would be left of the others
+        if lowest < 0:  # directions with small slopes would reduce the step along the others
             values = values[values < WORTH * lowest]
             share = share[: values.size]
         columns = ground.vectors[:, : values.size]
@@ -229,7 +231,7 @@ class _Climb:
 
 
 def _best_mixture(restriction: Any) -> tuple[float, float]:
-    """(1 − η, η) with the least F: the way to a point of the same trace."""
+    """(1 − η, η) with the smallest F: the segment to a point of the same trace."""
     found = scipy.optimize.minimize_scalar(
         lambda eta: restriction.value(np.array([1 - eta, eta])), bounds=(0.0, 1.0), method="bounded"
     )

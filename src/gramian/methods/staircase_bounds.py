@@ -1,4 +1,4 @@
-"""What the staircase knows from below: the lowest eigenpairs of ∇F, and the best lower bound."""
+"""Lower bounds of the staircase: the lowest eigenpairs of ∇F and the best lower bound on F*."""
 
 from __future__ import annotations
 
@@ -31,51 +31,51 @@ from gramian.proofs.sparse import TRIAL
 Array = NDArray[np.floating]
 
 LANCZOS_STEPS, SHARPER_STEPS = 40, 120
-"""Products for directions, and for a λ_min that may end the run."""
+"""Lanczos products for search directions, and for a λ_min that may end the run."""
 
 SPAN = 600
 """Columns of a low-rank part of the gradient up to which its eigenpairs are computed in full."""
 
 NOISE = 1e-2
-"""The random part of a start that has served before."""
+"""Relative size of the noise added to a start that was used before."""
 
 NEAR = 300.0
-"""Gaps of so many times the tolerance at most are worth a sparse factor of ∇F and a repair of their
-dual vector. 2,000 points of a graph in weakly joined parts, one gap before and after it: 0.28 and
-0.004 where F = 107."""
+"""Largest gap, in tolerances, for which ∇F is factorised and the dual vector repaired. 2,000 points
+of a graph in weakly connected parts, one gap before and after the repair: 0.28 and 0.004 at
+F = 107."""
 
 CRAWLS = 3
-"""Certificates running with such gaps, after which the steps are thought to crawl."""
+"""Consecutive certificates with such gaps after which convergence counts as slow."""
 
 FACTORED, CHEAP = 10_000, 1.0
-"""The largest order whose gradient is factorised for that, and about the seconds it may take."""
+"""Maximum order, and maximum estimated seconds, of the sparse factorisation of ∇F."""
 
 
 @dataclass
 class Below:
-    """What is known of F from below, kept from round to round."""
+    """Eigenpairs of ∇F and lower bounds on F*, kept between rounds."""
 
     problem: Problem
     settings: Settings
     search: ConeSearch
     size: float
-    """The size of F: what is small beside it is rounding."""
+    """The magnitude of F, to which rounding errors are relative."""
     first: int = FIRST
-    """Eigenvectors looked for at M = 0."""
+    """Number of eigenvectors computed at M = 0."""
     vector: Array | None = None
-    """The last leading eigenvector, a start for the next."""
+    """The last leading eigenvector, the start of the next Lanczos run."""
     lift: float = 1.0
-    """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    """Fraction of an estimated λ_min by which ∇F is shifted in the Hessian."""
     guess: float | None = None
-    """About λ_min, where the steps crawl."""
+    """An estimate of λ_min if convergence is slow."""
     near: int = 0
-    """Certificates running whose gap was near."""
+    """Number of consecutive certificates with a small gap."""
     factors: bool | None = None
-    """Whether a sparse factor of ∇F is cheap, once that was asked."""
+    """Whether a sparse factorisation of ∇F is cheap; None before it was tested."""
     dual: Any = None
-    """The repaired dual vector behind the last certificate, where it is one."""
+    """The repaired dual vector of the last certificate, if one was used."""
     wait: int = 0
-    """Certificates to let pass before the next repair."""
+    """Number of certificates before the next repair."""
     failed: int = 0
 
     def __post_init__(self) -> None:
@@ -110,7 +110,7 @@ class Below:
         return start * (NOISE / norm(start))
 
     def _factored(self, operator: Any, count: int, start: Array) -> Ground | None:
-        """The lowest eigenpairs of a sparse matrix over the cone, where its factor is cheap."""
+        """The lowest eigenpairs of a sparse matrix over the cone, if its factor is cheap."""
         form = operator.form() if self.factors is not False else None
         if self.factors is None:
             self.factors = self._cheap(form)
@@ -126,7 +126,7 @@ class Below:
         return form.order <= TRIAL or form.seconds <= CHEAP
 
     def certify(self, image: Any, ground: Ground) -> Certificate:
-        """The gap by the best lower bound seen."""
+        """The certificate by the best lower bound so far."""
         self.dual = None
         if self.problem.order > EXACT_ORDER:
             return self._repaired(image, ground, self._hoped(image, ground))
@@ -137,11 +137,11 @@ class Below:
         return certificate
 
     def _hoped(self, image: Any, ground: Ground) -> Certificate:
-        """The certificate of a λ_min that is only estimated.
+        """The certificate for an estimated λ_min.
 
-        One that would end the run by the eigenvalue alone, without what it may be off by, is found
-        again from a random start, which has not been drawn to an eigenvector that another one has
-        passed by: `minimize` proves what is left of it. No bound is kept for later points.
+        If the Ritz value alone, without its residual, would end the run, it is computed again from
+        a random start, which is not biased towards an eigenvector found before; `minimize` then
+        proves the certificate. No bound is kept for later points.
         """
         if self._optimal(self._certificate(image, _guess(ground.hope))):
             self.vector = None
@@ -153,10 +153,10 @@ class Below:
         return self._certificate(image, _guess(ground.bound))
 
     def _repaired(self, image: Any, ground: Ground, certificate: Certificate) -> Certificate:
-        """That of a dual vector mended along the lowest eigenvectors, where it ends the run.
+        """The certificate by a dual vector repaired along the lowest eigenvectors, if optimal.
 
-        F may be flat where ∇F is not yet positive semidefinite: the steps crawl, and the bound pays
-        with the whole trace for a λ_min that stands for a few samples only.
+        F may be flat where ∇F is not yet positive semidefinite. Convergence is then slow, and the
+        bound loses tr M times a λ_min that a few samples cause.
         """
         gap, tol = certificate.relative_gap, self.settings.tol
         resolved, self.guess = self.guess is not None, None
@@ -200,7 +200,7 @@ class Below:
         return certificate.within(self.settings.tol)
 
     def trim(self, image: Any, certificate: Certificate) -> tuple[Any, Certificate]:
-        """An answer within the tolerance at a smaller rank, where one is."""
+        """A point within the tolerance of smaller rank, if there is one."""
         if not self._optimal(certificate) or image.factor.shape[1] < 2:
             return image, certificate
         objective, domain = self.problem.objective, self.problem.domain
@@ -220,11 +220,11 @@ class Below:
         return image, certificate
 
     def allowed(self, value: float) -> float:
-        """The gap that the tolerance leaves."""
+        """The gap that the tolerance permits."""
         return self.settings.tol * max(abs(value), 1e-6 * self.size)
 
     def _bound_inside(self) -> None:
-        """Lower bounds at points inside the cone, where ∇F ⪰ 0 can hold without a shift."""
+        """Lower bounds at interior points of the cone, where ∇F ⪰ 0 can hold without a shift."""
         for S in self.search.inside:
             with suppress(np.linalg.LinAlgError):
                 objective = self.problem.objective
@@ -235,5 +235,5 @@ class Below:
 
 
 def _guess(bound: float) -> Bottom:
-    """A bound by Lanczos, which a proof has to confirm."""
+    """A bound by Lanczos, which requires a proof."""
     return Bottom(bound, "Lanczos", 1.0)

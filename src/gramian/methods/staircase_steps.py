@@ -1,4 +1,4 @@
-"""The local steps of the staircase: first-order ones while they pay, Newton's where they do not."""
+"""The local steps of the staircase: first-order steps while they converge fast, then Newton's."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from gramian.reductions.variants import single_precision
 Array = NDArray[np.floating]
 
 GRADIENT_STEPS, FALL = 60, 0.03
-"""Steps of conjugate gradient in a round, and the fall of the gradient to end them at."""
+"""Conjugate gradient steps in a round, and the gradient ratio at which they end."""
 
 CONDITIONED_FALL = 1e-3
-"""The same fall where the steps are preconditioned."""
+"""The same ratio for preconditioned steps."""
 
 MOVED = 0.03
-"""The part of its size that a factor may move by before its preconditioner is made anew."""
+"""Relative change of the factor after which its preconditioner is recomputed."""
 
 FALSE, SLOW = 1.5, 0.5
-"""Gradients in float64 this many times as large as told in float32, and falls of them in a round no
-better than this: float32 has no digits left."""
+"""float32 is abandoned if the gradient in float64 is more than `FALSE` times that in float32, or
+more than `SLOW` times that at the start of the round."""
 
 QUASI_STEPS, QUASI_FALL = 150, 1e-3
-"""The same for L-BFGS."""
+"""L-BFGS steps in a round, and the gradient ratio at which they end."""
 
 NEWTON_STEPS = 8
 PRODUCTS = (30, 400)
-"""Products with the Hessian for one direction: at first, and at most."""
+"""Hessian products for one direction: initial and maximum number."""
 
 
 @dataclass
 class LocalSteps:
-    """Steps on the factor, and what they remember from round to round."""
+    """Steps on the factor, and the state between rounds."""
 
     problem: Problem
     settings: Settings
     limit: int = PRODUCTS[0]
     products: int = 0
     well_conditioned: bool = True
-    """Whether conjugate gradient still pays."""
+    """Whether conjugate gradient converges fast enough."""
     preconditioned: bool = False
-    """Whether it goes by the objective's preconditioner."""
+    """Whether it uses the preconditioner of the objective."""
     single: bool = True
-    """Whether float32 still has the digits for that."""
+    """Whether the precision of float32 is sufficient for it."""
     lift: float = 1.0
-    """The part of λ_min by which ∇F is raised in the Hessian, where it is only estimated."""
+    """Fraction of an estimated λ_min by which ∇F is shifted in the Hessian."""
     steepest: float = 0.0
-    """The largest gradient on the factor seen."""
+    """The largest gradient on the factor so far."""
 
     def __post_init__(self) -> None:
         self.objective, self.domain = self.problem.objective, self.problem.domain
@@ -70,11 +70,11 @@ class LocalSteps:
 
     @property
     def large(self) -> bool:
-        """Whether a search costs more than it finds, unless the rest has failed."""
+        """Whether a subspace search is too expensive unless local steps fail."""
         return self.problem.order > DENSE_ORDER and not self.domain.bounded
 
     def first_order(self, image: Any, enough: float) -> tuple[Any, bool]:
-        """First-order steps while they pay, and whether they leave nothing to Newton."""
+        """First-order steps while they converge, and whether no Newton steps are needed."""
         if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
         first = norm(self._slope(image))
@@ -89,12 +89,12 @@ class LocalSteps:
         return image, least <= target or (self.large and self.well_conditioned)
 
     def _has_preconditioner(self, image: Any) -> bool:
-        """Whether conjugate gradient can go on with one, where a search costs too much."""
+        """Whether a preconditioner exists and a subspace search is too expensive."""
         suited = self.large and self.objective.facts.quadratic
         return suited and row_preconditioner(self.objective, image) is not None
 
     def _conjugate_gradient(self, image: Any, target: float) -> tuple[Any, float]:
-        """LRO's steps to a gradient of the size asked for, and the least that was met."""
+        """LRO's steps to a gradient of size `target`, and the smallest gradient reached."""
         rough = single_precision(self.objective) if self.preconditioned and self.single else None
         if rough is None:
             return self._lines(self.objective, image, target)
@@ -108,7 +108,7 @@ class LocalSteps:
         return self._lines(self.objective, image, target)
 
     def _lines(self, objective: Any, image: Any, target: float) -> tuple[Any, float]:
-        """The same on the objective, or on that in float32."""
+        """The same for this objective, in float64 or float32."""
         near = _Preconditioner(objective) if self.preconditioned else _unchanged
         best, least = image, np.inf
         with suppress(UnboundedError):
@@ -120,7 +120,7 @@ class LocalSteps:
         return best, least
 
     def quasi_newton(self, image: Any, enough: float) -> tuple[Any, float]:
-        """L-BFGS, which can keep to a trace and whose trials cost one evaluation each."""
+        """L-BFGS, which can keep the trace fixed and needs one evaluation per trial."""
         first = float(norm(self._slope(image)) * norm(image.factor))
         factor = lbfgs.descend(
             for_steps(self.objective, self.settings),
@@ -136,9 +136,10 @@ class LocalSteps:
     def newton(
         self, image: Any, ground: Ground, enough: float
     ) -> tuple[Any, Any, Direction | None]:
-        """Steps of length about 1 whose gradient falls fast, then the direction that ends them.
+        """Newton steps of length about 1 while the gradient decreases fast.
 
-        Returns where they end, the best point along that direction, and the direction.
+        Returns their last point, the best point along the direction that ended them, and the
+        direction.
         """
         last = np.inf
         for k in range(NEWTON_STEPS):
@@ -170,7 +171,7 @@ class LocalSteps:
         return image, image, None
 
     def _slope(self, image: Any) -> Array:
-        """∂F, on the tangent plane where the trace is fixed."""
+        """∂F, projected to the tangent plane if the trace is fixed."""
         return self.domain.tangent(self.objective.gradient_factor(image), image.factor)
 
 
@@ -179,7 +180,7 @@ def _unchanged(image: Any, gradient: Array) -> Array:
 
 
 class _Preconditioner:
-    """That of the objective, made anew where the factor has moved."""
+    """The preconditioner of the objective, recomputed when the factor has changed."""
 
     def __init__(self, objective: Any) -> None:
         self.objective = objective
