@@ -1,4 +1,4 @@
-"""Clarabel and SCS behind one call: a conic model in, its solution out."""
+"""Clarabel and SCS with one interface: a conic model in, its solution out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ Backend = Callable[[Model, float, float, bool], Answer | None]
 
 
 def load_backend(name: str) -> Backend:
-    """The backend of that name, or an error that says how to get it."""
+    """The backend of that name; raises an error that states how to install it."""
     if name not in _DATA:
         raise ValueError(f"backend must be one of {', '.join(_DATA)}, got {name!r}")
     try:

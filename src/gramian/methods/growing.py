@@ -1,4 +1,4 @@
-"""L-BFGS with more columns than the optimum has: the quick way where its rank is high."""
+"""L-BFGS with more columns than the optimum has, for optima of high rank."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ ROUND_STEPS, DEVICE_STEPS = (10, 80), (40, 160)
 as much as one with many."""
 
 PAIRS = 6
-"""Pairs that L-BFGS keeps: twenty of them cost as much as the objective, and gain no steps."""
+"""Correction pairs of L-BFGS: twenty cost as much as the objective and do not reduce the steps."""
 
 
 @entering("growing")
 def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
-    """L-BFGS with spare columns, twice as many while all of them are used; then the staircase."""
+    """L-BFGS with spare columns, twice as many if all are used; then the staircase."""
     for step in _descent(problem, factor, settings):
         factor = step.factor
         yield step
@@ -35,7 +35,7 @@ def growing(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
-    """Rounds of L-BFGS, each twice as long as the one before unless columns are missing."""
+    """Rounds of L-BFGS, each twice as long as the previous one unless columns are missing."""
     objective, here = problem.objective, problem.objective.place.is_host
     least = FIRST_COLUMNS if here else wide_rank(problem.order)
     columns, looks = Widening(problem, settings, least), Looks(problem, settings, repair=True)

@@ -1,9 +1,9 @@
-"""Interior points of the dual: unfoldings of some hundred points, to many digits.
+"""Interior points of the dual, for accurate unfoldings of some hundred points.
 
-L-BFGS in whitened coordinates is within 1e-4 of the optimum long before any dual vector of its own
-proves it. The central path of the dual begins at such a vector and has a Newton step of (edges)³
-operations, some four for a tenth of the gap. Points of the path are primal points as well, from
-which L-BFGS goes on.
+L-BFGS in whitened coordinates is within 1e-4 of the optimum long before any of its dual vectors
+proves it. The central path of the dual starts from such a vector; a Newton step takes (edges)³
+operations, and about four reduce the gap by a factor of ten. Points of the path are also primal
+points, from which L-BFGS continues.
 """
 
 from __future__ import annotations
@@ -30,31 +30,32 @@ from gramian.reductions.squared_forms import squared_forms
 Array = NDArray[np.floating]
 
 WORK = 1e10
-"""Multiplications of a Newton step at most: 700 points with six neighbours, some 0.4 s. Beyond, the
-path is no help: 1,300 points of w1a (3,600 edges) take more than 20 steps for a tenth of μ."""
+"""Maximum number of multiplications of a Newton step: 700 points with six neighbours, some 0.4 s.
+The path is slow beyond it: 1,300 points of w1a (3,600 edges) take over 20 steps per tenth of μ."""
 
 FIRST, POLISH = 200, 100
-"""Steps of L-BFGS before the path begins, and after each of its points."""
+"""L-BFGS steps before the path, and after each of its points."""
 
 SHRINK = 0.1
-"""μ from one point of the path to the next."""
+"""Ratio of consecutive values of μ."""
 
 LAST = 1e-10
-"""Of the first μ, the last: beyond that M = μS⁻¹ is made of rounding."""
+"""Ratio of the last μ to the first: below it M = μS⁻¹ consists of rounding errors."""
 
 CUTS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-"""Eigenvalues of a point that are left out, relative to the largest, where F allows it."""
+"""Thresholds below which eigenvalues of a point are dropped, relative to the largest, if F
+permits."""
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """Why the dual has no path here, None where it has."""
+    """Why the method does not accept the problem; None if it does."""
     reason = white.refusal(problem, settings)
     if reason is not None:
         return reason
     edges, n = problem.objective.facts.terms or 0, problem.order
     whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
     if whitening is None or squared_forms(whitening.problem.objective) is None:
-        return "it needs squares of distances, some 2,500 at most, on the host"
+        return "it needs squares of distances, about 2,500 at most, on the host"
     return None
 
 
@@ -88,7 +89,7 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _evened(whitening: GraphWhitening, M: Array) -> Array:
-    """R⁻¹MR⁻ᵀ of the points but the first."""
+    """R⁻¹MR⁻ᵀ of all points except the first."""
 
     def half(A: Array) -> Array:
         return whitening.coordinates(np.pad(A, ((1, 0), (0, 0))))
@@ -97,7 +98,7 @@ def _evened(whitening: GraphWhitening, M: Array) -> Array:
 
 
 def _better(objective: Objective, M: Array, image: Any, spare: float) -> Array:
-    """The factor at hand, or one of M where F is less, of as few columns as F allows."""
+    """The current factor, or one of M if F is smaller there, with as few columns as F permits."""
     values, vectors = eigh(M)
     best: Array = image.factor
     least = objective.value(image)

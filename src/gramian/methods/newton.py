@@ -20,22 +20,22 @@ from gramian.objectives.preconditioning import hessian_metric, row_preconditione
 Array = NDArray[np.floating]
 
 FLAT = 1e-6
-"""Eigenvalues of LᵀPL below this part of the largest are raised to it in the preconditioner."""
+"""Eigenvalues of LᵀPL below this fraction of the largest are raised to it in the preconditioner."""
 
 LONGEST = 4.0
-"""The longest step tried along a direction on a sphere of factors."""
+"""Longest step along a direction on a sphere of factors."""
 
 
 @dataclass(frozen=True)
 class Below:
-    """What is known of ∇F below zero: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
+    """A lower bound on the negative part of ∇F: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
 
     values: Array
     vectors: Array
     rest: float
 
     def lifted(self, hessian: Product) -> Product:
-        """The Hessian with 2∇F replaced by 2P₊(∇F), or near it: positive semidefinite."""
+        """The Hessian with 2∇F replaced by (about) 2P₊(∇F): positive semidefinite."""
         if not (self.values.size or self.rest):
             return hessian
         weights = beside(self.vectors, self.rest - self.values)[:, None]
@@ -46,7 +46,7 @@ class Below:
 
 @dataclass(frozen=True)
 class Direction:
-    """Where to go from L, and whether the curvature along the way was positive throughout."""
+    """A search direction from L, and whether all curvatures met were positive."""
 
     blocks: list[Array]
     """The approximate Newton direction, then the direction of negative curvature if one was met."""
@@ -69,7 +69,7 @@ def newton_direction(
 ) -> Direction:
     """−(∂²F)⁻¹∂F to relative residual `tol`, in at most `limit` products.
 
-    In a domain of trace τ the factor lives on ‖L‖² = τ: the Hessian is that of
+    In a domain of trace τ the factor lies on ‖L‖² = τ: the Hessian is that of
     F(LLᵀ) − λ(‖L‖² − τ) with λ = ⟨∂F, L⟩/2τ, on the plane tangent to the sphere.
     """
     L = image.factor
@@ -92,7 +92,7 @@ def newton_direction(
 
 
 def _preconditioner(P: Array | None, L: Array) -> Product | None:
-    """(P ⊗ LᵀPL)⁻¹: the Hessian where every row of the map sees the same part of LᵀPL."""
+    """(P ⊗ LᵀPL)⁻¹: the inverse Hessian if every row of the map has the same part of LᵀPL."""
     if P is None:
         return None
     values, basis = namespace(P).linalg.eigh(P)
@@ -105,7 +105,7 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
 def best_along(
     objective: Objective, image: Any, direction: Array, domain: Domain
 ) -> tuple[Any, float]:
-    """The image of the best L + μD, scaled back to its trace where that is fixed, and μ."""
+    """The image of the best L + μD, scaled back to its trace if that is fixed, and μ."""
     line, trace = objective.line(image, direction), domain.trace
     if trace is None:
         mu, _ = quartic(line.restriction)

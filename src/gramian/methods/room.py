@@ -1,4 +1,4 @@
-"""What a run needs of a device's memory: all there, data that come in blocks, or a refusal."""
+"""Memory of a run on a device: all data there, data in blocks, or an error."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from gramian.common.memory import check_memory
 from gramian.problem import Problem
 
 COPIES, FACTORS, COLUMNS = 6, 24, 16
-"""What has to be free on a device before a run begins: of the data (both orders of a pattern,
-images, dual vectors) and of the factor (L-BFGS's pairs, points, gradients), and the columns of
-that."""
+"""Copies of the data (both orders of a pattern, images, dual vectors) and of the factor (L-BFGS's
+pairs, points, gradients) that must fit on a device, and default number of columns of the factor."""
 
 WIDE, SPARE = 192, 12
-"""Columns of the factor where the optimum is of high rank: so many at most, otherwise an eighth of
-the order and those to spare."""
+"""Columns of the factor if the optimum has high rank: at most `WIDE`, otherwise an eighth of the
+order plus `SPARE`."""
 
 SEEN = 6
-"""Of the products of samples and factor, which are on the device where the samples are not."""
+"""Copies of the products of samples and factor, which are on the device in any case."""
 
 BLOCK_COPIES = {1: 24, 2: 4}
-"""Of a block of numbers, or of samples: itself, the next one, orders, what is computed of it."""
+"""Copies of a block of numbers, or of samples: itself, the next one, orders, results."""
 
 LEAST, MOST = 1024, 2**23
-"""Rows of a block."""
+"""Minimum and maximum number of rows of a block."""
 
 Shapes = Mapping[tuple[int, ...], int]
 
@@ -35,14 +34,14 @@ NOTHING: Shapes = {}
 
 
 def wide_rank(order: int) -> int:
-    """The columns that an optimum of high rank is sought with on a device, at first."""
+    """Initial number of columns on a device if the optimum has high rank."""
     return min(WIDE, order // 8 + SPARE)
 
 
 def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
-    """The place that a user names; where it has too little room, rows of data stay on the host.
+    """The requested device; if its memory is too small, rows of data stay on the host.
 
-    Refused with numbers where the rest has no room there either. `rank` limits the columns.
+    Raises MemoryError if the rest does not fit either. `rank` limits the columns.
     """
     there, objective = place(device), problem.objective
     if there.is_host or objective.place == there:
@@ -63,7 +62,7 @@ def place_for(problem: Problem, device: Any, rank: int | None = None) -> Place:
 
 
 def needed(problem: Problem, rank: int | None = None, *, apart: Shapes = NOTHING) -> float:
-    """Bytes that have to be free on a device, beside the blocks of what stays on the host."""
+    """Bytes that must be free on a device, besides the blocks of data that stay on the host."""
     columns = wide_rank(problem.order) if problem.objective.facts.wide else COLUMNS
     columns = columns if rank is None else min(columns, rank)
     seen = sum(shape[0] for shape in apart if len(shape) > 1)
@@ -72,7 +71,7 @@ def needed(problem: Problem, rank: int | None = None, *, apart: Shapes = NOTHING
 
 
 def samples_place(X: Any, device: Any) -> Place:
-    """The place for samples whose products with as many columns are there too."""
+    """The place of samples whose products with as many columns are also on the device."""
     there, one = place(device), 8.0 * prod(X.shape)
     if there.is_host or (SEEN + 1) * one <= there.free_memory():
         return there
@@ -89,7 +88,7 @@ def samples_place(X: Any, device: Any) -> Place:
 
 
 def in_blocks(there: Place, shapes: Shapes, room: float) -> Place | None:
-    """The place with arrays of these shapes on the host, None where a block has no room there."""
+    """The place with arrays of these shapes on the host; None if a block does not fit."""
     each, longest = _row_bytes(shapes), max(shape[0] // rows for shape, rows in shapes.items())
     rows = min(int(room / each), MOST, longest)
     if rows < min(LEAST, longest):
@@ -98,7 +97,7 @@ def in_blocks(there: Place, shapes: Shapes, room: float) -> Place | None:
 
 
 def _row_bytes(shapes: Shapes) -> float:
-    """Bytes that a row of a block takes, with what is made of it."""
+    """Bytes of a row of a block, including the results computed from it."""
     numbers = (
         together * prod(shape[1:]) * BLOCK_COPIES[len(shape)] for shape, together in shapes.items()
     )

@@ -1,4 +1,4 @@
-"""A factor that tells one weight from another: a few steps at a fixed rank, no certificate."""
+"""A rough factor to compare weights: a few steps at a fixed rank, without a certificate."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 SWEEPS, STEPS = 3, 24
-"""Sweeps where rows can be solved one by one, and steps of L-BFGS elsewhere."""
+"""Sweeps if rows can be solved one by one, otherwise L-BFGS steps."""
 
 
 def rough(problem: Problem, factor: Array | None, *, rank: int, random_state: Any = None) -> Array:
-    """A factor of that rank a few steps on from `factor`, or from the steepest directions at 0.
+    """A factor of that rank a few steps from `factor`, or from the steepest directions at 0.
 
-    Columns that are missing are random ones: another weight may have use for them.
+    Missing columns are filled with random ones, which another weight may need.
     """
+
     settings = Settings(rank=rank, tol=1e-3, rng=generator(random_state))
     if factor is None:
         nothing = problem.objective.place.zeros((problem.order, 0))

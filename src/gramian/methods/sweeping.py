@@ -1,4 +1,4 @@
-"""Alternating sweeps with spare columns: the quick way to complete a large matrix."""
+"""Alternating sweeps with spare columns, for the completion of large matrices."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ RANDOM_COLUMNS = 24
 """Random columns of the start on a cluster, where products with ∇F are expensive."""
 
 ADDED_COLUMNS = 24, 160
-"""Columns that are added where all are used: half of those there are, within these."""
+"""Columns added if all are used: half the present number, within these limits."""
 
 SWEEPS = 4
-"""Sweeps of a round."""
+"""Sweeps per round."""
 
 USED = 0.8
-"""Share of columns that are not weak, at most, where the weak ones are dropped."""
+"""Fraction of columns that are not weak up to which the weak ones are dropped."""
 
 
 @entering("alternating")
@@ -40,7 +40,7 @@ def sweeping(problem: Problem, factor: Array, settings: Settings) -> Run:
 
 
 def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[Step]:
-    """Rounds of sweeps, which start again where the columns change."""
+    """Rounds of sweeps, which restart when the columns change."""
     objective, looks = problem.objective, Looks(problem, settings)
     start = _widened(problem, factor, settings, FIRST)
     if not start.shape[1]:
@@ -69,9 +69,9 @@ def _descent(problem: Problem, factor: Array, settings: Settings) -> Iterator[St
 
 
 def _widened(problem: Problem, Y: Array, settings: Settings, more: int) -> Array:
-    """Y with columns along which F falls, and a quarter as many in random directions.
+    """Y with columns along which F decreases, and a quarter as many in random directions.
 
-    On a cluster all new columns are random: sweeps turn them as well.
+    On a cluster all new columns are random, since sweeps rotate them as well.
     """
     objective = problem.objective
     if not objective.facts.remote:
