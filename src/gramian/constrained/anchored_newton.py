@@ -1,16 +1,16 @@
-"""Newton's method on the free rows of a factor whose corner is held.
+"""Newton's method on the free rows of a factor with a fixed corner.
 
     L = [R 0; X V],   F(L) = Σ_e φ_e(z_e),   z_e = ⟨A_e, LLᵀ⟩,   w = φ'(z),   Ω = (Σ_e w_e A_e)_free
     (JᵀDJ + 2 Ω ⊗ I + λI) s = −∇F,   J = ∂z/∂(X, V),   D = diag φ''(z)
-    s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, what z changes by beside Js
+    s ← −(…)⁻¹(∇F + JᵀD q(s)),   q(s) = ⟨A_e, ssᵀ⟩, the change of z in addition to Js
 
-The last line is repeated a few times with the same factor, as long as F falls: valleys of F are
-curved, and z is a quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one of it).
-λ grows until the pivots are positive and F falls as foretold, and shrinks after steps that did. The
-start is harmonic: every free row is the mean of what it is measured from, the corner held (Tutte
-1963); the columns V beside it are random, for in more dimensions than asked for there are fewer
-minima to be caught in. Where F has fallen by little of what the gap still is, a column along the
-vector of a negative eigenvalue of Ω joins. Rows are eliminated in one order, found at the start.
+The last line is repeated a few times with the same factorisation while F decreases: valleys of F
+are curved, and z is quadratic (the geodesic acceleration of Transtrum and Sethna 2012 is one
+repetition). λ increases until the pivots are positive and F decreases as predicted, and decreases
+after steps that did. The start is harmonic: every free row is the mean of the points it is measured
+from, with the corner fixed (Tutte 1963); the additional columns V are random, since F has fewer
+local minima in more dimensions. If F decreases by a small fraction of the remaining gap, a column
+along an eigenvector of a negative eigenvalue of Ω is added. The elimination order is computed once.
 """
 
 from __future__ import annotations
@@ -33,34 +33,34 @@ from gramian.methods.base import Settings
 Array = NDArray[np.floating]
 
 EXTRA_COLUMNS = 3
-"""Columns V to begin with."""
+"""Initial number of columns V."""
 
 FIRST = 1e-3
-"""λ to begin with, beside the diagonal of the Hessian."""
+"""Initial λ, relative to the diagonal of the Hessian."""
 
 FAILED, POOR, GOOD = 8.0, 4.0, 0.2
-"""What λ is multiplied by where a pivot is not positive, where F fell short of what was foretold,
-and where it did not."""
+"""Factors of λ if a pivot is not positive, if F decreases less than predicted, and if it decreases
+as predicted."""
 
 HALF, MOST_OF_IT, LEAST = 0.25, 0.75, 1e-3
-"""Parts of the fall foretold: below the first λ grows, above the second it shrinks, and a step with
-less than the third is not taken."""
+"""Ratios of actual to predicted decrease: below the first λ grows, above the second it shrinks, and
+below the third a step is rejected."""
 
 TRIES, CURVED, NEWTON_STEPS, LOOK = 40, 5, 2000, 5
-"""Factorisations for one step, its corrections for the curve, steps in all, and steps between two
-points that are told."""
+"""Maximum number of factorisations per step, of corrections for curvature, of steps, and number of
+steps between two points that are yielded."""
 
 SLOW = 0.02
-"""The part of the gap that F has to fall by between two points for the columns to be enough."""
+"""Decrease of F between two such points, relative to the gap, below which a column is added."""
 
 RIDGE = 1e-9
-"""What is added to the harmonic equations, for rows that nothing ties to the corner."""
+"""Ridge of the harmonic equations, for rows not connected to the corner."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem is not of this kind."""
+    """Why the method does not accept a problem; None if it does."""
     if model.corner is None:
-        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that give a corner of M"
+        return "it takes a sum of losses of sparse ⟨A_e, M⟩ and constraints that fix a corner of M"
     return None
 
 
@@ -73,7 +73,7 @@ def anchored_newton(
     *,
     columns: int = EXTRA_COLUMNS,
 ) -> Iterator[Candidate]:
-    """Steps from the harmonic start, or from a factor given, and a column more where one helps."""
+    """Steps from the harmonic start, or from a given factor, adding columns where they help."""
     corner = model.corner
     assert corner is not None
     newton = _Newton(corner)
@@ -96,7 +96,7 @@ def anchored_newton(
 
 
 class _Newton:
-    """The steps, with λ kept from one to the next."""
+    """The steps, with λ kept between them."""
 
     def __init__(self, corner: Corner) -> None:
         self.corner, self.damping = corner, 0.0
@@ -110,7 +110,7 @@ class _Newton:
         self.place = place[corner.free]
 
     def _elimination(self) -> Array:
-        """The place of every free row in an order that fills in little."""
+        """The position of every free row in an order with little fill-in."""
         free = self.corner.free
         pattern = abs(self.corner.adjoint(np.ones(self.corner.measured)))[free][:, free]
         sums = np.asarray(pattern.sum(axis=1)).ravel()
@@ -129,7 +129,7 @@ class _Newton:
         L = np.zeros((corner.order, d + extra))
         L[corner.held, :d] = corner.root
         L[free, :d] = -splu(sp.csc_array(inside + ridge)).solve(across) @ corner.root
-        # Where all distances are short, so are those of their mean.
+        # If all distances are short, so are those of the mean positions.
         off = np.abs(corner.image(L) - np.broadcast_to(corner.loss.centre, corner.measured))
         length = np.sqrt(float(np.median(off)))
         L[free, d:] = length / np.sqrt(max(extra, 1)) * rng.standard_normal((free.size, extra))
@@ -139,7 +139,7 @@ class _Newton:
         return self.corner.loss.value(self.corner.image(L))
 
     def step(self, L: Array, value: float) -> tuple[Array, float]:
-        """The next factor and its value; the same where no step lowers it."""
+        """The next factor and its value; unchanged if no step decreases F."""
         H, J, bend, gradient = self._model(L)
         if self.damping == 0:
             self.damping = FIRST * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
@@ -175,7 +175,7 @@ class _Newton:
         return change
 
     def _model(self, L: Array) -> tuple[sp.csc_array, sp.csr_array, Array, Array]:
-        """JᵀDJ + 2Ω ⊗ I, J, D and Jᵀw, unknowns in the order of elimination."""
+        """JᵀDJ + 2Ω ⊗ I, J, D and Jᵀw, with unknowns in the order of elimination."""
         corner, r = self.corner, L.shape[1]
         z, n = corner.image(L), corner.free.size
         w = corner.loss.gradient(z)
@@ -190,7 +190,7 @@ class _Newton:
 
 
 def _definite(H: sp.csc_array) -> Any:
-    """LU in the order given, None where a pivot is not positive."""
+    """LU in the given order; None if a pivot is not positive."""
     try:
         lu = splu(H, **{**SYMMETRIC, "permc_spec": "NATURAL"})
     except RuntimeError:  # exactly singular
@@ -201,7 +201,7 @@ def _definite(H: sp.csc_array) -> Any:
 
 
 def _held(corner: Corner, factor: Array) -> Array:
-    """A factor with the same free part whose corner is R: LQ for the Q that turns L_K into it."""
+    """A factor with the same free part whose corner is R: LQ for the Q that rotates L_K to it."""
     d = corner.held.size
     wide = np.hstack([factor, np.zeros((factor.shape[0], max(0, d - factor.shape[1])))])
     U, _, Vt = np.linalg.svd(wide[corner.held].T @ corner.root)
@@ -213,16 +213,16 @@ def _held(corner: Corner, factor: Array) -> Array:
 
 
 def _multipliers(corner: Corner, L: Array) -> Array:
-    """y for which the slack leaves the corner of L alone: (𝒜*(w)L)_K = YR."""
+    """y for which the slack is zero on the corner of L: (𝒜*(w)L)_K = YR."""
     G = corner.adjoint(corner.loss.gradient(corner.image(L)))[corner.held] @ L
     Y = np.linalg.solve(corner.root.T, G[:, : corner.held.size].T).T
     return corner.multipliers(0.5 * (Y + Y.T))
 
 
 def _with_column(corner: Corner, L: Array, guide: Guide) -> Array | None:
-    """A column along the vector of the slack's negative eigenvalue, None where F does not fall.
+    """Add a column along the negative eigenvector of the slack; None if F does not decrease.
 
-    F(LLᵀ + τ²vvᵀ) is least at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
+    F(LLᵀ + τ²vvᵀ) has its minimum at τ² = −⟨w, 𝒜(vvᵀ)⟩/⟨𝒜(vvᵀ), D𝒜(vvᵀ)⟩, to second order.
     """
     vector = guide.negative()
     if vector is None or L.shape[1] >= L.shape[0]:

@@ -1,4 +1,4 @@
-"""The smallest eigenvalue of every block of a slack matrix, from below."""
+"""Lower bounds on the smallest eigenvalue of every block of a slack matrix."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Bottoms:
     how: str
     miss: float
     vector: Array | None = None
-    """An approximate eigenvector of the lowest of them."""
+    """An approximate eigenvector of the lowest eigenvalue."""
 
     @property
     def least(self) -> float:
@@ -84,14 +84,14 @@ def _by_blocks(blocks: Sequence[Any], diagonal: Array, look: Callable[[Any], Bot
 
 
 def _exact(G: Array, slack: Array) -> Bottom:
-    """λ_min of a dense block, less its rounding and that of its entries."""
+    """λ_min of a dense block, minus bounds on its rounding and that of its entries."""
     values, vectors = scipy.linalg.eigh(G, subset_by_index=[0, 0], check_finite=False)
     lost = 16 * np.finfo(float).eps / 2 * np.linalg.norm(G) + np.sum(slack)
     return Bottom(float(values[0] - lost), "eigenvalues", vector=vectors[:, 0])
 
 
 def _part(S: sp.csr_array, slack: Array) -> SymmetricOperator:
-    """One block of a sparse matrix, as a proof takes it."""
+    """One block of a sparse matrix, as an operator for `lowest`."""
     return SymmetricOperator(
         S.shape[0], lambda v: S @ v, S.toarray, lambda: SparseForm(S), lambda: slack
     )

@@ -1,4 +1,4 @@
-"""The augmented Lagrangian of the dual, each of its problems by a semismooth Newton method.
+"""The augmented Lagrangian of the dual, with a semismooth Newton method for its subproblems.
 
 For F = ⟨C, M⟩ the dual is max of y⁺·l − y⁻·u over S = C − 𝒜*(y) ⪰ 0. With a penalty σ, M as its
 multiplier and s the values 𝒜(M) within their bounds (Zhao, Sun and Toh 2010, eqs. 9 to 19):
@@ -6,20 +6,20 @@ multiplier and s the values 𝒜(M) within their bounds (Zhao, Sun and Toh 2010,
     W(y) = M − σ(C − 𝒜*(y)),    p(y) = the point of [l, u] nearest to s − σy
     min over y of  φ(y) = ‖W₊‖²/(2σ) − p·y − ‖p − s‖²/(2σ),    ∇φ = 𝒜(W₊) − p
 
-and then M ← W₊, s ← p. φ is convex and ∇φ piecewise smooth: with W = QΛQᵀ, columns Q₁ of it for
-the k eigenvalues above 0, and H = 𝒜*(d), a derivative of ∇φ is
+and then M ← W₊, s ← p. φ is convex and ∇φ piecewise smooth: with W = QΛQᵀ, its columns Q₁ for the k
+positive eigenvalues, and H = 𝒜*(d), a generalised derivative of ∇φ is
 
     d ↦ σ𝒜(Q(Ω ∘ QᵀHQ)Qᵀ) + σ(d where p is not at a bound),   Ω = [1, ν; νᵀ, 0],   ν = λ₁/(λ₁ − λ₂)
 
-which takes two products of n × n with n × k; where k is above n/2, of the other columns, by
-𝒜𝒜* less the same with 1 − Ω. Conjugate gradients for a step, halved until φ falls enough. An
-eigenvalue decomposition for every step as in the boundary point method, of which there are five to
-ten times fewer: the method where the order is moderate and the rows are many.
+which takes two products of n × n with n × k; if k > n/2, of the other columns, by 𝒜𝒜* minus the
+same with 1 − Ω. Steps are computed by conjugate gradients and halved until φ decreases enough.
+Every step takes an eigenvalue decomposition, as in the boundary point method, but there are five to
+ten times fewer. The method is for moderate order and many rows.
 
-The rule: a problem is left where ‖∇φ‖ is `INNER` of the change ‖W₊ − M‖/σ that M makes in the
-dual; σ is multiplied by `GROWTH` where that took few steps or the change is what lags, and made
-smaller where it took many. Where no step helps before ‖∇φ‖ is below the change, M stays and σ is
-divided by `RETREAT`.
+Rules: a subproblem ends when ‖∇φ‖ is `INNER` times the change ‖W₊ − M‖/σ of M in the dual; σ is
+multiplied by `GROWTH` if that took few steps or if the change is the larger residual, and divided
+by `SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is below the change, M is kept and σ
+is divided by `RETREAT`.
 """
 
 from __future__ import annotations
@@ -41,44 +41,46 @@ from gramian.methods.base import Settings
 Array = NDArray[np.floating]
 
 INNER, EXACT = 0.2, 1e-2
-"""‖∇φ‖ beside the change of M where a problem is left, and beside the tolerance where it is in any
-case."""
+"""‖∇φ‖ at which a subproblem ends, relative to the change of M, and in any case relative to the
+tolerance."""
 
 SURE, NOTHING = 10.0, 1e-4
-"""How many times that both are where M is told to be a solution, and where nothing is left."""
+"""Largest residual, in units of the latter, at which M is reported as a solution, and at which the
+run ends."""
 
 STEPS, PROBLEMS = 30, 100
-"""Newton's steps of a problem, and problems."""
+"""Maximum number of Newton steps of a subproblem, and of subproblems."""
 
 PRODUCTS, LOOSE, TIGHT, ENOUGH = 300, 0.05, 0.01, 0.3
-"""Products of a step, and the parts of ‖∇φ‖ that its residual may be, at first and in the end, or
-of what is wanted of it."""
+"""Maximum number of products of a step, and its residual relative to ‖∇φ‖: at first, in the end,
+and relative to the required ‖∇φ‖."""
 
 RIDGE = 0.1
-"""What is added to the derivative, beside σ‖∇φ‖²."""
+"""Ridge added to the derivative, in units of σ‖∇φ‖²."""
 
 HALVES, ARMIJO, NOISE = 12, 1e-4, 1e-14
-"""Trials of a step, the part of the slope that φ has to fall by, and what of it is rounding."""
+"""Trial steps of a line search, the fraction of the slope that φ must decrease by, and the relative
+rounding error of φ."""
 
 GROWTH, SHRINK, FEW, MANY, LAGS = 2.0, 1.5, 2, 8, 5.0
-"""What σ is multiplied and divided by; steps that are few, and many; and how many times ‖∇φ‖ the
-change is where it lags."""
+"""Factors by which σ is multiplied and divided; numbers of steps that count as few and as many; and
+the ratio of the change to ‖∇φ‖ above which σ grows."""
 
 FULL = 50
-"""Entries of M for each row up to which products of dense matrices are quicker than of single
+"""Entries of M per row up to which products of dense matrices are faster than products of single
 entries."""
 
 RETREAT = 4.0
 
 EARLY, GROWS = 3, 1.5
-"""Problems after which M may be on its way along a ray, and how many times its trace it is then."""
+"""Subproblems after which M is tested for divergence along a ray, and growth of its trace then."""
 
 DEAD = 1e-12
-"""The part of the largest eigenvalue of M below which one is left out of its factor."""
+"""Eigenvalues of M below this fraction of the largest are omitted from its factor."""
 
 
 class Scaled:
-    """The problem with ‖A_k‖ = 1, C of size 1 and a right-hand side of size 1."""
+    """The problem with ‖A_k‖ = 1, and C and right-hand side of norm 1."""
 
     def __init__(self, model: Model) -> None:
         assert model.rows is not None and model.linear is not None
@@ -107,7 +109,7 @@ class Scaled:
         return lambda D: 2 * forward(D) / self.norms, lambda y: back(y / self.norms)
 
     def weights(self, p: Array) -> Array:
-        """⟨A_k, Π(A_k)⟩ about, for a projector with diagonal p: what a row weighs in a step."""
+        """⟨A_k, Π(A_k)⟩ approximately, for a projector with diagonal p."""
         i, j = np.divmod(self.A.indices, self.C.shape[0])
         entries = self.A.data**2 * (p[i] + p[j] - p[i] * p[j])
         weighed = sp.csr_array((entries, self.A.indices, self.A.indptr), shape=self.A.shape)
@@ -116,7 +118,7 @@ class Scaled:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """M, s and σ: what φ is made of."""
+    """M, s and σ, which define φ."""
 
     scaled: Scaled
     cost: Array
@@ -133,7 +135,7 @@ class Centre:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """y, with the eigenvalues and vectors of W(y), the smallest first."""
+    """y, with the eigenvalues (in ascending order) and eigenvectors of W(y)."""
 
     centre: Centre
     y: Array
@@ -142,7 +144,7 @@ class Point:
 
     @property
     def below(self) -> int:
-        """How many eigenvalues are not above 0."""
+        """Number of eigenvalues ≤ 0."""
         return int(np.searchsorted(self.values, 0.0, side="right"))
 
     @cached_property
@@ -171,12 +173,12 @@ class Point:
 
     @cached_property
     def change(self) -> float:
-        """‖(W₊, p) − (M, s)‖/σ: how far the dual is from being met."""
+        """‖(W₊, p) − (M, s)‖/σ: the dual residual."""
         moved = np.linalg.norm(self.positive - self.centre.M)
         return float(np.hypot(moved, np.linalg.norm(self.p - self.centre.s))) / self.centre.sigma
 
     def derivative(self) -> tuple[Callable[[Array], Array], Array]:
-        """d ↦ ∂(∇φ)d, and about its diagonal."""
+        """d ↦ ∂(∇φ)d, and approximately its diagonal."""
         scaled, sigma, low = self.centre.scaled, self.centre.sigma, self.below
         n, mirrored = self.values.size, 2 * self.below < self.values.size
         few = slice(0, low) if mirrored else slice(low, n)
@@ -217,7 +219,7 @@ def dual_newton(
     *,
     penalty: float = 1.0,
 ) -> Iterator[Candidate]:
-    """One problem in y after another, and a point after each."""
+    """Solve the subproblems in y in turn, and yield a point after each."""
     scaled, n = Scaled(model), model.order
     M, y = factor @ factor.T / model.right, y * model.norms / model.left
     s, sigma, steps = np.clip(scaled.of(M), scaled.lower, scaled.upper), penalty, 0
@@ -235,7 +237,7 @@ def dual_newton(
         yield Candidate(point.factor, multipliers, told, grown, ray, least <= SURE * exact)
         if least <= NOTHING * exact:
             return
-        if off > max(point.change, exact):  # M is moved by solutions only
+        if off > max(point.change, exact):  # only a solution updates M
             sigma /= RETREAT
             continue
         M, s = np.asarray(point.positive), point.p
@@ -246,7 +248,7 @@ def dual_newton(
 
 
 def _growth(point: Point) -> Array | None:
-    """A factor of (W₊ − M)₊ where M grows as along a ray."""
+    """A factor of (W₊ − M)₊ if M grows as along a ray."""
     if not np.trace(point.positive) > GROWS * np.trace(point.centre.M):
         return None
     values, vectors = np.linalg.eigh(point.positive - point.centre.M)
@@ -255,7 +257,7 @@ def _growth(point: Point) -> Array | None:
 
 
 def _solved(point: Point, least: float) -> tuple[Point, int]:
-    """Newton's steps until ∇φ is small beside the change of M."""
+    """Newton steps until ∇φ is small relative to the change of M."""
     for taken in range(STEPS):
         off = float(np.linalg.norm(point.gradient))
         if off <= max(INNER * point.change, least):
@@ -268,7 +270,7 @@ def _solved(point: Point, least: float) -> tuple[Point, int]:
 
 
 def _step(point: Point, off: float, wanted: float) -> Point | None:
-    """The point that conjugate gradients and halving come to, None where φ does not fall."""
+    """The point after conjugate gradients and halving; None if φ does not decrease."""
     product, diagonal = point.derivative()
     ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
     goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
@@ -281,7 +283,7 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
     newton = conjugate_gradient(
         ridged, -point.gradient, steps=PRODUCTS, precondition=lambda r: r / scale, residual=goal
     ).x
-    # Where W has few eigenvalues above 0 the derivative may be 0, and the gradient has to do.
+    # If W has few positive eigenvalues the derivative may be 0; then the gradient is used.
     for direction in (newton, -point.gradient / point.centre.sigma):
         after = _along(point, direction)
         if after is not None:
@@ -290,7 +292,7 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
 
 
 def _along(point: Point, direction: Array) -> Point | None:
-    """The first point of y + direction, y + direction/2, … where φ falls enough."""
+    """The first point of y + direction, y + direction/2, … at which φ decreases enough."""
     slope, length = float(point.gradient @ direction), 1.0
     for _ in range(HALVES):
         after = point.centre.at(point.y + length * direction)

@@ -5,18 +5,18 @@ Ax = b, x ∈ K and its dual max b·y subject to Aᵀy + s = c, s ∈ K:
 
     Ax = bτ,    Aᵀy + s = cτ,    c·x − b·y + κ = 0,    x, s ∈ K,    τ, κ ≥ 0
 
-always has a solution: with τ > 0 it is an optimal pair, times τ; with κ > 0 it is a ray, by which
-one of the two has no feasible point. Steps are in Nesterov and Todd's scaled coordinates, where
+always has a solution: with τ > 0 it is τ times an optimal pair; with κ > 0 it is a ray that proves
+one of the two infeasible. Steps are in Nesterov and Todd's scaled coordinates, in which
 GᵀSG = G⁻¹XG⁻ᵀ = Λ is diagonal (Todd, Toh and Tütüncü 1998): with Ã_k = GᵀA_kG, c̃ = GᵀCG and T the
 right-hand side of x̃ + s̃ = T,
 
     ÃÃᵀ dy = (b + Ãc̃) dτ + η r_p − Ã(T − η r̃_d),    s̃ = η r̃_d + c̃ dτ − Ãᵀdy,    x̃ = T − s̃.
 
-ÃÃᵀ is never factorised: R of Ãᵀ = QR is, which loses half as many digits. Each iteration has a
-predictor and a corrector (Mehrotra 1992) with that factor. S is never formed either: the
-certificate is made from y. Residuals fall as fast as the gap does and no faster, so C − 𝒜*(y) is
-indefinite by about as much. Near the optimum C − εI takes the place of C, with an ε that costs a
-part of the gap allowed: C − 𝒜*(y) is definite where the residuals are smaller than ε.
+Instead of ÃÃᵀ, the method factorises Ãᵀ = QR, which loses half as many digits. Each iteration has a
+predictor and a corrector (Mehrotra 1992) with that factor. S is never formed: the certificate is
+computed from y. Residuals decrease at the same rate as the gap, so that C − 𝒜*(y) is indefinite by
+about as much. Near the optimum C is replaced by C − εI, with an ε that costs a fraction of the
+allowed gap: C − 𝒜*(y) is definite if the residuals are smaller than ε.
 """
 
 from __future__ import annotations
@@ -41,50 +41,50 @@ from gramian.methods.base import Settings
 Array = NDArray[np.floating]
 
 WORK, NUMBERS = 1.5e9, 1.5e7
-"""Multiplications of one iteration at most, and numbers that A may hold."""
+"""Maximum number of multiplications of an iteration, and of entries of A."""
 
 ITERATIONS = 60
 
 BOUNDARY = 0.99
-"""The part of the way to the boundary of the cone that a step takes."""
+"""Step length as a fraction of the distance to the boundary of the cone."""
 
 SHORT_STEP, SHORT_STEPS = 1e-6, 8
-"""A step that is too short to count, and how many of those, or of steps that do not bring the gap
-down any more, end the run."""
+"""Length below which a step counts as short, and the number of consecutive short steps, or steps
+that do not reduce the gap, that end the run."""
 
 REFINED = 2
-"""Corrections of each solution by its residual."""
+"""Number of iterative refinements of each solution."""
 
 RAY = 1e-7
-"""What Ax or Aᵀy + s of a ray may be beside c·x or b·y, for it to be examined."""
+"""Largest ratio of Ax to c·x, or of Aᵀy + s to b·y, at which a ray is examined."""
 
 NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
-"""The relative gap and the violation from which C − εI takes the place of C, and the part of the
-gap allowed that ε may cost: the second where the first is too much."""
+"""Relative gap and violation below which C − εI replaces C, and the fractions of the allowed gap
+that ε costs: the second is used if the first is too large."""
 
 FLAT = 0.1
-"""‖Ax‖ beside c·x < 0 where only the margin makes c·x fall."""
+"""Ratio of ‖Ax‖ to −c·x below which only the margin makes c·x negative."""
 
 OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
-"""The part of the tolerance that the gap falls to before a point is offered, the part of that gap,
-or of the residual of a ray, at which the next one is, and the part of the tolerance at which one is
-offered whose multipliers are not feasible: they may be repaired."""
+"""Gap, in tolerances, at which the first point is yielded; ratio of gaps, or of residuals of a ray,
+between points that are yielded; and gap, in tolerances, at which a point with infeasible
+multipliers is yielded, since they may be repaired."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why an interior point method cannot take a problem."""
+    """Why the method does not accept a problem; None if it does."""
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
     if model.rows is None:
         return "it needs the matrices of the rows"
     work, numbers = _work(model)
     if work > WORK or numbers > NUMBERS:
-        return "one of its iterations takes too many operations for this order and number of rows"
+        return "one iteration takes too many operations for this order and number of rows"
     return None
 
 
 def preferred(model: Model) -> bool:
-    """Whether `auto` takes it: for dense rows, and for small programs where Clarabel is missing."""
+    """Whether `auto` uses it: for dense rows, and for small programs without Clarabel."""
     if refusal(model) is not None or model.rows is None:
         return False
     if conic.is_small(model) and not conic.installed():
@@ -103,7 +103,7 @@ def _work(model: Model) -> tuple[float, float]:
 def interior_point(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The path to the optimum; the points near its end, and the rays on its way."""
+    """The path to the optimum; yields the points near its end, and rays."""
     form = StandardForm(model)
     path = Path(form, settings.tol, Point.first(form))
     for margin in MARGINS:
@@ -117,7 +117,7 @@ def interior_point(
 
 
 class Path:
-    """The points from one on, with a margin from the first that is near an optimum."""
+    """The points from a given one, with a margin from the first point near an optimum."""
 
     def __init__(
         self, form: StandardForm, tol: float, point: Point, margin: float = MARGINS[0]
@@ -130,7 +130,7 @@ class Path:
     def __iter__(self) -> Iterator[Candidate]:
         offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
         for iteration in range(ITERATIONS):
-            if clock.left() <= 0:  # the best point so far is offered at the end
+            if clock.left() <= 0:  # the best point so far is yielded at the end
                 return
             step = self._step()
             told = {"steps": float(iteration), "violation": step.violation}
@@ -147,7 +147,7 @@ class Path:
                 worse += 1
             try:
                 self.point, length = step.taken()
-            except (np.linalg.LinAlgError, ValueError):  # rounding has left the cone
+            except (np.linalg.LinAlgError, ValueError):  # rounding errors left the cone
                 return
             short = short + 1 if length < SHORT_STEP else 0
             if max(short, worse) >= SHORT_STEPS:
@@ -166,7 +166,7 @@ class Path:
 
 
 def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
-    """What may prove that there is no minimum, or no feasible point."""
+    """A candidate proof that there is no minimum, or no feasible point."""
     point = step.point
     L, y = point.factor(form), form.multipliers(point.y)
     falls = step.cost < 0
@@ -175,7 +175,7 @@ def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
 
 @dataclass(frozen=True)
 class Point:
-    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of single numbers."""
+    """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of scalar variables."""
 
     y: Array
     tau: float
@@ -185,9 +185,9 @@ class Point:
     """The diagonals of Λ."""
     w: Array
     single: Array
-    """λ of the single numbers."""
+    """λ of the scalar variables."""
     margin: float = 0.0
-    """ε: the slack of the multipliers is to be εI at least."""
+    """ε: the slack of the multipliers is required to be at least εI."""
 
     @classmethod
     def first(cls, form: StandardForm) -> Point:
@@ -218,10 +218,10 @@ class Direction(NamedTuple):
 
 
 class Step:
-    """One iteration: the scaled data at a point, its residuals, and the step from there.
+    """One iteration: the scaled data at a point, its residuals, and the step from it.
 
-    c̃τ = Ãᵀy + Λ + r̃_d at every point. So the part of c̃ that Ã does not see is that of (Λ + r̃_d)/τ,
-    which is small where c̃ and Ãᵀy are not.
+    c̃τ = Ãᵀy + Λ + r̃_d at every point. The component of c̃ orthogonal to the rows of Ã is therefore
+    that of (Λ + r̃_d)/τ, which is small even if c̃ and Ãᵀy are not.
     """
 
     def __init__(self, form: StandardForm, point: Point) -> None:
@@ -254,7 +254,7 @@ class Step:
 
     @property
     def gap(self) -> float:
-        """The difference of both values, relatively."""
+        """The relative difference of the primal and the dual value."""
         size = max(abs(self.cost), abs(self.reach))
         return abs(self.cost - self.reach) / size if size > 0 else 1.0
 
@@ -265,13 +265,13 @@ class Step:
 
     @property
     def near(self) -> bool:
-        """Whether the pair is near an optimal one."""
+        """Whether the pair is nearly optimal."""
         off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
         return off <= NEAR_OPTIMUM
 
     @property
     def feasible(self) -> bool:
-        """Whether C − 𝒜*(y) is positive definite, without its rounding."""
+        """Whether C − 𝒜*(y) is positive definite, up to rounding."""
         parts, _ = self._parts(self.values + self.dual)
         try:
             for g, part in zip(self.point.G, parts, strict=True):
@@ -282,7 +282,7 @@ class Step:
 
     @property
     def size(self) -> float:
-        """|c·x| beside tr X."""
+        """|c·x| divided by tr X."""
         pairs = zip(self.point.G, self.point.values, strict=True)
         trace = sum(float(np.sum(g * g * v)) for g, v in pairs)
         trace += float(np.sum((self.point.w * self.point.single)[: self.form.model.single.size]))
@@ -290,25 +290,25 @@ class Step:
 
     @property
     def flat(self) -> bool:
-        """Whether x is a ray along which c·x falls by the margin, which ends the path."""
+        """Whether x is a ray along which c·x decreases only by the margin, which ends the path."""
         far = self.point.margin > 0 and self.point.kappa > self.point.tau and self.cost < 0
         return far and float(np.linalg.norm(self.A @ self.values)) <= -FLAT * self.cost
 
     @property
     def ray(self) -> float:
-        """‖Ax‖ beside c·x < 0, or ‖Aᵀy + s‖ beside b·y > 0: 0 for a ray."""
+        """‖Ax‖ relative to −c·x > 0, or ‖Aᵀy + s‖ relative to b·y > 0: 0 for a ray."""
         if self.cost < 0:
             return float(np.linalg.norm(self.A @ self.values)) / -self.cost
         return self.point.tau / self.reach if self.reach > 0 else np.inf
 
     @cached_property
     def R(self) -> Array:
-        """That of Ãᵀ = QR."""
+        """R of Ãᵀ = QR."""
         found: Array = scipy.linalg.qr(self.A.T, mode="r")[0][: self.b.size]
         return found
 
     def solved(self, right: Array) -> Array:
-        """(ÃÃᵀ)⁻¹ times a vector, corrected by its residual."""
+        """(ÃÃᵀ)⁻¹ times a vector, with iterative refinement."""
         u: Array = np.zeros_like(right)
         for _ in range(1 + REFINED):
             rest = right - self.A @ (self.A.T @ u)
@@ -318,14 +318,14 @@ class Step:
 
     @cached_property
     def along(self) -> tuple[Array, Array, Array, Array]:
-        """(ÃÃᵀ)⁻¹b, (ÃÃᵀ)⁻¹Ãc̃, the part of c̃ that Ã does not see, and the slope of s̃ in τ."""
+        """(ÃÃᵀ)⁻¹b, (ÃÃᵀ)⁻¹Ãc̃, the part of c̃ orthogonal to Ã, and the derivative of s̃ in τ."""
         rest = (self.values + self.dual) / self.point.tau
         lift, seen = self.solved(self.b), self.solved(self.A @ rest)
         beside = rest - self.A.T @ seen
         return lift, seen + self.point.y / self.point.tau, beside, beside - self.A.T @ lift
 
     def direction(self, T: Array, kappa: float, share: float) -> Direction:
-        """The step that takes `share` of the residuals away, with x̃ + s̃ = T."""
+        """The step that removes the fraction `share` of the residuals, with x̃ + s̃ = T."""
         point, A = self.point, self.A
         rest = T - share * self.dual
         u = self.solved(share * self.primal - A @ rest)
@@ -362,7 +362,7 @@ class Step:
         return np.concatenate([*parts, (centre - lam * lam - x * s) / lam])
 
     def length(self, step: Direction) -> float:
-        """The longest step that stays in the cone."""
+        """The longest step inside the cone."""
         point = self.point
         falls = [1e-3, -step.tau / point.tau, -step.kappa / point.kappa]
         for moved in (step.x, step.s):
@@ -395,7 +395,7 @@ class Step:
         )
 
     def _parts(self, v: Array) -> tuple[list[Array], Array]:
-        """The matrices of every block, and the single numbers."""
+        """The matrices of every block, and the scalar variables."""
         found, start = [], 0
         for rows in self.form.blocks:
             end = start + triangle_size(len(rows))

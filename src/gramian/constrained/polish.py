@@ -1,4 +1,4 @@
-"""A factor moved a little until its constraints hold: Newton's steps of least norm."""
+"""Polish a factor until its constraints hold, by Newton steps of minimum norm."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from gramian.constrained.model import Model
 Array = NDArray[np.floating]
 
 NEWTON_STEPS, STEP_PRODUCTS = 4, 120
-"""Newton's steps, and the products of each."""
+"""Maximum number of Newton steps, and of products per step."""
 
 NEWTON, ALMOST = 1e-12, 0.3
-"""The least residual that a step is solved to, beside its right-hand side, and the part of the goal
-that one is solved to where that is more."""
+"""Tolerance of the residual of a step, relative to its right-hand side, and relative to the goal if
+that is larger."""
 
 SMALLEST = 1e-6
-"""The part of the largest row of a derivative that none is taken to be below, squared."""
+"""Smallest squared row norm of a derivative that is used, relative to the largest."""
 
 FALLS = 0.5
-"""The part of the violation that a step has to bring it to."""
+"""Ratio by which a step must reduce the violation."""
 
 AT_ONCE, DIRECT, RIDGE = 300, 1500, 1e-15
-"""Rows up to which a step is solved for directly, those up to which it is where products have not
-brought it down, and the part of the largest eigenvalue of its
-normal equations, for each row, below which one is 0."""
+"""Rows up to which a step is solved directly, rows up to which it is solved directly if the
+iterative solution failed, and eigenvalues of its normal equations, relative to the largest and per
+row, that count as 0."""
 
 FULL, NUMBERS = 0.02, 20_000_000
-"""The share of entries of a derivative from which it is multiplied as a dense matrix, and their
-number up to which it is."""
+"""Density of a derivative from which it is stored as a dense matrix, and its maximum number of
+entries then."""
 
 
 def polished(model: Model, factor: Array, *, goal: float) -> Array:
-    """L + D with 2𝒜(sym(LDᵀ)) = −(what 𝒜(LLᵀ) lies outside its bounds), again until `goal`.
+    """L + D with 2𝒜(sym(LDᵀ)) = −(violation of the bounds by 𝒜(LLᵀ)), repeated until `goal`.
 
-    The best factor found, which is the given one where no step helps, or no time is left for one.
+    Returns the best factor, which is the given one if no step helps or the time is up.
     """
     bounds, norms = model.bounds, model.norms
     best, L = factor, factor
@@ -89,13 +89,14 @@ def _least_change(model: Model, L: Array, off: Array, *, accuracy: float) -> Arr
 
 
 def _direct(model: Model) -> bool:
-    """Whether a step can be solved for directly."""
+    """Whether a step can be solved directly."""
     return model.rows is not None and model.bounds.size <= DIRECT and model.face is None
 
 
 def _row_sizes(model: Model, L: Array) -> Array:
-    """‖A_kL‖ with ‖A_k‖ = 1: what row k of the derivative is divided by, for lsqr to take fewer
-    products. Exact where no row of A_k has two entries; 1 where the matrices are not known.
+    """‖A_kL‖ with ‖A_k‖ = 1, by which row k of the derivative is divided to speed up lsqr.
+
+    Exact if no row of A_k has two entries; 1 if the matrices are unknown.
     """
     if model.rows is None:
         return np.ones(model.bounds.size)
@@ -123,7 +124,7 @@ def _direct_change(model: Model, L: Array, off: Array) -> Array:
 
 
 def _derivative(model: Model, L: Array, kept: Any) -> Any:
-    """The rows `kept` of J, dense where the matrices of the rows are."""
+    """The rows `kept` of J, dense if the matrices of the rows are dense."""
     assert model.rows is not None
     (n, r), rows = L.shape, model.rows
     matrix = rows.matrix[kept]

@@ -1,4 +1,4 @@
-"""Constraints that contradict each other as equations already, named by their rows."""
+"""Detection of contradictory equations, reported by their rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.sparse.linalg import lsqr
 from gramian.constrained.model import LSQR_PRODUCTS, Model, independent
 
 NAMED = 6
-"""Rows that a message names."""
+"""Maximum number of rows in a message."""
 
 
 class ContradictionError(ValueError):
@@ -21,10 +21,10 @@ class ContradictionError(ValueError):
 
 
 def check_rows(model: Model) -> None:
-    """Refuse rows that are 0 with a bound that leaves 0 out, and equations without a solution.
+    """Raise ContradictionError for zero rows whose bounds exclude 0 and for contradictory rows.
 
     The residual r of the least squares 𝒜(M) = b over all symmetric M has 𝒜*(r) = 0 and r·b = ‖r‖²:
-    a combination of the rows where r is not 0 says 0 = ‖r‖².
+    if r is not 0, a combination of the rows implies 0 = ‖r‖².
     """
     bounds = model.bounds
     if model.rows is None:
@@ -36,7 +36,7 @@ def check_rows(model: Model) -> None:
         y = np.zeros(bounds.size)
         y[k] = 1.0 / (bounds.lower[k] if bounds.lower[k] > 0 else bounds.upper[k])
         raise ContradictionError(
-            f"row {k} of the constraints multiplies every entry of M by 0, and is to lie between "
+            f"row {k} of the constraints multiplies every entry of M by 0, but must lie between "
             f"{bounds.lower[k]:g} and {bounds.upper[k]:g} (rows are counted from 0)",
             y,
         )

@@ -1,15 +1,15 @@
 """Exact unfoldings along the central path of their dual.
 
-max ⟨W, M⟩ subject to d_M(e) = D_e, M ⪰ 0 has as many multipliers as edges, and an order of some
-hundred points: a step of Newton's method (`Barrier`) takes (edges)³ operations, and a hundred of
-them lead to many digits. Three things make that work:
+max ⟨W, M⟩ subject to d_M(e) = D_e, M ⪰ 0 has one multiplier per edge and an order of some hundred
+points: a Newton step (`Barrier`) takes (edges)³ operations, and a hundred of them give an accurate
+solution. Three techniques are needed:
 
 - M = VRVᵀ with V orthogonal to the constants and to the null vectors of all cliques (`face_of`), in
-  coordinates where the Laplacian of 1/D_e is the identity. A dual point of R becomes one of M by
-  weights that V does not see, at no cost, the squares of those null vectors among them;
-- relative lengths may be off by b_e times the multiplier, b falling as √μ: what is left of the dual
-  runs away no further than that;
-- the last points are moved until their edges hold (`polish`).
+  coordinates in which the Laplacian of 1/D_e is the identity. A dual point of R is converted to one
+  of M by weights in the null space of V, at no cost, including the squares of those null vectors;
+- relative lengths may deviate by b_e times the multiplier, with b decreasing as √μ: this bounds the
+  remaining multipliers;
+- the last points are polished until their edges hold (`polish`).
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from gramian.reductions.squared_forms import SquaredForms
 Array = NDArray[np.floating]
 
 ORDER, EDGES = 500, 2500
-"""Points and edges at most: a step then takes about a second."""
+"""Maximum number of points and edges: a step then takes about a second."""
 
 SHRINK = 0.1
-"""μ from one point of the path to the next."""
+"""Ratio of consecutive values of μ."""
 
 TOLD = 3e-2
-"""The part of the value that the gap of a point must be below to be told of."""
+"""Largest gap, relative to the value, of a point that is yielded."""
 
 LAST, SOFT, SOFTEST = 1e-4, 1e-10, 1e-6
-"""The last μ beside the tolerance and the first μ, the least b, and the part of the first μ from
-which on it is that."""
+"""The last μ relative to the tolerance and to the first μ, the smallest b, and the ratio to the
+first μ below which that b is used."""
 
 SPARE = 2.0
-"""How many times what is needed of the squares of null vectors is added."""
+"""Multiple of the required squares of null vectors that is added."""
 
 SHARE = 0.1
-"""The part of the tolerance that is spent on a slack well inside the face's cone."""
+"""Fraction of the tolerance spent on a slack well inside the cone of the face."""
 
 UNSEEN = 1e-12
-"""The part of the largest eigenvalue of (UUᵀ)∘² below which weights are not seen by the face."""
+"""Eigenvalues of (UUᵀ)∘² below this fraction of the largest count as 0."""
 
 SAME = 1e-6
-"""Null vectors that differ by this part only are one."""
+"""Relative difference below which null vectors count as equal."""
 
 
 def refusal(model: Model) -> str | None:
-    """Why a problem has no such path."""
+    """Why the method does not accept a problem; None if it does."""
     if model.linear is None or not all(isinstance(m, PairDistances) for m in model.bounds.map.maps):
         return "it takes distances with a linear objective ⟨C, M⟩ only"
     if model.order > ORDER or model.bounds.size > EDGES:
@@ -77,7 +77,7 @@ def refusal(model: Model) -> str | None:
 def unfolding_path(
     model: Model, factor: Array, y: Array, settings: Settings, guide: Guide
 ) -> Iterator[Candidate]:
-    """The points of the path whose gap is small, down to the tolerance and further."""
+    """The points of the path with a small gap, down to a fraction of the tolerance."""
     path = _Path(model)
     barrier, n = path.barrier, model.order
     mu = float(np.sum(barrier.w)) / n
@@ -93,7 +93,7 @@ def unfolding_path(
 
 
 class _Path:
-    """The problem in coordinates of its face, and the way back."""
+    """The problem in coordinates of its face, and the inverse transformation."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.D, n = model, model.bounds.lower, model.order
@@ -118,7 +118,7 @@ class _Path:
         return (V[i] - V[j]) / np.sqrt(self.D)[:, None]
 
     def soften(self, softness: float) -> None:
-        """Let relative lengths be off by that times their multiplier."""
+        """Let relative lengths deviate by `softness` times their multiplier."""
         b = np.full(len(self.D), softness)
         self.barrier.forms = replace(self.barrier.forms, softness=b)
 
@@ -127,10 +127,10 @@ class _Path:
         return np.ascontiguousarray(self.V @ factor_of(*np.linalg.eigh(R)))
 
     def multipliers(self, spare: float) -> Array:
-        """y whose slack is the barrier's on the face, `spare` above it, and above 0 beyond.
+        """y whose slack is that of the barrier plus `spare` on the face, and PSD on the complement.
 
-        S beyond the face is large enough where it is above S₂₁S₁₁⁻¹S₁₂, 1 the face and 2 the rest:
-        weights that the face does not see bring that near to 0, and squares do the rest.
+        On the complement (2) of the face (1), S must be above S₂₁S₁₁⁻¹S₁₂. Weights in the null
+        space of the face make that small, and squares of null vectors provide the rest.
         """
         w, Z = (self.barrier.w + spare) / self.D, self.beyond
         if not Z.shape[1]:
@@ -146,7 +146,7 @@ class _Path:
         return -w - SPARE * max(float(most), 0.0) * self.face.weights
 
     def _least_across(self, half: Array, across: Array) -> Array:
-        """Weights that the face does not see, at which the part across is least."""
+        """Weights in the null space of the face that minimise the off-diagonal part."""
         i, j = self.edges.T
         inside, outside = half[:, i] - half[:, j], self.beyond[i] - self.beyond[j]
         moved = [inside @ (column[:, None] * self.unseen) for column in outside.T]
@@ -156,7 +156,7 @@ class _Path:
 
 
 def _null_space(G: Array) -> Array:
-    """Those of the least eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
+    """Vectors of the smallest eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
     values, vectors = np.linalg.eigh(G)
     found: Array = vectors[:, values <= UNSEEN * values[-1]]
     return found
