@@ -57,7 +57,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     if problem.order > ORDER_LIMIT:
         return f"it keeps M dense, up to order {ORDER_LIMIT}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
-        return "a conic solver cannot keep a limit on the rank"
+        return "a conic solver cannot limit the rank"
     return None
 
 

@@ -35,10 +35,10 @@ def admm(
 
         X ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  Y ← argmin f(X, Y) + ½ρ‖X − Y + U‖²,  U ← U + X − Y.
 
-    Both subproblems are convex and are solved by `inner` L-BFGS iterations. ρ starts at the
-    curvature of f unless told, and is raised now and then while X and Y stay apart: the problem is
-    not convex in both, and a small ρ lets them wander. Where F runs away, ρ was far too small,
-    and the run starts again with more. The answer is YYᵀ.
+    Both subproblems are convex and are solved by `inner` L-BFGS iterations. The default of ρ is
+    the curvature of f; it is raised at intervals while X and Y differ, since the problem is not
+    jointly convex and a small ρ lets them diverge. If F diverges, the run restarts with a larger
+    ρ. The solution is YYᵀ.
     """
     objective = problem.objective
     X = starting_factor(problem, settings) if factor.shape[1] == 0 else factor

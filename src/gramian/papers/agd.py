@@ -1,4 +1,4 @@
-"""Nesterov's accelerated gradient on the factor: another of BiS's rivals."""
+"""Nesterov's accelerated gradient on the factor, a baseline of BiS."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STALLED_ITERATIONS = 50
 def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20) -> Run:
     """L ← P − (1/η) ∂F/∂P at P = L + ((t − 1)/t⁺)(L − L⁻), backtracking on η (BiS §IV).
 
-    F(LLᵀ) is not convex in L, so the momentum is dropped whenever F rises.
+    F(LLᵀ) is not convex in L, so the momentum is reset when F increases.
     """
     objective = problem.objective
     L = starting_factor(problem, settings) if factor.shape[1] == 0 else factor
@@ -54,6 +54,6 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
 
 
 def _first_scale(L: Array, gradient: Array) -> float:
-    """A step that would move L by a tenth of its size."""
+    """The inverse of a step that moves L by a tenth of its size."""
     size = norm(L)
     return max(10 * norm(gradient) / max(size, 1e-300), 1e-300)

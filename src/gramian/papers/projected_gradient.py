@@ -1,4 +1,4 @@
-"""Nesterov's accelerated projected gradient on the dense M: the slow, independent reference."""
+"""Nesterov's accelerated projected gradient on the dense M: a slow, independent reference."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 LIMIT = 5000
-"""Each iteration takes a full eigenvalue decomposition of this order."""
+"""Maximum order: each iteration takes a full eigenvalue decomposition."""
 
 PATIENCE = 100
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
-    """It keeps M dense, of whatever rank."""
+    """Why the method does not accept the problem; None if it does."""
     if problem.order > LIMIT:
         return f"it keeps M dense, up to order {LIMIT}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
-        return "its projections cannot keep a limit on the rank"
+        return "its projections cannot limit the rank"
     return None
 
 
@@ -35,10 +35,10 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 def projected_gradient(
     problem: Problem, factor: Array, settings: Settings, *, certify_every: int = 10
 ) -> Run:
-    """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F rises.
+    """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F increases.
 
-    P is the projection onto the domain by a full eigenvalue decomposition. Ends where F has not
-    fallen for `PATIENCE` steps.
+    P is the projection onto the domain by a full eigenvalue decomposition. Ends when F has not
+    decreased for `PATIENCE` steps.
     """
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
@@ -67,7 +67,7 @@ def projected_gradient(
 
 
 def _step(objective: Objective, domain: Domain, Y: Array, eta: float) -> tuple[Array, Array, float]:
-    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it models F."""
+    """The projected step from Y as (eigenvalues, eigenvectors), η raised until it majorises F."""
     G, at_Y = gradient_dense(objective, Y), value_dense(objective, Y)
     while True:
         eigenvalues, vectors = project(domain, Y - G / eta)
