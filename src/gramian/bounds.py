@@ -20,7 +20,7 @@ from gramian.proofs import EXACT_ORDER, PATIENCE, Bottom, estimated, lowest
 TRACE_ERROR = 1e-6
 """Largest relative deviation of tr M from the trace of its domain."""
 
-EIGENVALUE_SHARE = 0.05
+EIGENVALUE_GAP_FRACTION = 0.05
 """Fraction of the allowed gap that the error of λ_min may use."""
 
 QUICK_PRODUCTS = 120
@@ -340,7 +340,7 @@ def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
     """The error of λ_min that a relative gap of `tol` permits."""
     reach = problem.domain.trace or problem.objective.growth().trace_below(value)
     reach = reach or problem.objective.trace(image) or 1.0
-    return EIGENVALUE_SHARE * tol * max(abs(value), ZERO * problem.scale) / reach
+    return EIGENVALUE_GAP_FRACTION * tol * max(abs(value), ZERO * problem.scale) / reach
 
 
 def _with_proof(bound: LowerBound, bottom: Bottom) -> LowerBound:

@@ -32,7 +32,7 @@ Place = tuple[Path, float]
 EVERY = 60.0
 """Default number of seconds between two writes of a checkpoint."""
 
-AGREEMENT = 1e-6
+VALUE_TOLERANCE = 1e-6
 """Tolerance between F at the stored factor and the stored value, relative to the scale of F."""
 
 
@@ -148,7 +148,7 @@ class Checkpoint(Progress):
         same = factor.ndim == 2 and len(factor) == problem.order and np.isfinite(factor).all()
         if same:
             scale = max(abs(value), abs(problem.value(factor[:, :0])), 1e-300)
-            same = abs(problem.value(factor) - value) <= AGREEMENT * scale
+            same = abs(problem.value(factor) - value) <= VALUE_TOLERANCE * scale
         if not same:
             raise self._other(self.mark)
         return np.ascontiguousarray(factor)

@@ -27,7 +27,7 @@ from gramian.constrained.registry import check_method_options, methods_for
 from gramian.constrained.sanity import check_rows
 from gramian.methods.base import Outcome, Settings, Step
 from gramian.methods.columns import compress
-from gramian.methods.referee import DRIFT, Referee
+from gramian.methods.referee import VALUE_ROUNDING, Referee
 from gramian.methods.room import place_for
 from gramian.problem import Problem, as_factor
 from gramian.proofs import EXACT_ORDER
@@ -418,10 +418,10 @@ def _fault(problem: Problem, outcome: Outcome, tol: float) -> str | None:
     value, size = certificate.value, max(problem.scale, abs(first) if np.isfinite(first) else 0.0)
     if not np.all(np.isfinite(outcome.factor)) or not np.isfinite(value):
         return "its factor or its value is not finite"
-    if value > first + DRIFT * size:
+    if value > first + VALUE_ROUNDING * size:
         return f"F = {value:.6g} is above its start, {first:.6g}"
     with suppress(clock.TimeUpError):  # if the time is up, only known bounds are compared
-        if value < problem.objective.growth().least - DRIFT * max(size, abs(value)):
+        if value < problem.objective.growth().least - VALUE_ROUNDING * max(size, abs(value)):
             return f"F = {value:.6g} is below its lower bound"
     bounded = certificate.gap is not None and certificate.proved
     if status is Status.UNBOUNDED and (bounded or not _is_ray(problem, outcome.ray)):

@@ -46,9 +46,7 @@ def test_of_mixtures_the_least_error_decides_and_of_equals_the_model():
 def test_the_path_says_what_was_done_and_what_was_not():
     taken = chosen_by(flips(0, 20), [0.0, 3.0], **NAMES)
     assert taken.gained and taken.value == 3.0 and taken.held_out == 100
-    assert str(taken) == (
-        "lam = 3 was chosen: error 0.3 on 100 held out (nothing at all: 0.5)"
-    )
+    assert str(taken) == ("lam = 3 was chosen: error 0.3 on 100 held out (nothing at all: 0.5)")
     kept = chosen_by(flips(0, 0), [0.0, 3.0], **NAMES)
     assert isinstance(kept, EvidencePath) and not kept.gained and kept.value == 0.0
     assert str(kept).startswith("nothing is gained by learning: nothing at all is kept")

@@ -122,7 +122,7 @@ def test_the_ridge_adds_its_share_of_the_trace():
 
 def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
     """After one round some triplets are newly violated: they count."""
-    monkeypatch.setattr(active_set, "ROUNDS", 1)
+    monkeypatch.setattr(active_set, "MAX_ROUNDS", 1)
     with pytest.warns(ConvergenceWarning, match="did not converge"):
         learner = LMNN(**PLAIN, tol=1e-9).fit(X, Y)
     value = gm.problems.lmnn(X, Y, 3, 1.0).value(learner.components_.T)
@@ -550,7 +550,7 @@ def test_first_rounds_in_float32_end_at_the_same_optimum(monkeypatch):
     X, y = samples(300, 6)
     asked = {**PLAIN, "tol": 1e-8}
     double = LMNN(**asked).fit(X, y)
-    monkeypatch.setattr(active_set, "MANY", 0)
+    monkeypatch.setattr(active_set, "MIN_FLOAT32_TERMS", 0)
     single = LMNN(**asked).fit(X, y)
     for fit in (double, single):
         assert fit.certificate_.relative_gap <= 1e-8

@@ -35,25 +35,25 @@ Array = NDArray[np.floating]
 EXTRA_COLUMNS = 3
 """Initial number of columns V."""
 
-FIRST = 1e-3
+FIRST_DAMPING = 1e-3
 """Initial λ, relative to the diagonal of the Hessian."""
 
-FAILED, POOR, GOOD = 8.0, 4.0, 0.2
+PIVOT_DAMPING_FACTOR, POOR_DAMPING_FACTOR, GOOD_DAMPING_FACTOR = 8.0, 4.0, 0.2
 """Factors of λ if a pivot is not positive, if F decreases less than predicted, and if it decreases
 as predicted."""
 
-HALF, MOST_OF_IT, LEAST = 0.25, 0.75, 1e-3
+POOR_DECREASE_RATIO, GOOD_DECREASE_RATIO, MIN_DECREASE_RATIO = 0.25, 0.75, 1e-3
 """Ratios of actual to predicted decrease: below the first λ grows, above the second it shrinks, and
 below the third a step is rejected."""
 
-TRIES, CURVED, NEWTON_STEPS, LOOK = 40, 5, 2000, 5
+MAX_FACTORISATIONS, MAX_CORRECTIONS, MAX_NEWTON_STEPS, STEPS_PER_POINT = 40, 5, 2000, 5
 """Maximum number of factorisations per step, of corrections for curvature, of steps, and number of
 steps between two points that are yielded."""
 
-SLOW = 0.02
+MIN_DECREASE_PER_GAP = 0.02
 """Decrease of F between two such points, relative to the gap, below which a column is added."""
 
-RIDGE = 1e-9
+HARMONIC_RIDGE = 1e-9
 """Ridge of the harmonic equations, for rows not connected to the corner."""
 
 
@@ -79,20 +79,20 @@ def anchored_newton(
     newton = _Newton(corner)
     extra = columns if settings.rank is None else max(0, settings.rank - corner.held.size)
     L = _held(corner, factor) if factor.shape[1] else newton.start(extra, settings.rng)
-    value = told = newton.value(L)
-    for step in range(1, NEWTON_STEPS):
+    value = yielded = newton.value(L)
+    for step in range(1, MAX_NEWTON_STEPS):
         L, new = newton.step(L, value)
         stuck, value = new >= value, new
-        if step % LOOK and not stuck:
+        if step % STEPS_PER_POINT and not stuck:
             continue
         yield Candidate(L, _multipliers(corner, L), {"violation": 0.0, "steps": float(step)})
-        slow = stuck or told - value <= SLOW * guide.gap
+        slow = stuck or yielded - value <= MIN_DECREASE_PER_GAP * guide.gap
         wider = _with_column(corner, L, guide) if slow and settings.rank is None else None
         if wider is not None:
             L, value = wider, newton.value(wider)
         elif stuck:
             return
-        told = value
+        yielded = value
 
 
 class _Newton:
@@ -124,7 +124,7 @@ class _Newton:
         equal = corner.adjoint(np.ones(corner.measured))
         inside = sp.csc_array(equal[free][:, free])
         size = float(np.max(np.abs(inside.diagonal()), initial=0.0)) or 1.0
-        ridge = RIDGE * size * sp.eye_array(free.size)
+        ridge = HARMONIC_RIDGE * size * sp.eye_array(free.size)
         across = equal[free][:, corner.held].toarray()
         L = np.zeros((corner.order, d + extra))
         L[corner.held, :d] = corner.root
@@ -142,19 +142,19 @@ class _Newton:
         """The next factor and its value; unchanged if no step decreases F."""
         H, J, bend, gradient = self._model(L)
         if self.damping == 0:
-            self.damping = FIRST * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
+            self.damping = FIRST_DAMPING * (float(np.mean(np.abs(H.diagonal()))) or 1.0)
         eye = sp.eye_array(H.shape[0], format="csc")
-        for _ in range(TRIES):
+        for _ in range(MAX_FACTORISATIONS):
             clock.check()
             factorised = _definite(sp.csc_array(H + self.damping * eye))
             if factorised is None:
-                self.damping *= FAILED
+                self.damping *= PIVOT_DAMPING_FACTOR
                 continue
             s = -factorised.solve(gradient)
             foretold = -float(gradient @ s + 0.5 * (s @ (H @ s)))
             change = self._wide(s, L)
             best = self.value(L + change), change
-            for _ in range(CURVED):
+            for _ in range(MAX_CORRECTIONS):
                 bent = gradient + J.T @ (bend * self.corner.image(change))
                 change = self._wide(-factorised.solve(bent), L)
                 reached = self.value(L + change)
@@ -162,10 +162,16 @@ class _Newton:
                     break
                 best = reached, change
             part = (value - best[0]) / foretold if foretold > 0 else -1.0
-            if part >= LEAST and best[0] < value:
-                self.damping *= GOOD if part > MOST_OF_IT else POOR if part < HALF else 1.0
+            if part >= MIN_DECREASE_RATIO and best[0] < value:
+                self.damping *= (
+                    GOOD_DAMPING_FACTOR
+                    if part > GOOD_DECREASE_RATIO
+                    else POOR_DAMPING_FACTOR
+                    if part < POOR_DECREASE_RATIO
+                    else 1.0
+                )
                 return L + best[1], best[0]
-            self.damping *= POOR
+            self.damping *= POOR_DAMPING_FACTOR
         return L, value
 
     def _wide(self, s: Array, L: Array) -> Array:

@@ -37,42 +37,42 @@ from gramian.constrained.points import Candidate, Guide
 from gramian.losses import Augmented
 from gramian.methods.base import Settings
 from gramian.methods.columns import columns_by_size
-from gramian.methods.exact_lbfgs import MEMORY, Descent, descend_exactly
+from gramian.methods.exact_lbfgs import CORRECTION_PAIRS, Descent, descend_exactly
 from gramian.objectives import Composite
 from gramian.reductions.graph_whitening import centred_whitening
 
 Array = NDArray[np.floating]
 
-FIRST, GROWTH, LARGEST = 1.0, 5.0, 1e9
+FIRST_PENALTY, PENALTY_GROWTH, MAX_PENALTY = 1.0, 5.0, 1e9
 """Initial σ, the factor by which it grows, and its maximum."""
 
-ENOUGH = 0.25
+KEPT_PENALTY_RATIO = 0.25
 """Ratio of the violation to the smallest so far at which σ is kept."""
 
-FALLS = 0.9
+MIN_VIOLATION_DECREASE = 0.9
 """Ratio of the violation to the smallest so far that counts as a decrease."""
 
-FIRST_ROUND_STEPS, STEPS_ADDED, MOST_ROUND_STEPS = 100, 50, 2000
+FIRST_ROUND_STEPS, STEPS_ADDED, MAX_ROUND_STEPS = 100, 50, 2000
 """Maximum steps of the first round, their increment per round, and their limit."""
 
-ROUNDS = 400
+MAX_ROUNDS = 400
 
-CUT, SHORT = 2, 1e-2
+MAX_CUT_ROUNDS, MIN_DIAGONAL_RATIO = 2, 1e-2
 """Consecutive rounds at the maximum number of steps after which L is scaled by the lengths of its
 rows, and the smallest M_ii used there, relative to their mean."""
 
-STRICTER, STRICTEST = 0.2, 1e-9
+GRADIENT_RATIO, MIN_GRADIENT = 0.2, 1e-9
 """Factor of the gradient tolerance if the dual converges more slowly, and its minimum."""
 
-LARGE_ORDER, FIRST_COLUMNS = 1000, 30
+MIN_LARGE_ORDER, FIRST_COLUMNS = 1000, 30
 """Order above which this number of columns, or half the required number, is used at first."""
 
-CROWDED = 6
+MIN_ORDER_PER_COLUMN = 6
 
-DEAD = 1e-10
+MIN_COLUMN_RATIO = 1e-10
 """Ratio of an eigenvalue of LᵀL to the largest below which a column is negligible."""
 
-STUCK, FAR = 4, 1e4
+MAX_STUCK_ROUNDS, MIN_RAY_TRACE = 4, 1e4
 """Rounds without progress after which the violation alone is minimised, and the trace, in usual
 units, above which L may follow a ray."""
 
@@ -84,8 +84,8 @@ def augmented_lagrangian(
     settings: Settings,
     guide: Guide,
     *,
-    penalty: float = FIRST,
-    memory: int = MEMORY,
+    penalty: float = FIRST_PENALTY,
+    memory: int = CORRECTION_PAIRS,
     uneven: bool = False,
 ) -> Iterator[Candidate]:
     """Rounds of L-BFGS with an exact line search, with a multiplier update after each.
@@ -98,7 +98,7 @@ def augmented_lagrangian(
         L = L - null @ (null.T @ L)
     least, stuck, sigma, strict, cut = np.inf, 0, penalty, 1.0, 0
     lengths: Array | None = None
-    for round in range(ROUNDS):
+    for round in range(MAX_ROUNDS):
         norms, right = model.norms, model.right
         if lengths is not None:
             norms, right = model.sizes_in(np.sqrt(lengths))
@@ -108,7 +108,7 @@ def augmented_lagrangian(
         start = L if white is None else white.coordinates(L)
         place = start if lengths is None else start / lengths
         goal = strict * max(1e-2 * min(1.0, least), 1e-2 * settings.tol)
-        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MOST_ROUND_STEPS)
+        steps = min(FIRST_ROUND_STEPS + STEPS_ADDED * round, MAX_ROUND_STEPS)
         found = descend_exactly(
             objective if white is None else white.objective,
             start,
@@ -128,19 +128,19 @@ def augmented_lagrangian(
         violation = float(np.linalg.norm(off / norms)) / right
         y = bounds.signed(-_multipliers(model, y, sigma * unit, L))
         if violation <= settings.tol:  # only the dual has not converged
-            strict = max(STRICTER * strict, STRICTEST)
-        falls = violation <= FALLS * least
+            strict = max(GRADIENT_RATIO * strict, MIN_GRADIENT)
+        falls = violation <= MIN_VIOLATION_DECREASE * least
         cut = cut + 1 if found.steps == steps else 0
-        uneven = uneven or cut >= CUT
-        slow = not (violation <= ENOUGH * least or (falls and found.steps == steps))
+        uneven = uneven or cut >= MAX_CUT_ROUNDS
+        slow = not (violation <= KEPT_PENALTY_RATIO * least or (falls and found.steps == steps))
         stuck = stuck + 1 if not falls and violation > settings.tol else 0
         least = min(least, violation)
-        told = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
-        yield Candidate(L, y, told, *_rays(model, L, y, found, stuck, settings))
-        if stuck > STUCK:
+        record = {"violation": violation, "penalty": sigma, "steps": float(found.steps)}
+        yield Candidate(L, y, record, *_rays(model, L, y, found, stuck, settings))
+        if stuck > MAX_STUCK_ROUNDS:
             stuck = 0
         if slow:
-            sigma = min(GROWTH * sigma, LARGEST)
+            sigma = min(PENALTY_GROWTH * sigma, MAX_PENALTY)
         L = _columns(model, L, settings, guide)
         lengths = _lengths(model, L) if uneven and white is None else None
 
@@ -150,7 +150,9 @@ def first_factor(model: Model, settings: Settings) -> Array:
     n, bounds = model.order, model.bounds
     seen = bounds.size + (n if model.objective.facts.terms is None else model.objective.facts.terms)
     most = rank_for(seen)
-    columns = settings.rank or min(n, most, max(FIRST_COLUMNS, most // 2) if n > LARGE_ORDER else n)
+    columns = settings.rank or min(
+        n, most, max(FIRST_COLUMNS, most // 2) if n > MIN_LARGE_ORDER else n
+    )
     L: Array = settings.rng.standard_normal((n, columns)) / np.sqrt(n * columns)
     z = bounds.map.bilinear(L, L) / model.norms
     target = np.clip(0.0, bounds.lower, bounds.upper) / model.norms
@@ -166,7 +168,7 @@ def _lengths(model: Model, L: Array) -> Array | None:
     mean = float(np.mean(squares))
     if not 0 < mean < np.inf:
         return None
-    lengths: Array = np.sqrt(np.maximum(squares / mean, SHORT))
+    lengths: Array = np.sqrt(np.maximum(squares / mean, MIN_DIAGONAL_RATIO))
     return lengths / np.sqrt(np.mean(lengths**2))
 
 
@@ -177,7 +179,7 @@ def rank_for(rows: int) -> int:
 
 def crowded(model: Model) -> bool:
     """Whether factors are hardly smaller than M: √(2m) is more than a sixth of the order."""
-    return CROWDED * rank_for(model.bounds.size) > model.order
+    return MIN_ORDER_PER_COLUMN * rank_for(model.bounds.size) > model.order
 
 
 def _multipliers(model: Model, y: Array, penalty: Array, L: Array) -> Array:
@@ -190,9 +192,9 @@ def _rays(
 ) -> tuple[Array | None, Array | None]:
     """Candidate proofs that there is no minimum, and that there is no feasible point."""
     trace = float(np.sum(L * L))
-    far = found.endless or trace > FAR * max(model.right, 1.0)
+    far = found.endless or trace > MIN_RAY_TRACE * max(model.right, 1.0)
     primal = L if far else None
-    if stuck <= STUCK:
+    if stuck <= MAX_STUCK_ROUNDS:
         return primal, None
     # Minimise the violation alone: if its minimum is not 0, its gradient there is the ray.
     penalty = 1.0 / model.norms**2
@@ -200,7 +202,7 @@ def _rays(
     nearest = descend_exactly(
         Composite(model.bounds.map, alone),
         L,
-        iterations=MOST_ROUND_STEPS,
+        iterations=MAX_ROUND_STEPS,
         tol=1e-12 * model.right,
         expired=settings.expired,
     )
@@ -211,7 +213,7 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     """L without negligible columns, and with the direction of a negative eigenvalue."""
 
     values, axes = columns_by_size(L)
-    live = int(np.sum(values > DEAD * max(values[0], 0.0)))
+    live = int(np.sum(values > MIN_COLUMN_RATIO * max(values[0], 0.0)))
     if live < L.shape[1] // 2:
         kept = live + max(2, live // 4)
         L = np.ascontiguousarray(L @ axes[:, :kept])
@@ -219,7 +221,7 @@ def _columns(model: Model, L: Array, settings: Settings, guide: Guide) -> Array:
     most = settings.rank or model.order
     full = live >= L.shape[1] and L.shape[1] < most
     if vector is not None and full:
-        size = np.sqrt(max(values[-1], DEAD * values[0]))
+        size = np.sqrt(max(values[-1], MIN_COLUMN_RATIO * values[0]))
         if model.face is not None:
             vector = vector - model.face[0] @ (model.face[0].T @ vector)
         L = np.hstack([L, size * vector[:, None]])

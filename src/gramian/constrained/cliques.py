@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-NULL = 1e-10
+NULL_EIGENVALUE_RATIO = 1e-10
 """Eigenvalues of G below this fraction of the largest count as 0."""
 
-LEAST = 4
+MIN_CLIQUE_POINTS = 4
 """Minimum number of points of a clique: three collinear points have a null vector too, but only if
 their distances have no rounding errors."""
 
@@ -63,7 +63,7 @@ def _cliques(edges: NDArray[np.integer], n: int) -> Iterator[tuple[int, ...]]:
             clique.append(max(left, key=lambda k: (len(beside[k] & left), -k)))
             left = left & beside[clique[-1]]
         found = tuple(sorted(clique))
-        if len(found) >= LEAST and found not in seen:
+        if len(found) >= MIN_CLIQUE_POINTS and found not in seen:
             seen.add(found)
             yield found
 
@@ -74,5 +74,5 @@ def _null_vectors(D: Array) -> Array:
     means = D.mean(axis=0)
     G = -0.5 * (D - means - means[:, None] + D.mean())
     values, vectors = np.linalg.eigh(G + D.max() / k)  # removes the constants from the null space
-    null: Array = vectors[:, np.abs(values) <= NULL * D.max()].T
+    null: Array = vectors[:, np.abs(values) <= NULL_EIGENVALUE_RATIO * D.max()].T
     return null - null.mean(axis=1, keepdims=True)

@@ -17,20 +17,20 @@ from gramian.methods.conic_call import call
 
 Array = NDArray[np.floating]
 
-BLOCK, ENTRIES = 50, 20_000
+MAX_BLOCK_ROWS, MAX_ENTRIES = 50, 20_000
 """Maximum number of rows of the largest block, and of entries of all blocks."""
 
-QUICK = 1000
+MAX_QUICK_ENTRIES = 1000
 """Entries up to which a call takes less than a second."""
 
-ACCURACY = 1e-9
+CLARABEL_TOLERANCE = 1e-9
 """Tolerance of the first calls; the last one uses a hundredth of it."""
 
-SHARES, SHORT = (0.4, 0.1), 1e-6
+MARGIN_GAP_FRACTIONS, MIN_DIAGONAL_RATIO = (0.4, 0.1), 1e-6
 """Fractions of the allowed gap that margins cost in coordinates with M_ii = 1, and the smallest
 M_ii used there, relative to the largest."""
 
-MARGIN = 1e-8
+MIN_MARGIN = 1e-8
 """Minimum margin of the slack, relative to C: larger than the error of Clarabel."""
 
 
@@ -41,7 +41,9 @@ def refusal(model: Model) -> str | None:
     if not installed():
         return "the package clarabel is missing: pip install 'gramian[conic]'"
     if not is_small(model):
-        return f"it is for blocks of {BLOCK} rows at most, and {ENTRIES} entries in all"
+        return (
+            f"it is for blocks of {MAX_BLOCK_ROWS} rows at most, and {MAX_ENTRIES} entries in all"
+        )
     return None
 
 
@@ -53,7 +55,7 @@ def installed() -> bool:
 def is_small(model: Model) -> bool:
     """Whether the rows are known and the blocks small enough."""
     sizes = [len(rows) for rows in model.blocks]
-    return model.rows is not None and sizes[0] <= BLOCK and _entries(sizes) <= ENTRIES
+    return model.rows is not None and sizes[0] <= MAX_BLOCK_ROWS and _entries(sizes) <= MAX_ENTRIES
 
 
 def clarabel(
@@ -64,18 +66,18 @@ def clarabel(
     A margin εI costs ε tr M of the value. In coordinates with M_ii = 1, S ⪰ εD⁻² with d_i² = M_ii
     costs εn, which is set to a fraction of the allowed gap.
     """
-    plain, small, L = ConicForm(model), MARGIN * model.left, factor
-    for wish in ("nothing", "small", *SHARES, "asked"):
-        form, margin, accuracy = plain, small, ACCURACY
+    plain, small, L = ConicForm(model), MIN_MARGIN * model.left, factor
+    for wish in ("nothing", "small", *MARGIN_GAP_FRACTIONS, "asked"):
+        form, margin, accuracy = plain, small, CLARABEL_TOLERANCE
         if isinstance(wish, float):
             form = ConicForm(model, _lengths(L))
             margin = wish * settings.tol * abs(model.problem.value(L)) / model.order
         elif wish == "nothing":
             margin = 0.0
         elif wish == "asked":
-            margin, accuracy = max(guide.margin, small), 1e-2 * ACCURACY
+            margin, accuracy = max(guide.margin, small), 1e-2 * CLARABEL_TOLERANCE
         # A call of less than a second needs no separate process.
-        left = np.inf if form.q.size <= QUICK else clock.left()
+        left = np.inf if form.q.size <= MAX_QUICK_ENTRIES else clock.left()
         found = call("clarabel", form.data(margin, accuracy), left)
         if found is None:
             return
@@ -95,7 +97,7 @@ def _lengths(L: Array) -> Array:
     largest = float(np.max(squares, initial=0.0))
     if not 0 < largest < np.inf:
         return np.ones(squares.size)
-    lengths: Array = np.sqrt(np.maximum(squares, SHORT * largest))
+    lengths: Array = np.sqrt(np.maximum(squares, MIN_DIAGONAL_RATIO * largest))
     return lengths
 
 

@@ -23,10 +23,10 @@ from gramian.objectives.matrix_sizes import size_of
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-LARGEST = 50
+MAX_CORNER_ROWS = 50
 """Maximum number of rows of the corner, which is dense."""
 
-DEFINITE = 1e-10
+MIN_EIGENVALUE_RATIO = 1e-10
 """Smallest eigenvalue of B, relative to its largest."""
 
 
@@ -88,7 +88,7 @@ def corner_of(objective: Objective, bounds: Constraints) -> Corner | None:
         return None
     held, B, seen = known
     values, vectors = np.linalg.eigh(B)
-    if values[0] <= DEFINITE * values[-1] or held.size == objective.order:
+    if values[0] <= MIN_EIGENVALUE_RATIO * values[-1] or held.size == objective.order:
         return None
     order = objective.order
     entries = sp.coo_array(rows.matrix)
@@ -110,7 +110,7 @@ def _given_block(
 ) -> tuple[Indices, Array, tuple[Indices, Indices, Array]] | None:
     """K, B and the entry of each row, if every row is one entry and they form a whole block."""
     m, n = right.size, given.order
-    if m == 0 or m > LARGEST * (LARGEST + 1) // 2:
+    if m == 0 or m > MAX_CORNER_ROWS * (MAX_CORNER_ROWS + 1) // 2:
         return None
     entries = sp.coo_array(given.matrix)
     i, j = np.divmod(given.places[entries.coords[1]], n)

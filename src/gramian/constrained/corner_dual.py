@@ -25,14 +25,14 @@ from gramian.proofs.base import inverse_lanczos
 
 Array = NDArray[np.floating]
 
-SMALLEST, WIDER, SHARPER = 1e-13, 16.0, 1.1
+MIN_LIFT, LIFT_GROWTH, LIFT_ACCURACY = 1e-13, 16.0, 1.1
 """The smallest t relative to the sizes of Ω and Σ A_e, its growth until the pivots are positive,
 and the ratio of the final t to the smallest such t."""
 
-SHORTEST = 1e-2
+MIN_COST_RATIO = 1e-2
 """Smallest cost, relative to the median cost."""
 
-MARGINS = (1e-12, 1e-10, 1e-8, 1e-6)
+SLACK_SHIFTS = (1e-12, 1e-10, 1e-8, 1e-6)
 """Shifts of the slack, relative to its size, tried in order until the proof succeeds."""
 
 
@@ -78,7 +78,7 @@ def _stiffness(corner: Corner, z: Array) -> Array:
     np.add.at(p, (e[across], place[j[across]]), a[across])
     cost = z + np.sum((p @ corner.root) ** 2, axis=1)
     usual = float(np.median(np.abs(cost))) or 1.0
-    return 1.0 / np.maximum(cost, SHORTEST * usual)
+    return 1.0 / np.maximum(cost, MIN_COST_RATIO * usual)
 
 
 def _least_lift(omega: Any, lift: Any) -> tuple[float, Any]:
@@ -87,14 +87,14 @@ def _least_lift(omega: Any, lift: Any) -> tuple[float, Any]:
     unit = float(np.max(np.abs(lift.diagonal()), initial=0.0))
     if unit == 0:
         return np.inf, None
-    low, t = 0.0, SMALLEST * max(size / unit, np.finfo(float).tiny / SMALLEST)
+    low, t = 0.0, MIN_LIFT * max(size / unit, np.finfo(float).tiny / MIN_LIFT)
     found = SparseForm(omega + t * lift).above(0.0)
     while not found.definite:
-        if t > 4 * size / unit / SMALLEST:
+        if t > 4 * size / unit / MIN_LIFT:
             return np.inf, None
-        low, t = t, WIDER * t
+        low, t = t, LIFT_GROWTH * t
         found = SparseForm(omega + t * lift).above(0.0)
-    while low > 0 and t > SHARPER * low:
+    while low > 0 and t > LIFT_ACCURACY * low:
         middle = float(np.sqrt(low * t))
         trial = SparseForm(omega + middle * lift).above(0.0)
         if trial.definite:
@@ -108,7 +108,7 @@ def _points(corner: Corner, w: Array, v: Array, t: float) -> Iterator[tuple[Arra
     """w + tv with a margin, and the best y for it minus a margin."""
     held, free = corner.held, corner.free
     size = float(np.max(np.abs(w), initial=0.0)) or 1.0
-    for margin in MARGINS:
+    for margin in SLACK_SHIFTS:
         lifted = w + ((1 + margin) * t + margin * size / np.max(v)) * v
         S = corner.adjoint(lifted)
         solve = SparseForm(S[free][:, free]).above(0.0).solve

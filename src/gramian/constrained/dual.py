@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from gramian.constrained.bottoms import Bottoms, bottoms
+from gramian.constrained.bottoms import BlockBounds, block_bounds
 from gramian.constrained.corner_dual import corner_point
 from gramian.constrained.model import Model, least_squares
 from gramian.maps import Entries, LinearMap, PairDistances, Stack
@@ -30,13 +30,13 @@ from gramian.proofs import PATIENCE, gershgorin
 
 Array = NDArray[np.floating]
 
-RAISED = 1e6
+NULL_SLACK_RATIO = 1e6
 """Slack along null vectors of M, in units of its size."""
 
-INWARD, FURTHER = 8, 8.0
+MAX_INTERIOR_TRIALS, INTERIOR_GROWTH = 8, 8.0
 """Maximum number of points tried for a definite slack, and the factor between them."""
 
-SAFE = 1e-12
+SCALAR_ROUNDING = 1e-12
 """Relative increase of t and 1 − s, for their own rounding."""
 
 
@@ -66,7 +66,9 @@ class Repair:
         if model.corner is not None:
             return self._at_corner(image)
         y = self._clipped(self._raised(image, model.bounds.signed(y)))
-        found = bottoms(model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove)
+        found = block_bounds(
+            model, model.slack(image, y), wanted=wanted, seconds=seconds, prove=prove
+        )
         self.least, self.vector = found.least, found.vector
         if model.linear is not None and found.miss == 0 and found.least > 0:
             self._remember(y, found.values)
@@ -89,14 +91,14 @@ class Repair:
             return None
         return _bound(found.y, found.value, "repaired dual point", "sparse Cholesky", 0.0)
 
-    def _moved(self, y: Array, found: Bottoms) -> Iterator[tuple[Array, str, float]]:
+    def _moved(self, y: Array, found: BlockBounds) -> Iterator[tuple[Array, str, float]]:
         if self.direction is not None:
             u, lifts, miss = self.direction
             # y − tu is rounded: the resulting change of the slack is subtracted.
             values, lifts = found.values - self._rounded(y), lifts - self._rounded(u)
             low = values < 0
             if np.all(lifts[low] > 0):
-                t = float(np.max(-values[low] / lifts[low])) * (1 + SAFE)
+                t = float(np.max(-values[low] / lifts[low])) * (1 + SCALAR_ROUNDING)
                 if np.all(values + t * lifts >= 0):
                     yield y - t * u, found.how, max(found.miss, miss)
         for inner, floors in self._interior():
@@ -104,7 +106,7 @@ class Repair:
             values, floors = found.values - lost, floors - lost
             low = values < 0
             if np.all(floors[low] > 0):
-                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SAFE)
+                s = float(np.min(floors[low] / (floors[low] - values[low]))) * (1 - SCALAR_ROUNDING)
                 if np.all((1 - s) * floors + s * values >= 0):
                     yield inner + s * (y - inner), found.how, found.miss
 
@@ -131,7 +133,7 @@ class Repair:
     def origin(self) -> Array | None:
         """λ_min of every block of C, if some are positive and all are proved."""
         zero = np.zeros(self.model.bounds.size)
-        found = bottoms(self.model, self.model.slack(None, zero))
+        found = block_bounds(self.model, self.model.slack(None, zero))
         return found.values if found.miss == 0 and np.any(found.values > 0) else None
 
     @cached_property
@@ -141,17 +143,17 @@ class Repair:
         rows = psd_rows(model.bounds.map) / model.norms
         if not np.any(rows) or not np.isfinite(model.bounds.reach(-rows)):
             return None
-        lifted = bottoms(model, model.adjoint(rows))
+        lifted = block_bounds(model, model.adjoint(rows))
         size = float(np.linalg.norm(model.adjoint(rows) @ np.ones((model.order, 1)))) or 1.0
         t = model.left / max(float(np.max(lifted.values)), 1e-6 * size)
-        for _ in range(INWARD):
-            found = bottoms(model, model.slack(None, -t * rows))
+        for _ in range(MAX_INTERIOR_TRIALS):
+            found = block_bounds(model, model.slack(None, -t * rows))
             if found.least > 0 and found.miss == 0:
                 # A larger t hardly increases the fraction of y that is kept.
-                y = -FURTHER * t * rows
-                found = bottoms(model, model.slack(None, y))
+                y = -INTERIOR_GROWTH * t * rows
+                found = block_bounds(model, model.slack(None, y))
                 return (y, found.values) if found.least > 0 and found.miss == 0 else None
-            t *= FURTHER
+            t *= INTERIOR_GROWTH
         return None
 
     @cached_property
@@ -165,7 +167,7 @@ class Repair:
             discs = gershgorin(parts.sparse)
             if discs > 0:  # usually a diagonal
                 return u, np.full(len(self.model.blocks), discs), 0.0
-        found = bottoms(self.model, self.model.adjoint(u))
+        found = block_bounds(self.model, self.model.adjoint(u))
         return (u, found.values, found.miss) if np.any(found.values > 0) else None
 
     @property
@@ -196,7 +198,7 @@ class Repair:
         kept = np.where(u != 0, 0.0, y)
         probe = np.random.default_rng(0).standard_normal((self.model.order, 1))
         size = np.linalg.norm(self.model.slack(image, kept) @ probe) / np.linalg.norm(probe)
-        return kept - RAISED * size * u
+        return kept - NULL_SLACK_RATIO * size * u
 
     def _clipped(self, y: Array) -> Array:
         """y such that the slack of entries in a single row is not negative."""

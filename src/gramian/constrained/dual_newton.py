@@ -16,10 +16,10 @@ same with 1 − Ω. Steps are computed by conjugate gradients and halved until �
 Every step takes an eigenvalue decomposition, as in the boundary point method, but there are five to
 ten times fewer. The method is for moderate order and many rows.
 
-Rules: a subproblem ends when ‖∇φ‖ is `INNER` times the change ‖W₊ − M‖/σ of M in the dual; σ is
-multiplied by `GROWTH` if that took few steps or if the change is the larger residual, and divided
-by `SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is below the change, M is kept and σ
-is divided by `RETREAT`.
+Rules: a subproblem ends when ‖∇φ‖ is `GRADIENT_PER_CHANGE` times the change ‖W₊ − M‖/σ of M in the
+dual; σ is multiplied by `PENALTY_GROWTH` if that took few steps or if the change is the larger
+residual, and divided by `PENALTY_SHRINK` if it took many. If no step decreases φ before ‖∇φ‖ is
+below the change, M is kept and σ is divided by `PENALTY_RETREAT`.
 """
 
 from __future__ import annotations
@@ -34,52 +34,49 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained.model import Model
-from gramian.constrained.points import Candidate, Guide
+from gramian.constrained.points import MIN_EIGENVALUE_RATIO, Candidate, Guide
 from gramian.linalg import conjugate_gradient
 from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-INNER, EXACT = 0.2, 1e-2
+GRADIENT_PER_CHANGE, GRADIENT_IN_TOLERANCES = 0.2, 1e-2
 """‖∇φ‖ at which a subproblem ends, relative to the change of M, and in any case relative to the
 tolerance."""
 
-SURE, NOTHING = 10.0, 1e-4
+SOLUTION_RESIDUAL_RATIO, FINAL_RESIDUAL_RATIO = 10.0, 1e-4
 """Largest residual, in units of the latter, at which M is reported as a solution, and at which the
 run ends."""
 
-STEPS, PROBLEMS = 30, 100
+MAX_NEWTON_STEPS, MAX_SUBPROBLEMS = 30, 100
 """Maximum number of Newton steps of a subproblem, and of subproblems."""
 
-PRODUCTS, LOOSE, TIGHT, ENOUGH = 300, 0.05, 0.01, 0.3
+MAX_PRODUCTS, FIRST_CG_RESIDUAL, LAST_CG_RESIDUAL, WANTED_CG_RESIDUAL = 300, 0.05, 0.01, 0.3
 """Maximum number of products of a step, and its residual relative to ‖∇φ‖: at first, in the end,
 and relative to the required ‖∇φ‖."""
 
-RIDGE = 0.1
+DERIVATIVE_RIDGE = 0.1
 """Ridge added to the derivative, in units of σ‖∇φ‖²."""
 
-HALVES, ARMIJO, NOISE = 12, 1e-4, 1e-14
+MAX_TRIALS, ARMIJO_SLOPE_FRACTION, VALUE_ROUNDING = 12, 1e-4, 1e-14
 """Trial steps of a line search, the fraction of the slope that φ must decrease by, and the relative
 rounding error of φ."""
 
-GROWTH, SHRINK, FEW, MANY, LAGS = 2.0, 1.5, 2, 8, 5.0
+PENALTY_GROWTH, PENALTY_SHRINK, FEW_STEPS, MANY_STEPS, MIN_CHANGE_RATIO = 2.0, 1.5, 2, 8, 5.0
 """Factors by which σ is multiplied and divided; numbers of steps that count as few and as many; and
 the ratio of the change to ‖∇φ‖ above which σ grows."""
 
-FULL = 50
+MAX_DENSE_ENTRIES_PER_ROW = 50
 """Entries of M per row up to which products of dense matrices are faster than products of single
 entries."""
 
-RETREAT = 4.0
+PENALTY_RETREAT = 4.0
 
-EARLY, GROWS = 3, 1.5
+SUBPROBLEMS_BEFORE_RAY, RAY_TRACE_GROWTH = 3, 1.5
 """Subproblems after which M is tested for divergence along a ray, and growth of its trace then."""
 
-DEAD = 1e-12
-"""Eigenvalues of M below this fraction of the largest are omitted from its factor."""
 
-
-class Scaled:
+class ScaledProgram:
     """The problem with ‖A_k‖ = 1, and C and right-hand side of norm 1."""
 
     def __init__(self, model: Model) -> None:
@@ -90,7 +87,7 @@ class Scaled:
         self.C = model.linear.dense() / model.left
         ends = (model.bounds.lower, model.bounds.upper)
         self.lower, self.upper = (end / model.norms / model.right for end in ends)
-        self.full = model.order**2 <= FULL * model.bounds.size
+        self.full = model.order**2 <= MAX_DENSE_ENTRIES_PER_ROW * model.bounds.size
 
     def of(self, M: Array) -> Array:
         """𝒜(M)."""
@@ -117,27 +114,27 @@ class Scaled:
 
 
 @dataclass(frozen=True, eq=False)
-class Centre:
+class Subproblem:
     """M, s and σ, which define φ."""
 
-    scaled: Scaled
+    scaled: ScaledProgram
     cost: Array
     M: Array
     s: Array
     sigma: float
 
-    def at(self, y: Array) -> Point:
+    def at(self, y: Array) -> DualIterate:
         clock.check()
         W = self.M - self.sigma * (self.cost - self.scaled.adjoint(y))
         values, vectors = np.linalg.eigh(0.5 * (W + W.T))
-        return Point(self, y, values, vectors)
+        return DualIterate(self, y, values, vectors)
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class DualIterate:
     """y, with the eigenvalues (in ascending order) and eigenvectors of W(y)."""
 
-    centre: Centre
+    centre: Subproblem
     y: Array
     values: Array
     vectors: Array
@@ -205,7 +202,7 @@ class Point:
     def factor(self) -> Array:
         """L of M = LLᵀ, in the units of the problem."""
         model = self.centre.scaled.model
-        kept = self.values > max(DEAD * self.values[-1], 0.0)
+        kept = self.values > max(MIN_EIGENVALUE_RATIO * self.values[-1], 0.0)
         roots = np.sqrt(self.values[kept] * model.right)
         return np.ascontiguousarray(self.vectors[:, kept] * roots)
 
@@ -220,60 +217,64 @@ def dual_newton(
     penalty: float = 1.0,
 ) -> Iterator[Candidate]:
     """Solve the subproblems in y in turn, and yield a point after each."""
-    scaled, n = Scaled(model), model.order
+    scaled, n = ScaledProgram(model), model.order
     M, y = factor @ factor.T / model.right, y * model.norms / model.left
     s, sigma, steps = np.clip(scaled.of(M), scaled.lower, scaled.upper), penalty, 0
-    unit, exact = model.left / model.norms, EXACT * settings.tol
-    for round in range(PROBLEMS):
+    unit, exact = model.left / model.norms, GRADIENT_IN_TOLERANCES * settings.tol
+    for round in range(MAX_SUBPROBLEMS):
         cost = scaled.C - (guide.margin / model.left) * np.eye(n) if guide.margin else scaled.C
         before = y
-        point, taken = _solved(Centre(scaled, cost, M, s, sigma).at(y), exact)
+        point, taken = _solved(Subproblem(scaled, cost, M, s, sigma).at(y), exact)
         y, steps, off = point.y, steps + taken, float(np.linalg.norm(point.gradient))
         least = max(off, point.change)
-        told = {"violation": off, "penalty": sigma, "steps": float(steps)}
-        grown = _growth(point) if round > EARLY else None
+        record = {"violation": off, "penalty": sigma, "steps": float(steps)}
+        grown = _growth(point) if round > SUBPROBLEMS_BEFORE_RAY else None
         ray = (y - before) * unit if round else None
         multipliers = model.bounds.signed(y * unit)
-        yield Candidate(point.factor, multipliers, told, grown, ray, least <= SURE * exact)
-        if least <= NOTHING * exact:
+        yield Candidate(
+            point.factor, multipliers, record, grown, ray, least <= SOLUTION_RESIDUAL_RATIO * exact
+        )
+        if least <= FINAL_RESIDUAL_RATIO * exact:
             return
         if off > max(point.change, exact):  # only a solution updates M
-            sigma /= RETREAT
+            sigma /= PENALTY_RETREAT
             continue
         M, s = np.asarray(point.positive), point.p
-        if taken <= FEW or point.change > LAGS * off:
-            sigma *= GROWTH
-        elif taken > MANY:
-            sigma /= SHRINK
+        if taken <= FEW_STEPS or point.change > MIN_CHANGE_RATIO * off:
+            sigma *= PENALTY_GROWTH
+        elif taken > MANY_STEPS:
+            sigma /= PENALTY_SHRINK
 
 
-def _growth(point: Point) -> Array | None:
+def _growth(point: DualIterate) -> Array | None:
     """A factor of (W₊ − M)₊ if M grows as along a ray."""
-    if not np.trace(point.positive) > GROWS * np.trace(point.centre.M):
+    if not np.trace(point.positive) > RAY_TRACE_GROWTH * np.trace(point.centre.M):
         return None
     values, vectors = np.linalg.eigh(point.positive - point.centre.M)
-    kept = values > DEAD * values[-1]
+    kept = values > MIN_EIGENVALUE_RATIO * values[-1]
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))
 
 
-def _solved(point: Point, least: float) -> tuple[Point, int]:
+def _solved(point: DualIterate, least: float) -> tuple[DualIterate, int]:
     """Newton steps until ∇φ is small relative to the change of M."""
-    for taken in range(STEPS):
+    for taken in range(MAX_NEWTON_STEPS):
         off = float(np.linalg.norm(point.gradient))
-        if off <= max(INNER * point.change, least):
+        if off <= max(GRADIENT_PER_CHANGE * point.change, least):
             return point, taken
-        after = _step(point, off, INNER * point.change)
+        after = _step(point, off, GRADIENT_PER_CHANGE * point.change)
         if after is None:
             return point, taken
         point = after
-    return point, STEPS
+    return point, MAX_NEWTON_STEPS
 
 
-def _step(point: Point, off: float, wanted: float) -> Point | None:
+def _step(point: DualIterate, off: float, wanted: float) -> DualIterate | None:
     """The point after conjugate gradients and halving; None if φ does not decrease."""
     product, diagonal = point.derivative()
-    ridge = RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
-    goal = max(off * max(TIGHT, min(LOOSE, off)), ENOUGH * wanted)
+    ridge = DERIVATIVE_RIDGE * point.centre.sigma * min(off, 1e-2) ** 2
+    goal = max(
+        off * max(LAST_CG_RESIDUAL, min(FIRST_CG_RESIDUAL, off)), WANTED_CG_RESIDUAL * wanted
+    )
     scale = np.maximum(diagonal, 1e-3 * float(np.max(diagonal, initial=0.0))) + ridge
 
     def ridged(d: Array) -> Array:
@@ -281,7 +282,7 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
         return product(d) + ridge * d
 
     newton = conjugate_gradient(
-        ridged, -point.gradient, steps=PRODUCTS, precondition=lambda r: r / scale, residual=goal
+        ridged, -point.gradient, steps=MAX_PRODUCTS, precondition=lambda r: r / scale, residual=goal
     ).x
     # If W has few positive eigenvalues the derivative may be 0; then the gradient is used.
     for direction in (newton, -point.gradient / point.centre.sigma):
@@ -291,12 +292,17 @@ def _step(point: Point, off: float, wanted: float) -> Point | None:
     return None
 
 
-def _along(point: Point, direction: Array) -> Point | None:
+def _along(point: DualIterate, direction: Array) -> DualIterate | None:
     """The first point of y + direction, y + direction/2, … at which φ decreases enough."""
     slope, length = float(point.gradient @ direction), 1.0
-    for _ in range(HALVES):
+    for _ in range(MAX_TRIALS):
         after = point.centre.at(point.y + length * direction)
-        if after.value <= point.value + ARMIJO * length * slope + NOISE * abs(point.value):
+        if (
+            after.value
+            <= point.value
+            + ARMIJO_SLOPE_FRACTION * length * slope
+            + VALUE_ROUNDING * abs(point.value)
+        ):
             return after
         length /= 2
     return None

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from gramian.common import clock
 from gramian.constrained import conic
-from gramian.constrained.model import DENSE_SHARE, Model
+from gramian.constrained.model import MIN_DENSE_FRACTION, Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.standard_form import StandardForm
 from gramian.linalg.svec import smat, svec, triangle_size
@@ -40,32 +40,32 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-WORK, NUMBERS = 1.5e9, 1.5e7
+MAX_ITERATION_PRODUCTS, MAX_ENTRIES = 1.5e9, 1.5e7
 """Maximum number of multiplications of an iteration, and of entries of A."""
 
-ITERATIONS = 60
+MAX_ITERATIONS = 60
 
-BOUNDARY = 0.99
+BOUNDARY_FRACTION = 0.99
 """Step length as a fraction of the distance to the boundary of the cone."""
 
-SHORT_STEP, SHORT_STEPS = 1e-6, 8
+MAX_SHORT_STEP, MAX_SHORT_STEPS = 1e-6, 8
 """Length below which a step counts as short, and the number of consecutive short steps, or steps
 that do not reduce the gap, that end the run."""
 
-REFINED = 2
+REFINEMENTS = 2
 """Number of iterative refinements of each solution."""
 
-RAY = 1e-7
+MAX_RAY_RESIDUAL = 1e-7
 """Largest ratio of Ax to c·x, or of Aᵀy + s to b·y, at which a ray is examined."""
 
-NEAR_OPTIMUM, MARGINS = 1e-3, (0.2, 2e-3)
+MAX_GAP_FOR_MARGIN, MARGIN_GAP_FRACTIONS = 1e-3, (0.2, 2e-3)
 """Relative gap and violation below which C − εI replaces C, and the fractions of the allowed gap
 that ε costs: the second is used if the first is too large."""
 
-FLAT = 0.1
+MAX_FLAT_RATIO = 0.1
 """Ratio of ‖Ax‖ to −c·x below which only the margin makes c·x negative."""
 
-OFFERED, FURTHER, LAST = 0.5, 0.2, 0.01
+FIRST_GAP_IN_TOLERANCES, GAP_RATIO, INFEASIBLE_GAP_IN_TOLERANCES = 0.5, 0.2, 0.01
 """Gap, in tolerances, at which the first point is yielded; ratio of gaps, or of residuals of a ray,
 between points that are yielded; and gap, in tolerances, at which a point with infeasible
 multipliers is yielded, since they may be repaired."""
@@ -78,7 +78,7 @@ def refusal(model: Model) -> str | None:
     if model.rows is None:
         return "it needs the matrices of the rows"
     work, numbers = _work(model)
-    if work > WORK or numbers > NUMBERS:
+    if work > MAX_ITERATION_PRODUCTS or numbers > MAX_ENTRIES:
         return "one iteration takes too many operations for this order and number of rows"
     return None
 
@@ -90,7 +90,7 @@ def preferred(model: Model) -> bool:
     if conic.is_small(model) and not conic.installed():
         return True
     entries = sum(len(rows) ** 2 for rows in model.blocks)
-    return bool(model.rows.matrix.nnz >= DENSE_SHARE * entries * model.bounds.size)
+    return bool(model.rows.matrix.nnz >= MIN_DENSE_FRACTION * entries * model.bounds.size)
 
 
 def _work(model: Model) -> tuple[float, float]:
@@ -105,9 +105,9 @@ def interior_point(
 ) -> Iterator[Candidate]:
     """The path to the optimum; yields the points near its end, and rays."""
     form = StandardForm(model)
-    path = Path(form, settings.tol, Point.first(form))
-    for margin in MARGINS:
-        path = Path(form, settings.tol, path.near or path.point, margin)
+    path = InteriorPath(form, settings.tol, InteriorPoint.first(form))
+    for margin in MARGIN_GAP_FRACTIONS:
+        path = InteriorPath(form, settings.tol, path.near or path.point, margin)
         yield from path
         if path.near is None or clock.left() <= 0:
             break
@@ -116,65 +116,71 @@ def interior_point(
     yield Candidate(L, y, flat_ray=path.point.factor(form) if escapes else None, sure=True)
 
 
-class Path:
+class InteriorPath:
     """The points from a given one, with a margin from the first point near an optimum."""
 
     def __init__(
-        self, form: StandardForm, tol: float, point: Point, margin: float = MARGINS[0]
+        self,
+        form: StandardForm,
+        tol: float,
+        point: InteriorPoint,
+        margin: float = MARGIN_GAP_FRACTIONS[0],
     ) -> None:
         self.form, self.tol, self.point, self.margin = form, tol, point, margin
         self.best, self.error = point, np.inf
-        self.near: Point | None = None
+        self.near: InteriorPoint | None = None
         """The first point near an optimum, without a margin."""
 
     def __iter__(self) -> Iterator[Candidate]:
-        offered, ray, short, worse = OFFERED * self.tol, RAY, 0, 0
-        for iteration in range(ITERATIONS):
+        offered, ray, short, worse = FIRST_GAP_IN_TOLERANCES * self.tol, MAX_RAY_RESIDUAL, 0, 0
+        for iteration in range(MAX_ITERATIONS):
             if clock.left() <= 0:  # the best point so far is yielded at the end
                 return
             step = self._step()
-            told = {"steps": float(iteration), "violation": step.violation}
+            record = {"steps": float(iteration), "violation": step.violation}
             if step.flat:
                 return
             if step.ray <= ray:
-                ray = FURTHER * step.ray
-                yield _ray(self.form, step, told)
-            elif step.gap <= offered and (step.feasible or step.gap <= LAST * self.tol):
-                offered, worse = FURTHER * step.gap, 0
+                ray = GAP_RATIO * step.ray
+                yield _ray(self.form, step, record)
+            elif step.gap <= offered and (
+                step.feasible or step.gap <= INFEASIBLE_GAP_IN_TOLERANCES * self.tol
+            ):
+                offered, worse = GAP_RATIO * step.gap, 0
                 L, y = self.point.factor(self.form), self.point.multipliers(self.form)
-                yield Candidate(L, y, told, sure=True)
-            elif offered < OFFERED * self.tol:
+                yield Candidate(L, y, record, sure=True)
+            elif offered < FIRST_GAP_IN_TOLERANCES * self.tol:
                 worse += 1
             try:
                 self.point, length = step.taken()
             except (np.linalg.LinAlgError, ValueError):  # rounding errors left the cone
                 return
-            short = short + 1 if length < SHORT_STEP else 0
-            if max(short, worse) >= SHORT_STEPS:
+            short = short + 1 if length < MAX_SHORT_STEP else 0
+            if max(short, worse) >= MAX_SHORT_STEPS:
                 return
 
-    def _step(self) -> Step:
-        step = Step(self.form, self.point)
+    def _step(self) -> Iteration:
+        step = Iteration(self.form, self.point)
         error = max(step.gap, step.violation)
         if error < self.error:
             self.best, self.error = self.point, error
         if step.near and not self.point.margin:
             self.near = self.point
             self.point = replace(self.point, margin=self.margin * self.tol * step.size)
-            step = Step(self.form, self.point)
+            step = Iteration(self.form, self.point)
         return step
 
 
-def _ray(form: StandardForm, step: Step, told: dict[str, float]) -> Candidate:
+def _ray(form: StandardForm, step: Iteration, record: dict[str, float]) -> Candidate:
     """A candidate proof that there is no minimum, or no feasible point."""
     point = step.point
     L, y = point.factor(form), form.multipliers(point.y)
     falls = step.cost < 0
-    return Candidate(L, y, told, L if falls else None, None if falls else y)
+    return Candidate(L, y, record, L if falls else None, None if falls else y)
 
 
 @dataclass(frozen=True)
-class Point:
+class InteriorPoint:
     """X = GΛGᵀ and S = G⁻ᵀΛG⁻¹ of every block, x = wλ and s = λ/w of scalar variables."""
 
     y: Array
@@ -190,7 +196,7 @@ class Point:
     """ε: the slack of the multipliers is required to be at least εI."""
 
     @classmethod
-    def first(cls, form: StandardForm) -> Point:
+    def first(cls, form: StandardForm) -> InteriorPoint:
         """X = S = I, y = 0."""
         G = [np.eye(len(rows)) for rows in form.blocks]
         ones, values = np.ones(form.cost.size), [np.ones(len(g)) for g in G]
@@ -217,14 +223,14 @@ class Direction(NamedTuple):
     kappa: float
 
 
-class Step:
+class Iteration:
     """One iteration: the scaled data at a point, its residuals, and the step from it.
 
     c̃τ = Ãᵀy + Λ + r̃_d at every point. The component of c̃ orthogonal to the rows of Ã is therefore
     that of (Λ + r̃_d)/τ, which is small even if c̃ and Ãᵀy are not.
     """
 
-    def __init__(self, form: StandardForm, point: Point) -> None:
+    def __init__(self, form: StandardForm, point: InteriorPoint) -> None:
         self.form, self.point, self.b = form, point, form.b
         self.values = np.concatenate([*(svec(np.diag(v)) for v in point.values), point.single])
         self.A, slack, cost = self._scaled()
@@ -267,7 +273,7 @@ class Step:
     def near(self) -> bool:
         """Whether the pair is nearly optimal."""
         off = max(self.gap, self.violation, self.point.kappa / self.point.tau)
-        return off <= NEAR_OPTIMUM
+        return off <= MAX_GAP_FOR_MARGIN
 
     @property
     def feasible(self) -> bool:
@@ -292,7 +298,7 @@ class Step:
     def flat(self) -> bool:
         """Whether x is a ray along which c·x decreases only by the margin, which ends the path."""
         far = self.point.margin > 0 and self.point.kappa > self.point.tau and self.cost < 0
-        return far and float(np.linalg.norm(self.A @ self.values)) <= -FLAT * self.cost
+        return far and float(np.linalg.norm(self.A @ self.values)) <= -MAX_FLAT_RATIO * self.cost
 
     @property
     def ray(self) -> float:
@@ -310,7 +316,7 @@ class Step:
     def solved(self, right: Array) -> Array:
         """(ÃÃᵀ)⁻¹ times a vector, with iterative refinement."""
         u: Array = np.zeros_like(right)
-        for _ in range(1 + REFINED):
+        for _ in range(1 + REFINEMENTS):
             rest = right - self.A @ (self.A.T @ u)
             half = scipy.linalg.solve_triangular(self.R, rest, trans="T")
             u = u + scipy.linalg.solve_triangular(self.R, half)
@@ -338,7 +344,7 @@ class Step:
         y = (lift + seen) * tau + u
         return Direction(T - s, s, y, tau, (kappa - point.kappa * tau) / point.tau)
 
-    def taken(self) -> tuple[Point, float]:
+    def taken(self) -> tuple[InteriorPoint, float]:
         """The next point, and the length of the step to it."""
         point = self.point
         product = point.tau * point.kappa
@@ -347,7 +353,7 @@ class Step:
         T = self._corrected(first, sigma * self.mu)
         kappa = sigma * self.mu - product - first.tau * first.kappa
         step = self.direction(T, kappa, 1.0 - sigma)
-        length = min(1.0, BOUNDARY * self.length(step))
+        length = min(1.0, BOUNDARY_FRACTION * self.length(step))
         return self._moved(step, length), length
 
     def _corrected(self, first: Direction, centre: float) -> Array:
@@ -373,7 +379,7 @@ class Step:
             falls.append(float(np.max(-single / point.single, initial=0.0)))
         return 1.0 / max(falls)
 
-    def _moved(self, step: Direction, length: float) -> Point:
+    def _moved(self, step: Direction, length: float) -> InteriorPoint:
         point, G, values = self.point, [], []
         (xs, x), (ss, s) = self._parts(step.x), self._parts(step.s)
         for g, v, X, S in zip(point.G, point.values, xs, ss, strict=True):

@@ -17,26 +17,26 @@ from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide
 from gramian.constrained.polish import polished
 from gramian.constrained.rays import proves_infeasible, proves_unattained, proves_unbounded
-from gramian.methods.base import RESIDUALS, Settings
+from gramian.methods.base import MIN_SMALL_RESIDUALS, Settings
 from gramian.objectives import LowerBound
 from gramian.proofs import EXACT_ORDER, SparseForm
 from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-NEAR = 1e-2
+MAX_POLISHED_VIOLATION = 1e-2
 """Largest violation of a factor that is polished until its constraints hold."""
 
-CLOSE = 1e-3
+MAX_POLISHED_GAP = 1e-3
 """Relative difference of value and bound below which a factor is polished."""
 
-SHARE = 0.3
+CERTIFICATE_TIME_FRACTION = 0.3
 """Fraction of the time that intermediate certificates may take."""
 
-NEARLY = 2.0
+PROMISING_GAP_IN_TOLERANCES = 2.0
 """Estimated gap, in allowed gaps, up to which a proof is attempted."""
 
-MARGIN = 0.2
+MARGIN_GAP_FRACTION = 0.2
 """Fraction of the allowed gap that a margin of the dual may cost."""
 
 
@@ -93,7 +93,7 @@ class Judge:
         if best is None or best.violation > tol:
             return False
         if best.relative_gap is None:  # a linear F needs a dual point
-            return self.model.linear is None and self.residuals >= RESIDUALS
+            return self.model.linear is None and self.residuals >= MIN_SMALL_RESIDUALS
         if self.below > tol:
             return False
         return best.relative_gap <= tol and (best.proved or self.proof != "proved")
@@ -119,7 +119,7 @@ class Judge:
     def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
         if self.model.order <= 100 or candidate.sure:
             return True
-        return self.spent <= SHARE * (now - self.settings.started)
+        return self.spent <= CERTIFICATE_TIME_FRACTION * (now - self.settings.started)
 
     def _certified(self, candidate: Candidate, last: bool) -> None:
         model, tol = self.model, self.settings.tol
@@ -150,10 +150,10 @@ class Judge:
 
     def _close(self, image: Any) -> bool:
         """Whether value and bound are close enough to polish the factor."""
-        if self.point is None or self.best is None or self.best.violation > NEAR:
+        if self.point is None or self.best is None or self.best.violation > MAX_POLISHED_VIOLATION:
             return True
         off = self._apart(self.model.objective.value(image))
-        return off <= max(CLOSE, 10 * self.settings.tol)
+        return off <= max(MAX_POLISHED_GAP, 10 * self.settings.tol)
 
     def _bound(self, image: Any, y: Array, prove: bool) -> LowerBound | None:
         wanted = accuracy(self.model, image, self.settings.tol)
@@ -169,7 +169,7 @@ class Judge:
             return self.point is None
         value = self.model.objective.value(image)
         gap = relative(max(0.0, value - point.value), value, self.model.problem.scale)
-        if gap <= NEARLY * self.settings.tol:
+        if gap <= PROMISING_GAP_IN_TOLERANCES * self.settings.tol:
             return True
         self.promised = gap
         return False
@@ -191,7 +191,7 @@ class Judge:
         bounds, tol = self.model.bounds, self.settings.tol
         violation = bounds.violation(bounds.map.bilinear(factor, factor))
         goal = 0.01 * tol
-        if goal < violation <= NEAR and factor.shape[1]:
+        if goal < violation <= MAX_POLISHED_VIOLATION and factor.shape[1]:
             return polished(self.model, factor, goal=goal)
         return factor
 
@@ -213,7 +213,7 @@ class Judge:
             return
         size = max(abs(best.value), 1e-6 * best.scale)
         if best.trace > 0 and size > 0:
-            self.guide.margin = MARGIN * self.settings.tol * size / best.trace
+            self.guide.margin = MARGIN_GAP_FRACTION * self.settings.tol * size / best.trace
 
     def _rays(self, candidate: Candidate) -> Status | None:
         if candidate.dual_ray is not None:

@@ -32,10 +32,10 @@ from gramian.reductions.theta_border import ThetaBorder, theta_border
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-BLOCKS_SEPARATED = 200
+MAX_BLOCKS = 200
 """Maximum number of blocks of more than one row that are treated separately."""
 
-DENSE_SHARE = 0.1
+MIN_DENSE_FRACTION = 0.1
 """Fraction of nonzero entries from which rows count as dense."""
 
 DIRECT_PRODUCTS = 5e8
@@ -47,7 +47,7 @@ LSQR_PRODUCTS = 400
 DENSE_ORDER = 2000
 """Order up to which a dense matrix and its eigenvalues are affordable in each iteration."""
 
-APART = 1e-9
+MIN_INDEPENDENT_EIGENVALUE = 1e-9
 """Smallest eigenvalue of the Gram matrix of unit rows at which they count as independent."""
 
 
@@ -197,7 +197,7 @@ class Model:
         sets = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
         sets.sort(key=len, reverse=True)
         joined = sum(len(rows) > 1 for rows in sets)
-        return everything if joined > BLOCKS_SEPARATED else sets
+        return everything if joined > MAX_BLOCKS else sets
 
     def side_by_side(self, blocks: Sequence[Indices], factors: Sequence[Array]) -> Array:
         """Matrices side by side, each in the rows of its block and 0 elsewhere."""
@@ -249,17 +249,17 @@ class Model:
 def independent(matrix: sp.csr_array) -> bool:
     """Whether the unit rows are clearly independent; False if the test is expensive."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
-    if matrix.nnz <= DENSE_SHARE * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
+    if matrix.nnz <= MIN_DENSE_FRACTION * entries or entries * matrix.shape[0] > DIRECT_PRODUCTS:
         return False
     dense = matrix.toarray()
-    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > APART)
+    return bool(np.linalg.eigvalsh(dense @ dense.T)[0] > MIN_INDEPENDENT_EIGENVALUE)
 
 
 def least_squares(matrix: sp.csr_array, b: Array) -> Array:
     """x that minimises ‖matrix x − b‖, directly if the matrix is dense with few rows."""
     entries = float(matrix.shape[0]) * matrix.shape[1]
     x: Array
-    if matrix.nnz > DENSE_SHARE * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
+    if matrix.nnz > MIN_DENSE_FRACTION * entries and entries * min(matrix.shape) <= DIRECT_PRODUCTS:
         x = scipy.linalg.lstsq(matrix.toarray(), b, cond=1e-12, lapack_driver="gelsy")[0]
     else:
         x = lsqr(matrix, b, atol=1e-15, btol=1e-15, iter_lim=LSQR_PRODUCTS)[0]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-NEGLIGIBLE = 1e-12
+MIN_EIGENVALUE_RATIO = 1e-12
 """Eigenvalues of M below this fraction of the largest are omitted from its factor."""
 
 
@@ -51,6 +51,6 @@ class Guide:
 
 
 def factor_of(values: Array, vectors: Array) -> Array:
-    """L of LLᵀ = Σ λ v vᵀ over the eigenvalues above `NEGLIGIBLE` times the largest."""
-    kept = values > NEGLIGIBLE * np.max(values, initial=0.0)
+    """L of LLᵀ = Σ λ v vᵀ over the eigenvalues above `MIN_EIGENVALUE_RATIO` times the largest."""
+    kept = values > MIN_EIGENVALUE_RATIO * np.max(values, initial=0.0)
     return np.ascontiguousarray(vectors[:, kept] * np.sqrt(values[kept]))

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.constrained.bottoms import bottoms
+from gramian.constrained.bottoms import block_bounds
 from gramian.constrained.model import Model
 from gramian.constrained.polish import polished
 
 Array = NDArray[np.floating]
 
-FAR = 1e7
+MIN_INFEASIBLE_TRACE = 1e7
 """A ray is accepted if it only permits matrices of this multiple of the usual trace."""
 
-STILL = 1e-10
+MAX_FLAT_SLOPE = 1e-10
 """Relative tolerance of ⟨C, VVᵀ⟩ and 𝒜(VVᵀ) along a ray on which nothing changes."""
 
-ROUNDED = 1e-13
+RAY_ROUNDING = 1e-13
 """Size of 𝒜 of a ray of unit norm that is attributed to rounding."""
 
 
@@ -33,11 +33,11 @@ def proves_infeasible(model: Model, y: Array) -> Array | None:
     if not (np.isfinite(reach) and reach > 0):
         return None
     ray = y / reach
-    found = bottoms(model, model.adjoint(-ray))
+    found = block_bounds(model, model.adjoint(-ray))
     if found.miss > 0:
         return None
     delta = max(0.0, -found.least)
-    return ray if delta * FAR * max(1.0, model.right) <= 1.0 else None
+    return ray if delta * MIN_INFEASIBLE_TRACE * max(1.0, model.right) <= 1.0 else None
 
 
 def proves_unattained(model: Model, factor: Array) -> Array | None:
@@ -47,13 +47,13 @@ def proves_unattained(model: Model, factor: Array) -> Array | None:
     proof in floating point can distinguish feasible from infeasible ones.
     """
     V, slope, moved = _ray(model, factor)
-    return V if max(abs(slope), moved) <= STILL else None
+    return V if max(abs(slope), moved) <= MAX_FLAT_SLOPE else None
 
 
 def proves_unbounded(model: Model, factor: Array) -> Array | None:
     """V of unit norm if ⟨C, VVᵀ⟩ < 0 and 𝒜(VVᵀ) moves no row against its bounds."""
     V, slope, moved = _ray(model, factor)
-    return V if slope < 0 and FAR * moved <= -slope else None
+    return V if slope < 0 and MIN_INFEASIBLE_TRACE * moved <= -slope else None
 
 
 def _ray(model: Model, factor: Array) -> tuple[Array | None, float, float]:
@@ -62,7 +62,7 @@ def _ray(model: Model, factor: Array) -> tuple[Array | None, float, float]:
     norm = float(np.linalg.norm(factor))
     if model.linear is None or not (np.isfinite(norm) and norm > 0):
         return nothing
-    V = polished(still, factor / norm, goal=ROUNDED)
+    V = polished(still, factor / norm, goal=RAY_ROUNDING)
     norm = float(np.linalg.norm(V))
     if not (np.isfinite(norm) and norm > 0):
         return nothing

@@ -21,11 +21,11 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-PROGRESS, STALE_LOOKS = 0.9, 15
+PROGRESS_RATIO, MAX_STALE_CERTIFICATES = 0.9, 15
 """A method ends if this number of consecutive certificates do not reduce gap and violation by this
 factor."""
 
-PROVED = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
+PROVED_STATUSES = (Status.INFEASIBLE, Status.UNBOUNDED, Status.UNATTAINED, Status.CONVERGED)
 """Statuses decided by a proof."""
 
 
@@ -80,9 +80,9 @@ class ConstrainedReferee:
         promised = self.judge.promised
         gap = best.relative_gap if promised is None else promised
         measure = max(1.0 if gap is None else gap, best.violation, self.judge.below)
-        self.stale = 0 if measure < PROGRESS * self.least else self.stale + 1
+        self.stale = 0 if measure < PROGRESS_RATIO * self.least else self.stale + 1
         self.least = min(self.least, measure)
-        return self.stale >= STALE_LOOKS
+        return self.stale >= MAX_STALE_CERTIFICATES
 
     def see(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
         """Process a point; return it with the status that ends the run, if any."""
@@ -114,7 +114,7 @@ class ConstrainedReferee:
     def settled(self, status: Status) -> Outcome:
         """The best point, its certificate, and the resulting status."""
         judge = self.judge
-        if status not in PROVED:
+        if status not in PROVED_STATUSES:
             if self.last is not None and not judge.converged:
                 late = clock.until(self.settings.last_deadline())
                 with suppress(clock.TimeUpError), late, np.errstate(all="ignore"):

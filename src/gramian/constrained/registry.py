@@ -17,16 +17,13 @@ from gramian.constrained import (
 )
 from gramian.constrained.augmented_lagrangian import augmented_lagrangian, crowded
 from gramian.constrained.dual_newton import dual_newton
-from gramian.constrained.model import Model
+from gramian.constrained.model import DENSE_ORDER, Model
 from gramian.constrained.points import Candidate
 from gramian.constrained.splitting import splitting
 from gramian.maps import PairDistances
 from gramian.methods.base import Settings
 
-SPLITTING_ORDER = 2000
-"""Order up to which an eigenvalue decomposition per iteration is affordable."""
-
-SMALL = 200
+MAX_UNCOMPILED_ORDER = 200
 """Order up to which compiling a sweep takes longer than solving the problem."""
 
 
@@ -53,8 +50,8 @@ def _anything(model: Model) -> None:
 def _dense_and_linear(model: Model) -> str | None:
     if model.linear is None:
         return "it takes a linear objective ⟨C, M⟩ only"
-    if model.order > SPLITTING_ORDER or model.rows is None:
-        return f"it holds M as a dense matrix, of order {SPLITTING_ORDER} at most"
+    if model.order > DENSE_ORDER or model.rows is None:
+        return f"it holds M as a dense matrix, of order {DENSE_ORDER} at most"
     return None
 
 
@@ -67,9 +64,7 @@ METHODS = {
             "L-BFGS on the factor, multipliers and penalties",
             _anything,
         ),
-        Method(
-            "clarabel", conic.clarabel, "an interior point method, if small", conic.refusal
-        ),
+        Method("clarabel", conic.clarabel, "an interior point method, if small", conic.refusal),
         Method(
             "interior-point",
             interior_point.interior_point,
@@ -140,10 +135,10 @@ def check_method_options(methods: list[Method], options: dict[str, Any]) -> None
 
 def choose(model: Model, settings: Settings) -> list[Method]:
     """The methods of `auto`, each of which starts if the previous one does not converge."""
-    if model.order > SMALL and unit_diagonal.refusal(model) is None:
+    if model.order > MAX_UNCOMPILED_ORDER and unit_diagonal.refusal(model) is None:
         return [METHODS["unit-diagonal"], METHODS["augmented-lagrangian"]]
     if anchored_newton.refusal(model) is None:
-        more = [METHODS["augmented-lagrangian"]] if model.order <= SMALL else []
+        more = [METHODS["augmented-lagrangian"]] if model.order <= MAX_UNCOMPILED_ORDER else []
         return [METHODS["anchored-newton"], *more]
     if settings.rank is not None:
         return [METHODS["augmented-lagrangian"]]

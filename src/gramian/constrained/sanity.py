@@ -8,7 +8,7 @@ from scipy.sparse.linalg import lsqr
 
 from gramian.constrained.model import LSQR_PRODUCTS, Model, independent
 
-NAMED = 6
+MAX_NAMED_ROWS = 6
 """Maximum number of rows in a message."""
 
 
@@ -53,8 +53,8 @@ def check_rows(model: Model) -> None:
     if size <= 1e-7 * np.linalg.norm(b) or np.linalg.norm(scaled.T @ rest) > 1e-9 * size:
         return
     guilty = equal[np.abs(rest) > 1e-6 * np.max(np.abs(rest))]
-    named = ", ".join(str(k) for k in guilty[:NAMED])
-    more = f" and {guilty.size - NAMED} others" if guilty.size > NAMED else ""
+    named = ", ".join(str(k) for k in guilty[:MAX_NAMED_ROWS])
+    more = f" and {guilty.size - MAX_NAMED_ROWS} others" if guilty.size > MAX_NAMED_ROWS else ""
     y = np.zeros(bounds.size)
     y[equal] = rest / model.norms[equal] / size**2
     raise ContradictionError(

@@ -25,19 +25,19 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-RELAXED = 1.6
+RELAXATION = 1.6
 """Over-relaxation of M beyond V₊, below the golden ratio, up to which it converges."""
 
-LOOK, WIDER = 20, 1.25
+FIRST_INTERVAL, INTERVAL_GROWTH = 20, 1.25
 """Iterations before the first computation of the residuals, and the growth of that interval."""
 
-UNEVEN, CHANGE = 2.0, 1.8
+MAX_RESIDUAL_RATIO, PENALTY_RATIO = 2.0, 1.8
 """Ratio of the residuals above which σ changes, and the factor of that change."""
 
-MOST = 20_000
+MAX_ITERATIONS = 20_000
 """Maximum number of iterations."""
 
-RIDGE = 1e-13
+NORMAL_RIDGE = 1e-13
 """Ridge of 𝒜𝒜*, whose rows have norm 1, for dependent rows."""
 
 
@@ -62,9 +62,9 @@ def splitting(
     M = (factor @ factor.T).ravel() / model.right
     y = y * norms / model.left
     S, s = np.zeros(n * n), np.clip(A @ M, lower, upper)
-    T, sigma, look, gap = np.zeros_like(s), penalty, LOOK, LOOK
+    T, sigma, look, gap = np.zeros_like(s), penalty, FIRST_INTERVAL, FIRST_INTERVAL
     last: tuple[Array, Array] = (y, M)
-    for iteration in range(1, MOST):
+    for iteration in range(1, MAX_ITERATIONS):
         clock.check()
         cost = C - (guide.margin / model.left) * np.eye(n).ravel() if guide.margin else C
         residual = b - A @ M + np.where(free, s, 0.0)
@@ -72,34 +72,34 @@ def splitting(
         V = M + sigma * (A.T @ y - cost)
         values, vectors, positive = _projected(V.reshape(n, n), model)
         S = (positive.ravel() - V) / sigma
-        M = (1 - RELAXED) * M + RELAXED * positive.ravel()
+        M = (1 - RELAXATION) * M + RELAXATION * positive.ravel()
         v = s - sigma * y
         inside = np.clip(v, lower, upper)
         T = (inside - v) / sigma
-        s = (1 - RELAXED) * s + RELAXED * inside
+        s = (1 - RELAXATION) * s + RELAXATION * inside
         if iteration < look:
             continue
         primal = np.linalg.norm(A @ M - np.where(free, s, b)) / (1 + np.linalg.norm(b))
         dual = np.linalg.norm(cost - A.T @ y - S) / 2 + np.linalg.norm(np.where(free, y - T, 0.0))
         L = factor_of(values, vectors) * np.sqrt(model.right)
         multipliers = bounds.signed(y * model.left / norms)
-        told = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
-        far = iteration > 10 * LOOK
+        record = {"violation": float(primal), "penalty": sigma, "steps": float(iteration)}
+        far = iteration > 10 * FIRST_INTERVAL
         change = (y - last[0]) * model.left / norms
         grown = _square_root((M - last[1]).reshape(n, n)) if far else None
-        yield Candidate(L, multipliers, told, grown, change if far else None)
+        yield Candidate(L, multipliers, record, grown, change if far else None)
         last = (y, M)
-        if primal > UNEVEN * dual:
-            sigma /= CHANGE
-        elif dual > UNEVEN * primal:
-            sigma *= CHANGE
-        gap = int(WIDER * gap)
+        if primal > MAX_RESIDUAL_RATIO * dual:
+            sigma /= PENALTY_RATIO
+        elif dual > MAX_RESIDUAL_RATIO * primal:
+            sigma *= PENALTY_RATIO
+        gap = int(INTERVAL_GROWTH * gap)
         look = iteration + gap
 
 
 def _normal_equations(A: sp.csr_array, free: Array) -> Callable[[Array], Array]:
     """(𝒜𝒜* + the diagonal of the additional variables)⁻¹."""
-    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + RIDGE)
+    system = A @ A.T + sp.diags_array(np.where(free, 1.0, 0.0) + NORMAL_RIDGE)
     factorised: Callable[[Array], Array] = splu(sp.csc_array(system)).solve
     return factorised
 

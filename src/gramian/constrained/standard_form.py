@@ -12,13 +12,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from gramian.constrained.model import APART, Model
+from gramian.constrained.model import MIN_INDEPENDENT_EIGENVALUE, Model
 from gramian.constrained.points import factor_of
 
 Array = NDArray[np.floating]
 Indices = NDArray[np.intp]
 
-DEPENDENT = 1e-10
+MIN_INDEPENDENT_NORM = 1e-10
 """An equation whose component orthogonal to the others has at most this norm is dropped."""
 
 
@@ -63,10 +63,10 @@ class StandardForm:
         if equal.size < 2:
             return equal
         flat = dense[equal].reshape(equal.size, -1)
-        if np.linalg.eigvalsh(flat @ flat.T)[0] > APART:
+        if np.linalg.eigvalsh(flat @ flat.T)[0] > MIN_INDEPENDENT_EIGENVALUE:
             return equal
         R, order = scipy.linalg.qr(flat.T, mode="r", pivoting=True, check_finite=False)
-        kept = np.abs(np.diagonal(R)) > DEPENDENT
+        kept = np.abs(np.diagonal(R)) > MIN_INDEPENDENT_NORM
         return np.sort(equal[order[: kept.size][kept]])
 
     def _beside(self, single: Array, places: list[Indices]) -> Array:

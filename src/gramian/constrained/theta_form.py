@@ -23,7 +23,7 @@ from gramian.methods.base import Settings
 
 Array = NDArray[np.floating]
 
-INSIDE = 1e-9
+SLACK_MARGIN = 1e-9
 """Margin of the slack, relative to t, that covers rounding errors."""
 
 
@@ -53,6 +53,6 @@ def theta_form(
         point = repair(image, found.y, wanted=wanted, prove=False)
         own.vector, own.least = repair.vector, repair.least
         bound = found.y.copy() if point is None else point.dual.copy()
-        bound[0] *= 1 + INSIDE
+        bound[0] *= 1 + SLACK_MARGIN
         L = form.factor(found.factor)
         yield Candidate(L, form.multipliers(bound), found.trace, sure=found.sure)

@@ -25,35 +25,32 @@ from gramian.constrained.cliques import face_of
 from gramian.constrained.model import Model
 from gramian.constrained.points import Candidate, Guide, factor_of
 from gramian.maps import PairDistances
-from gramian.methods.barrier import Barrier
+from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Settings
 from gramian.reductions.squared_forms import SquaredForms
 
 Array = NDArray[np.floating]
 
-ORDER, EDGES = 500, 2500
+MAX_POINTS, MAX_EDGES = 500, 2500
 """Maximum number of points and edges: a step then takes about a second."""
 
-SHRINK = 0.1
-"""Ratio of consecutive values of μ."""
-
-TOLD = 3e-2
+MAX_YIELDED_GAP = 3e-2
 """Largest gap, relative to the value, of a point that is yielded."""
 
-LAST, SOFT, SOFTEST = 1e-4, 1e-10, 1e-6
+LAST_MU_RATIO, MIN_SOFTNESS, MIN_SOFTNESS_MU_RATIO = 1e-4, 1e-10, 1e-6
 """The last μ relative to the tolerance and to the first μ, the smallest b, and the ratio to the
 first μ below which that b is used."""
 
-SPARE = 2.0
+SQUARE_MULTIPLE = 2.0
 """Multiple of the required squares of null vectors that is added."""
 
-SHARE = 0.1
+SLACK_IN_TOLERANCES = 0.1
 """Fraction of the tolerance spent on a slack well inside the cone of the face."""
 
-UNSEEN = 1e-12
+NULL_EIGENVALUE_RATIO = 1e-12
 """Eigenvalues of (UUᵀ)∘² below this fraction of the largest count as 0."""
 
-SAME = 1e-6
+EQUAL_VECTORS_RATIO = 1e-6
 """Relative difference below which null vectors count as equal."""
 
 
@@ -61,8 +58,8 @@ def refusal(model: Model) -> str | None:
     """Why the method does not accept a problem; None if it does."""
     if model.linear is None or not all(isinstance(m, PairDistances) for m in model.bounds.map.maps):
         return "it takes distances with a linear objective ⟨C, M⟩ only"
-    if model.order > ORDER or model.bounds.size > EDGES:
-        return f"it takes {ORDER} points and {EDGES} edges at most"
+    if model.order > MAX_POINTS or model.bounds.size > MAX_EDGES:
+        return f"it takes {MAX_POINTS} points and {MAX_EDGES} edges at most"
     lower, upper = model.bounds.lower, model.bounds.upper
     if not np.array_equal(lower, upper) or not np.all(lower > 0) or len(model.blocks) > 1:
         return "it takes given distances above 0 along a connected graph"
@@ -81,15 +78,17 @@ def unfolding_path(
     path = _Path(model)
     barrier, n = path.barrier, model.order
     mu = float(np.sum(barrier.w)) / n
-    first, last = mu, LAST * settings.tol * mu
+    first, last = mu, LAST_MU_RATIO * settings.tol * mu
     while mu > last:
-        path.soften(SOFT * np.sqrt(max(1.0, mu / (SOFTEST * first))))
+        path.soften(MIN_SOFTNESS * np.sqrt(max(1.0, mu / (MIN_SOFTNESS_MU_RATIO * first))))
         R = barrier.centre(mu, settings.expired)
         if R is None:
             return
-        if mu * n <= TOLD * float(np.sum(barrier.w)):
-            yield Candidate(path.factor(R), path.multipliers(SHARE * settings.tol), {"mu": mu})
-        mu *= SHRINK
+        if mu * n <= MAX_YIELDED_GAP * float(np.sum(barrier.w)):
+            yield Candidate(
+                path.factor(R), path.multipliers(SLACK_IN_TOLERANCES * settings.tol), {"mu": mu}
+            )
+        mu *= MU_RATIO
 
 
 class _Path:
@@ -101,9 +100,9 @@ class _Path:
         self.edges = np.vstack([np.column_stack([m.rows, m.cols]) for m in maps])
         self.face = face_of(self.edges, self.D, n)
         basis, sizes, _ = np.linalg.svd(np.hstack([np.ones((n, 1)), self.face.vectors]))
-        rank = int(np.sum(sizes > SAME * sizes[0]))
+        rank = int(np.sum(sizes > EQUAL_VECTORS_RATIO * sizes[0]))
         self.V = basis[:, rank:]
-        self.beyond = scipy.linalg.orth(self.face.vectors, rcond=SAME)
+        self.beyond = scipy.linalg.orth(self.face.vectors, rcond=EQUAL_VECTORS_RATIO)
         U = self._differences(self.V)
         root = np.linalg.cholesky(U.T @ U)
         self.V = scipy.linalg.solve_triangular(root, self.V.T, lower=True).T
@@ -143,7 +142,7 @@ class _Path:
         across = half @ S @ Z
         missing, squares = across.T @ across - Z.T @ S @ Z, self.face.vectors.T @ Z
         most = scipy.linalg.eigh(missing, squares.T @ squares, eigvals_only=True)[-1]
-        return -w - SPARE * max(float(most), 0.0) * self.face.weights
+        return -w - SQUARE_MULTIPLE * max(float(most), 0.0) * self.face.weights
 
     def _least_across(self, half: Array, across: Array) -> Array:
         """Weights in the null space of the face that minimise the off-diagonal part."""
@@ -151,12 +150,14 @@ class _Path:
         inside, outside = half[:, i] - half[:, j], self.beyond[i] - self.beyond[j]
         moved = [inside @ (column[:, None] * self.unseen) for column in outside.T]
         right = -np.concatenate(list(across.T))
-        found: Array = self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=UNSEEN)[0]
+        found: Array = (
+            self.unseen @ np.linalg.lstsq(np.vstack(moved), right, rcond=NULL_EIGENVALUE_RATIO)[0]
+        )
         return found
 
 
 def _null_space(G: Array) -> Array:
     """Vectors of the smallest eigenvalues: edges whose squares u_eu_eᵀ add up to 0."""
     values, vectors = np.linalg.eigh(G)
-    found: Array = vectors[:, values <= UNSEEN * values[-1]]
+    found: Array = vectors[:, values <= NULL_EIGENVALUE_RATIO * values[-1]]
     return found

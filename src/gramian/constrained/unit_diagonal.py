@@ -23,16 +23,16 @@ from gramian.objectives.matrices import Dense, Sparse
 
 Array = NDArray[np.floating]
 
-COLUMNS = 20
+FIRST_COLUMNS = 20
 """Initial number of columns, unless the smallest r with r(r + 1)/2 > n is smaller."""
 
-SWEEPS, MORE, MOST = 25, 1.5, 400
+FIRST_SWEEPS, SWEEPS_GROWTH, MAX_SWEEPS_PER_POINT = 25, 1.5, 400
 """Sweeps before the first point, growth of the sweeps per point, and their maximum."""
 
-ALL = 20_000
+MAX_SWEEPS = 20_000
 """Maximum total number of sweeps."""
 
-STEP = 0.1
+ADDED_COLUMN_LENGTH = 0.1
 """Length of an added column relative to the others."""
 
 
@@ -75,18 +75,18 @@ def unit_diagonal(
     others = sp.csr_array(C - sp.diags_array(diagonal))
     others.eliminate_zeros()
     lengths = np.sqrt(d)
-    columns = settings.rank or min(rank_for(model.order), COLUMNS, model.order)
+    columns = settings.rank or min(rank_for(model.order), FIRST_COLUMNS, model.order)
     start = factor if factor.shape[1] else settings.rng.standard_normal((model.order, columns))
     L = np.ascontiguousarray(_stretched(start, lengths), dtype=np.float64)
-    done, sweeps = 0, SWEEPS
-    while done < ALL:
+    done, sweeps = 0, FIRST_SWEEPS
+    while done < MAX_SWEEPS:
         clock.check()
         sweep_rows(others, L, lengths, sweeps)
         done += sweeps
         along = np.einsum("ij,ij->i", others @ L, L) / d
-        told = {"violation": 0.0, "steps": float(done)}
-        yield Candidate(L.copy(), (diagonal + along) / weight, told)
-        sweeps = min(int(MORE * sweeps), MOST)
+        record = {"violation": 0.0, "steps": float(done)}
+        yield Candidate(L.copy(), (diagonal + along) / weight, record)
+        sweeps = min(int(SWEEPS_GROWTH * sweeps), MAX_SWEEPS_PER_POINT)
         L = _with_column(L, lengths, settings, guide)
 
 
@@ -108,5 +108,5 @@ def _with_column(
     values = np.linalg.eigvalsh(L.T @ L)
     if values[0] < 1e-6 * values[-1]:
         return L
-    size = STEP * np.sqrt(values[0])
+    size = ADDED_COLUMN_LENGTH * np.sqrt(values[0])
     return np.ascontiguousarray(_stretched(np.hstack([L, size * vector[:, None]]), lengths))

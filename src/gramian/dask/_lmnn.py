@@ -19,7 +19,7 @@ from gramian.dask._labelled import labelled, refuse_indices, rows_of, shaped, tu
 from gramian.dask._neighbours import alignment, sought
 from gramian.dask._objective import Sharded
 from gramian.dask._triplets import squared
-from gramian.estimators.active_set import ENDED, ROUNDS, ended, whole
+from gramian.estimators.active_set import FINAL_STATUSES, MAX_ROUNDS, ended, whole
 from gramian.metric._local import ridge_for
 from gramian.objectives import Composite, Linear, LowerBound, Sum
 from gramian.objectives.matrices import Dense
@@ -66,7 +66,7 @@ class LMNN(OnShards, home.LMNN):
         bounds: LowerBounds[LowerBound] = LowerBounds()
         factor, gap = start, 1.0
         best: tuple[float, int, Array] = np.inf, 0, np.zeros((0, 0))
-        for _ in range(ROUNDS):
+        for _ in range(MAX_ROUNDS):
             problem = task.problem(self.n_features_in_)
             tol = max(0.3 * self.tol, min(1e-2, 0.03 * gap))
             result = self._minimize(problem, init=factor, tol=tol)
@@ -79,7 +79,7 @@ class LMNN(OnShards, home.LMNN):
             gap = 1.0 if certificate.relative_gap is None else certificate.relative_gap
             done = certificate.within(self.tol)
             settled = not moved and (tol == 0.3 * self.tol or result.status is not Status.CONVERGED)
-            if done or settled or result.status in ENDED or clock.left() <= 0:
+            if done or settled or result.status in FINAL_STATUSES or clock.left() <= 0:
                 break
         self.n_active_ = best[1]
         return replace(

@@ -29,7 +29,7 @@ from gramian.dask._scene import Model
 from gramian.dask._spread import Spread, home_of
 from gramian.dask._sweeps import ShardedHalves
 from gramian.estimators.fitting import AUTO
-from gramian.methods.quick import PROOF_LEAST, PROOF_SHARE, Quick
+from gramian.methods.quick import MIN_PROOF_SECONDS, PROOF_TIME_FRACTION, Quick
 from gramian.objectives.halves import halves_of
 from gramian.problem import Problem
 from gramian.proofs import PATIENCE
@@ -237,7 +237,7 @@ def _mean_of(rated: Rated, train: bool) -> float:
 def _proof_seconds(rated: Rated, sweeps: Quick) -> float:
     """What a proof may take beside the sweeps, as `Quick` has it, but told without a clock."""
     swept = rated.size * float(np.sum(sweeps.history["rank"] + 1))
-    return max(PROOF_LEAST, PROOF_SHARE * swept / SPEED)
+    return max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * swept / SPEED)
 
 
 def _rmse(objective: Completed, state: Any, bounds: Any) -> float:

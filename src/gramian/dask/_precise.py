@@ -12,7 +12,7 @@ from typing import Any
 from gramian.bounds import proved_certificate
 from gramian.certificate import Certificate
 from gramian.dask._spread import Spread
-from gramian.methods.alternating import CHUNK, certified
+from gramian.methods.alternating import SWEEPS_PER_CERTIFICATE, certified
 from gramian.methods.base import Settings
 from gramian.methods.quick import Quick
 from gramian.problem import Problem
@@ -28,7 +28,7 @@ def to_a_gap(
 ) -> tuple[Spread, Status]:
     """The factor whose certified relative gap is at most `tol`, or the last, and how it ended."""
     settings = Settings(rank=None, tol=tol, rng=sweeps.rng, deadline=sweeps.deadline)
-    run = certified(problem, factor, settings, CHUNK, partial(_proved, tol=tol))
+    run = certified(problem, factor, settings, SWEEPS_PER_CERTIFICATE, partial(_proved, tol=tol))
     for _ in range(most or MOST):
         step = next(run, None)
         if step is None:

@@ -28,7 +28,7 @@ from gramian.methods.rough import rough
 from gramian.problem import Problem
 from gramian.reductions.block_embedding import balanced
 from gramian.run import minimize
-from gramian.solvers.auto import COMPLETED_ORDER
+from gramian.solvers.auto import MIN_COMPLETION_ORDER
 
 Array = NDArray[np.floating]
 
@@ -73,7 +73,7 @@ class OfRatings(OnCluster, Kept, ABC):
             rated = replace(rated, home=Folder(str(factors)))
         model.columns_ = rated.columns
         model.__dict__.pop("path_", None)
-        if sum(rated.shape) <= COMPLETED_ORDER and factors is None:
+        if sum(rated.shape) <= MIN_COMPLETION_ORDER and factors is None:
             return self._fit_at_home(rated)
         self._prepare(rated)
         problem = self._solved_on(rated)

@@ -18,7 +18,7 @@ from gramian.dask._rating_sums import sizes
 from gramian.dask._ratings import Block, Side
 from gramian.dask._scene import Model
 from gramian.dask._spread import SWEEPS, Spread, home_of, roots_of, spread
-from gramian.methods.quick import SPARE
+from gramian.methods.quick import RANDOM_COLUMN_SIZE
 from gramian.objectives import mixing
 from gramian.objectives.row_fits import RowFits
 
@@ -150,7 +150,7 @@ class ShardedHalves:
         if rank <= own:
             return state
         square = state.sum("norm", _penalty, (2.0, 0.0))
-        length = SPARE * np.sqrt(square / (state.shape[0] * (rank - own)))
+        length = RANDOM_COLUMN_SIZE * np.sqrt(square / (state.shape[0] * (rank - own)))
         seeds = _seeds(rng, len(state.blocks))
         made = state.mapped("scatter", _widened, rank, max(float(length), 1e-6), seeds)
         return replace(made, columns=rank + 1)

@@ -28,50 +28,50 @@ from gramian.result import Result, Status
 Array = NDArray[np.floating]
 Indices = NDArray[np.integer]
 
-ROUNDS = 25
+MAX_ROUNDS = 25
 """Maximum number of rounds."""
 
-PART, FEW = 8, 3_000
-"""The first solve uses one of `PART` anchors, if that is at least `FEW` anchors."""
+ANCHORS_PER_SAMPLED, MIN_SAMPLED_ANCHORS = 8, 3_000
+"""The first solve uses one of this number of anchors, if that gives at least this many."""
 
-CROWD = 200
+MAX_TERMS_PER_ANCHOR = 200
 """Terms per anchor above which the start is computed from a part of the anchors."""
 
-SOME = 500
+LOW_RANK_ANCHORS = 500
 """Anchors of the first descent at low rank, if there are many more."""
 
-STEPS, PAIRS = 500, 20
+MAX_DESCENT_STEPS, CORRECTION_PAIRS = 500, 20
 """Maximum number of L-BFGS steps of that descent, and its correction pairs."""
 
-PATIENCE, FALL = 5, 0.1
+SLOW_STEPS, MIN_DECREASE_IN_TOLERANCES = 5, 0.1
 """The descent ends if this number of steps decreases F by at most this fraction of the
 tolerance."""
 
 SUM_ROUNDING = 1e-13
 """Relative rounding error of the sum over all terms."""
 
-ENDED = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
+FINAL_STATUSES = (Status.INTERRUPTED, Status.STOPPED, Status.TIME_LIMIT, Status.DIVERGED)
 """Statuses of a solve that end the rounds."""
 
-WARM = 0.03
+INACTIVE_AFTER_START = 0.03
 """Assumed fraction of F in inactive terms after a solve for the start."""
 
-COARSE, CLOSE, FINEST = 0.1, 0.05, 0.7
+FIRST_TOLERANCE, MAX_INACTIVE_FOR_FINAL, FINAL_TOLERANCE_FRACTION = 0.1, 0.05, 0.7
 """Tolerance of a round; fraction of F in inactive terms below which the next round uses a finer
 tolerance; and that tolerance as a fraction of the requested one. The bound converges more slowly
 than F: at a gap of 0.1 F is within 1e-3 of its optimum. On 10,000 digits the first round leaves
 3 % in inactive terms, and the second round is the last."""
 
-MANY = 50_000
+MIN_FLOAT32_TERMS = 50_000
 """Number of terms from which float32 is used."""
 
-ROUGH = 0.05
+SAMPLED_TOLERANCE = 0.05
 """Tolerance of a first metric from a part of the anchors."""
 
-WIDE = 1.2
+FIRST_MARGIN = 1.2
 """Margin of the first search, which includes nearly violated terms."""
 
-SLACK = 0.25
+MAX_ACTIVE_SLACK = 0.25
 """Slack above which satisfied terms are removed from the active set."""
 
 
@@ -147,21 +147,24 @@ class ActiveSet:
         """The best point with the certificate of all terms, and the number of violated terms."""
         task = self.task
         factor, unseen = self._first(start)
-        found = task.violated(factor, task.anchors, margin=WIDE if unseen == 1.0 else 1.0)
-        crowded = self.rank is None and found.keys.shape[0] > CROWD * task.n
+        found = task.violated(factor, task.anchors, margin=FIRST_MARGIN if unseen == 1.0 else 1.0)
+        crowded = self.rank is None and found.keys.shape[0] > MAX_TERMS_PER_ANCHOR * task.n
         if unseen == 1.0 and crowded and clock.left() > 0:
-            factor, unseen = self._coarse(max(1, task.n // PART)), WARM
+            factor, unseen = (
+                self._coarse(max(1, task.n // ANCHORS_PER_SAMPLED)),
+                INACTIVE_AFTER_START,
+            )
             found = task.violated(factor, task.anchors)
         active = task.none
         seen = [(found, factor)]
         bounds: LowerBounds[LowerBound] = LowerBounds()
-        finest = FINEST * self.tol
+        finest = FINAL_TOLERANCE_FRACTION * self.tol
         certificate: Certificate | None = None
         try:
-            for _ in range(ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active)
-                tol = finest if unseen <= CLOSE else max(finest, COARSE)
+                tol = finest if unseen <= MAX_INACTIVE_FOR_FINAL else max(finest, FIRST_TOLERANCE)
                 limits = {} if self.rank is None else {"max_iter": 1}
                 kind = self._precision(active)
                 result = self.solve(problem, init=factor, tol=tol, **kind, **limits)
@@ -169,7 +172,7 @@ class ActiveSet:
                 bounds.add(result.certificate.bound)
                 best = seen[0]
                 certificate = whole(bounds, result.certificate, best[0].value, task.most)
-                active = active[task.unmet(problem, factor, SLACK)]
+                active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
                 found, before = task.violated(factor, task.anchors), found
                 best = min([*seen, (found, factor)], key=lambda known: known[0].value)
                 seen, certificate = (
@@ -181,7 +184,7 @@ class ActiveSet:
                 moved = abs(before.value - found.value) > self.tol * found.value
                 settled = not moved and (tol == finest or result.status is not Status.CONVERGED)
                 # At a limited rank the start is a local minimum, and the solve computes its bound.
-                last = self.rank is not None or result.status in ENDED or clock.left() <= 0
+                last = self.rank is not None or result.status in FINAL_STATUSES or clock.left() <= 0
                 if done or settled or last:
                     break
         except (KeyboardInterrupt, clock.TimeUpError) as cut:  # raised outside of the solver
@@ -191,24 +194,30 @@ class ActiveSet:
             if isinstance(cut, KeyboardInterrupt):
                 result = replace(result, status=Status.INTERRUPTED)
         assert certificate is not None
-        at_rank = self.rank is not None and result.status not in ENDED
+        at_rank = self.rank is not None and result.status not in FINAL_STATUSES
         status = Status.LOCAL if at_rank else result.status
         status = ended(status, done=done, late=clock.left() <= 0)
-        told = replace(result, factor=best[1], value=certificate.value, certificate=certificate)
-        return replace(told, status=status), best[0].count
+        best_result = replace(
+            result, factor=best[1], value=certificate.value, certificate=certificate
+        )
+        return replace(best_result, status=status), best[0].count
 
     def _first(self, start: Array | None) -> tuple[Array, float]:
         """An initial factor, and the fraction of F in terms that its solve did not include."""
         n = self.task.n
-        many = n >= PART * FEW
+        many = n >= ANCHORS_PER_SAMPLED * MIN_SAMPLED_ANCHORS
         if self.rank is None:
             coarse = start is None and many
-            return (self._coarse(n // PART), WARM) if coarse else (self.task.start(start), 1.0)
-        full = self._coarse(n // PART if many else n) if start is None else start
+            return (
+                (self._coarse(n // ANCHORS_PER_SAMPLED), INACTIVE_AFTER_START)
+                if coarse
+                else (self.task.start(start), 1.0)
+            )
+        full = self._coarse(n // ANCHORS_PER_SAMPLED if many else n) if start is None else start
         factor = self.task.scaled(compress(full, self.rank))
-        if n > PART * SOME:
-            factor = self._descended(factor, self._few(SOME))
-        return self._descended(factor, self.task.anchors), WARM
+        if n > ANCHORS_PER_SAMPLED * LOW_RANK_ANCHORS:
+            factor = self._descended(factor, self._few(LOW_RANK_ANCHORS))
+        return self._descended(factor, self.task.anchors), INACTIVE_AFTER_START
 
     def _descended(self, factor: Array, anchors: Indices) -> Array:
         """A local minimum of this rank over all terms of some anchors, near a factor.
@@ -228,16 +237,21 @@ class ActiveSet:
 
         def enough(point: Point) -> bool:
             values.append(point.value)
-            slow = values[-PATIENCE:][0] - point.value <= FALL * self.tol * point.value
+            slow = (
+                values[-SLOW_STEPS:][0] - point.value
+                <= MIN_DECREASE_IN_TOLERANCES * self.tol * point.value
+            )
             return slow or clock.left() <= 3 * seconds[0]  # a step and the following search
 
         start = np.ascontiguousarray(factor).reshape(-1)
-        found = quasi_newton(evaluate, start, iterations=STEPS, memory=PAIRS, after=enough)
+        found = quasi_newton(
+            evaluate, start, iterations=MAX_DESCENT_STEPS, memory=CORRECTION_PAIRS, after=enough
+        )
         return found.x.reshape(factor.shape)
 
     def _precision(self, active: Any) -> dict[str, str]:
         """float32 for steps over many terms; the solver changes to float64 if necessary."""
-        return {"dtype": "float32"} if active.shape[0] >= MANY else {}
+        return {"dtype": "float32"} if active.shape[0] >= MIN_FLOAT32_TERMS else {}
 
     def _few(self, count: int) -> Indices:
         """This number of anchors, evenly spaced."""
@@ -249,13 +263,15 @@ class ActiveSet:
         few = self._few(count)
         factor, active = task.start(), task.none
         with suppress(clock.TimeUpError), clock.share(0.5):
-            for margin in (WIDE, 1.0):
+            for margin in (FIRST_MARGIN, 1.0):
                 found = task.violated(factor, few, margin=margin)
                 active = task.some(task.joined(active, found.keys), factor)
                 problem = task.problem(active, share=count / task.n)
                 kind = self._precision(active)
-                factor = self.solve(problem, init=factor, tol=ROUGH, rank=None, **kind).factor
-                active = active[task.unmet(problem, factor, SLACK)]
+                factor = self.solve(
+                    problem, init=factor, tol=SAMPLED_TOLERANCE, rank=None, **kind
+                ).factor
+                active = active[task.unmet(problem, factor, MAX_ACTIVE_SLACK)]
         return factor
 
 

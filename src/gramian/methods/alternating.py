@@ -29,22 +29,22 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-STEPS, DEPTH = 3, 8
+CG_STEPS_PER_ROW, MIXED_SWEEPS = 3, 8
 """Conjugate gradient steps per row, and number of sweeps that are mixed."""
 
-DAMPING, SINGLE_DAMPING = 1e-10, 1e-6
+MIXING_RIDGE, FLOAT32_MIXING_RIDGE = 1e-10, 1e-6
 """Ridge of the normal equations of the mixing, relative to their trace; the second in float32."""
 
-SINGLE = 5_000_000
+MAX_FLOAT64_ENTRIES = 5_000_000
 """Entries above which sweeps run in float32 (half the memory); certificates use float64."""
 
-FIRST = 120
+START_DIRECTIONS = 120
 """Directions of decrease at 0 from which sweeps start."""
 
-SPARE = 0.3
+RANDOM_COLUMN_SIZE = 0.3
 """Size of random columns relative to the factor."""
 
-CHUNK, PATIENCE, HOPE = 8, 3, 12
+SWEEPS_PER_CERTIFICATE, MAX_QUIET_CHUNKS_LIMITED, MAX_QUIET_CHUNKS = 8, 3, 12
 """Sweeps between certificates, and consecutive chunks without progress that end the solver: at a
 limited rank (the gap need not close), and otherwise. To 1e-8, ten chunks without progress occur."""
 
@@ -57,13 +57,15 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 
 
 @entering("alternating")
-def alternating(problem: Problem, factor: Array, settings: Settings, *, chunk: int = CHUNK) -> Run:
+def alternating(
+    problem: Problem, factor: Array, settings: Settings, *, chunk: int = SWEEPS_PER_CERTIFICATE
+) -> Run:
     """Sweeps at the maximum rank, certified every `chunk` sweeps.
 
     Without a start they begin along directions in which F decreases.
     """
     if factor.shape[1] == 0:
-        factor = with_falling(problem, factor, settings, settings.rank or FIRST)
+        factor = with_falling(problem, factor, settings, settings.rank or START_DIRECTIONS)
     if factor.shape[1] == 0:
         factor = starting_factor(problem, settings)
     return (yield from certified(problem, factor, settings, chunk, certify_image))
@@ -86,7 +88,7 @@ def certified(
         certificate = certify(problem, problem.objective.image(Y))
         return Step(Y, certificate.value, certificate)
 
-    patience = HOPE if status is Status.STALLED else PATIENCE
+    patience = MAX_QUIET_CHUNKS if status is Status.STALLED else MAX_QUIET_CHUNKS_LIMITED
     yield from rounds(factor, settings, advance, look, patience=patience, fall=1e-3)
     return status
 
@@ -100,9 +102,9 @@ class Sweeps:
 
     def __init__(self, problem: Problem, factor: Any, settings: Settings) -> None:
         entries = problem.objective.facts.terms or 0
-        dtype = np.float32 if entries > SINGLE else np.float64
+        dtype = np.float32 if entries > MAX_FLOAT64_ENTRIES else np.float64
         self.halves, self.settings = halves_of(problem.objective, dtype), settings
-        self.damping = DAMPING if dtype == np.float64 else SINGLE_DAMPING
+        self.damping = MIXING_RIDGE if dtype == np.float64 else FLOAT32_MIXING_RIDGE
         self.state = self.halves.state(factor)
         self.kept = self.state.copy()
         """The last state whose lower half is g(x) itself, to which the mixing is applied."""
@@ -120,28 +122,28 @@ class Sweeps:
         return self.halves.factor(self.kept)
 
     def _sweep(self) -> None:
-        self.halves.refit_upper(self.state, STEPS)
+        self.halves.refit_upper(self.state, CG_STEPS_PER_ROW)
         before = self.halves.lower_of(self.state)
-        value = self.halves.refit_lower(self.state, STEPS)
+        value = self.halves.refit_lower(self.state, CG_STEPS_PER_ROW)
         if self.points and not value <= self.value:
             self.points, self.changes = [], []
             self.state = self.kept.copy()
             return
         self.value, self.kept = value, self.state.copy()
         plain = self.halves.lower_of(self.kept)
-        self.points = [*self.points[-DEPTH:], plain]
-        self.changes = [*self.changes[-DEPTH:], self.halves.change(before, plain)]
+        self.points = [*self.points[-MIXED_SWEEPS:], plain]
+        self.changes = [*self.changes[-MIXED_SWEEPS:], self.halves.change(before, plain)]
         weights = self._weights()
         if weights is not None:
             self.halves.set_lower(self.state, self.halves.mixture(self.points, weights))
 
     def _weights(self) -> Array | None:
         """The weights of Σ_k α_k g(x_k) on differences of consecutive g(x); None for g(x) alone."""
-        told = self.halves.products(self.changes)
-        size = float(np.trace(told[:, :-1]))
-        if not size > np.finfo(told.dtype).tiny:  # the first sweep, or changes that underflow
+        products = self.halves.products(self.changes)
+        size = float(np.trace(products[:, :-1]))
+        if not size > np.finfo(products.dtype).tiny:  # the first sweep, or changes that underflow
             return None
-        gram, right = told[:, :-1] / size, told[:, -1] / size
+        gram, right = products[:, :-1] / size, products[:, -1] / size
         gram[np.diag_indices_from(gram)] += self.damping
         weights: Array = np.linalg.solve(gram, right)
         return weights

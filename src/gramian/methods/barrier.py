@@ -20,20 +20,23 @@ from gramian.reductions.squared_forms import SquaredForms
 
 Array = NDArray[np.floating]
 
-NEAR = 1.0
+MU_RATIO = 0.1
+"""Ratio of consecutive values of μ."""
+
+MAX_CENTRED_DECREMENT = 1.0
 """Newton decrement below which the linearised M = μK(S − ΔS)K is PSD and accurate enough."""
 
-STEPS = 40
+MAX_NEWTON_STEPS = 40
 """Maximum number of Newton steps per μ; 4 to 11 were counted from a μ ten times larger."""
 
-EDGE = 0.95
+BOUNDARY_FRACTION = 0.95
 """Largest step, as a fraction of the distance to the boundary."""
 
-SHIFT, MORE = 1e-9, 3.0
+FIRST_SHIFT, SHIFT_GROWTH = 1e-9, 3.0
 """The first shift into the cone, relative to w, and the factor from one shift to the next."""
 
 
-RIDGE, WIDEST = 1e-14, 1e-9
+FIRST_RIDGE, MAX_RIDGE = 1e-14, 1e-9
 """First and largest ridge, relative to the diagonal, of a Hessian that is not definite."""
 
 
@@ -43,13 +46,13 @@ class Barrier:
     def __init__(self, forms: SquaredForms, w: Array) -> None:
         """Start from a vector, shifted along the unit until it is feasible."""
         self.forms = forms
-        shift = SHIFT * max(float(np.abs(w).max()), float(np.abs(forms.C).max()))
+        shift = FIRST_SHIFT * max(float(np.abs(w).max()), float(np.abs(forms.C).max()))
         while True:
             try:
                 self._move(w + shift * forms.unit)
                 break
             except np.linalg.LinAlgError:
-                shift *= MORE
+                shift *= SHIFT_GROWTH
         self._move(self.w + shift * forms.unit)
 
     @property
@@ -61,7 +64,7 @@ class Barrier:
     def centre(self, mu: float, expired: Callable[[], bool]) -> Array | None:
         """M of the path at μ; None if the time is up or the precision is insufficient."""
         try:
-            for _ in range(STEPS):
+            for _ in range(MAX_NEWTON_STEPS):
                 if expired():
                     return None
                 M = self._step(mu)
@@ -85,7 +88,7 @@ class Barrier:
         d = -scipy.linalg.cho_solve(factor, slope, check_finite=False)
         decrement = np.sqrt(max(-(slope @ d), 0.0) / mu)
         change = self._sum(d)
-        found = mu * (K - K @ change @ K) if decrement < NEAR else None
+        found = mu * (K - K @ change @ K) if decrement < MAX_CENTRED_DECREMENT else None
         half = scipy.linalg.solve_triangular(self.root, change, lower=True, check_finite=False)
         turned = scipy.linalg.solve_triangular(self.root, half.T, lower=True, check_finite=False)
         along = np.linalg.eigvalsh(turned)
@@ -109,12 +112,12 @@ class Barrier:
 def _factored(G: Array) -> tuple[Array, bool]:
     """Cholesky factor, with a ridge if rounding has made G indefinite."""
     places, diagonal, ridge = np.diag_indices_from(G), np.diagonal(G).copy(), 0.0
-    while ridge <= WIDEST:
+    while ridge <= MAX_RIDGE:
         G[places] = (1.0 + ridge) * diagonal
         try:
             return scipy.linalg.cho_factor(G, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            ridge = max(RIDGE, MORE * ridge)
+            ridge = max(FIRST_RIDGE, SHIFT_GROWTH * ridge)
     raise np.linalg.LinAlgError("the Hessian is singular to working precision")
 
 
@@ -128,11 +131,10 @@ def _inverse(root: Array) -> Array:
 def _length(slope: float, bend: float, mu: float, along: Array) -> float:
     """The best step of at most 1: slope + αbend = μ Σ_i λ_i/(1 + αλ_i), inside the cone."""
 
-
     def rise(alpha: float) -> float:
         return float(slope + alpha * bend - mu * np.sum(along / (1 + alpha * along)))
 
-    most = min(1.0, EDGE / max(-along[0], 1e-300))
+    most = min(1.0, BOUNDARY_FRACTION / max(-along[0], 1e-300))
     if rise(most) <= 0 or rise(0.0) >= 0:
         return most
     return float(brentq(rise, 0.0, most, xtol=1e-3 * most))

@@ -27,14 +27,14 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 
-ENDLESS = 1e6
+RAY_SEARCH_DECREASE = 1e6
 """Decrease of F, in units of its magnitude at the start or at the last test, after which a ray is
 searched along which F is unbounded."""
 
-RESIDUALS = 4
+MIN_SMALL_RESIDUALS = 4
 """Consecutive certificates that must have small residuals if no bound on the gap is known."""
 
-SHORTEST_PROOF = 10.0
+MIN_PROOF_SECONDS = 10.0
 """Minimum time limit of a proof, in seconds."""
 
 
@@ -109,7 +109,7 @@ class Outcome:
 
 
 @dataclass
-class Sweeps:
+class Precision:
     """Whether first-order steps use float32; False once its precision is insufficient."""
 
     single: bool = False
@@ -125,7 +125,7 @@ class Settings:
     deadline: float = np.inf
     started: float = field(default_factory=clock.now)
     hint: Hint = field(default_factory=Hint)
-    sweeps: Sweeps = field(default_factory=lambda: Sweeps())
+    sweeps: Precision = field(default_factory=lambda: Precision())
 
     def expired(self) -> bool:
         """Whether the time is up; also tested in inner loops."""
@@ -136,11 +136,11 @@ class Settings:
         return clock.last_deadline(self.started, self.deadline)
 
     def proof_seconds(self) -> float:
-        """Time limit of a proof: as long as the run so far, at least `SHORTEST_PROOF`, and at most
-        the time left for the final certificate.
+        """Time limit of a proof: as long as the run so far, at least `MIN_PROOF_SECONDS`, and at
+        most the time left for the final certificate.
         """
         now = clock.now()
-        return float(min(self.last_deadline() - now, max(SHORTEST_PROOF, now - self.started)))
+        return float(min(self.last_deadline() - now, max(MIN_PROOF_SECONDS, now - self.started)))
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ def at_rest(problem: Problem, settings: Settings) -> Status:
     return Status.LOCAL if limited else Status.STALLED
 
 
-def falls_for_ever(objective: Objective, image: Any) -> bool:
+def is_unbounded_on_ray(objective: Objective, image: Any) -> bool:
     """Whether F(αM) has no minimum over α ≥ 0."""
 
     zero = objective.image(image.factor[:, :0])

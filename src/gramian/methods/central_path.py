@@ -26,10 +26,11 @@ from gramian.arrays.places import contiguous
 from gramian.bounds import certify_image, known_bound
 from gramian.common import clock
 from gramian.linalg.svec import smat, svec, triangle_size
+from gramian.methods.barrier import MU_RATIO
 from gramian.methods.base import Run, Settings, Step, entering, needs_cone, no_rank_limit
 from gramian.methods.columns import starting_factor
 from gramian.methods.lbfgs import descend
-from gramian.methods.primal_dual import ROOM
+from gramian.methods.primal_dual import MAX_ROW_ENTRIES
 from gramian.objectives import Composite
 from gramian.objectives.coordinates import coordinates_of
 from gramian.problem import Problem
@@ -38,34 +39,31 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LARGEST = 100
+MAX_ORDER = 100
 """Maximum order. A Newton step then factorises a matrix of order at most 5,050."""
 
-WORK = 2e10
+MAX_STEP_PRODUCTS = 2e10
 """Maximum number of multiplications of a Newton step."""
 
-COLUMNS, FIRST_STEPS = 8, 60
+START_COLUMNS, START_STEPS = 8, 60
 """Columns and L-BFGS steps of the descent that estimates the size of M if no start is given."""
 
-INTERIOR = 0.1
+START_SHIFT = 0.1
 """Shift of the eigenvalues of the start into the interior, as a multiple of their mean."""
 
-SHRINK = 0.1
-"""Ratio of consecutive values of μ."""
-
-CENTRED = 0.5
+MAX_CENTRED_DECREMENT = 0.5
 """Newton decrement below which a point counts as on the path."""
 
-STEPS = 200
+MAX_NEWTON_STEPS = 200
 """Maximum number of Newton steps; 15 to 45 are usual for a relative gap of 1e-6."""
 
-BLIND = 6
+MAX_STEPS_WITHOUT_DECREASE = 6
 """Maximum number of consecutive Newton steps without a decrease above rounding."""
 
-BOUNDARY = 0.98
+BOUNDARY_FRACTION = 0.98
 """Largest step, as a fraction of the distance to the boundary of the cone."""
 
-ENOUGH = 0.5
+FINAL_GAP_IN_TOLERANCES = 0.5
 """Gap at which the final certificate is computed, as a fraction of the tolerance."""
 
 
@@ -75,9 +73,12 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     reason = needs_cone(problem, settings) or no_rank_limit(problem, settings)
     if reason is not None:
         return reason
-    if problem.order > LARGEST:
-        return f"it accepts orders up to {LARGEST}, and this problem has {problem.order}"
-    if step_work(problem) > WORK or objective.subspace_cost(problem.order) > ROOM:
+    if problem.order > MAX_ORDER:
+        return f"it accepts orders up to {MAX_ORDER}, and this problem has {problem.order}"
+    if (
+        step_work(problem) > MAX_STEP_PRODUCTS
+        or objective.subspace_cost(problem.order) > MAX_ROW_ENTRIES
+    ):
         return "a Newton step would take too much time or memory: the problem has too many terms"
     seen = coordinates_of(objective) if isinstance(objective, Composite) else None
     if seen is None or not seen.shape[1]:
@@ -100,13 +101,13 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
     W = _start(problem, factor, settings)
     mu, best, blind = _first_mu(objective, W), np.inf, 0
     W, point = _opened(objective, W, mu), None
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         clock.check()
         try:
             point = _Newton(objective, W, mu)
             gap = point.gap() if point.centred else np.inf
             size = max(abs(point.value), 1e-6 * problem.scale)
-            if gap <= ENOUGH * settings.tol * size and gap < SHRINK * best:
+            if gap <= FINAL_GAP_IN_TOLERANCES * settings.tol * size and gap < MU_RATIO * best:
                 best = gap
                 yield _certified(problem, point)
             elif point.centred:
@@ -117,7 +118,9 @@ def central_path(problem: Problem, factor: Array, settings: Settings) -> Run:
         except np.linalg.LinAlgError:
             break
         blind = 0 if lower else blind + 1
-        if blind > BLIND or not (lower or point.decrement < CENTRED):
+        if blind > MAX_STEPS_WITHOUT_DECREASE or not (
+            lower or point.decrement < MAX_CENTRED_DECREMENT
+        ):
             break
     if not best < np.inf and point is not None and point.lies_inside:
         yield _certified(problem, point)
@@ -148,7 +151,7 @@ class _Newton:
 
     @property
     def centred(self) -> bool:
-        return self.decrement < CENTRED and self.lies_inside
+        return self.decrement < MAX_CENTRED_DECREMENT and self.lies_inside
 
     @property
     def dual(self) -> Array:
@@ -165,9 +168,9 @@ class _Newton:
         if not self.centred:
             W, lower = self._searched(self.F, self.direction, self.mu)
             return W, self.mu, lower
-        mu = SHRINK * self.mu
+        mu = MU_RATIO * self.mu
         ahead = self.plain.softened(mu)
-        right = mu * self.unit - self.slope + (1 - SHRINK) * self.F.drift(self.unit)
+        right = mu * self.unit - self.slope + (1 - MU_RATIO) * self.F.drift(self.unit)
         W, _ = self._searched(ahead, self._solved(right), mu)
         return W, mu, True
 
@@ -179,7 +182,7 @@ class _Newton:
         def barrier(t: float) -> float:
             return float(line(t) - mu * np.sum(np.log1p(t * values)))
 
-        most = BOUNDARY / max(-float(values[0]), 1e-300)
+        most = BOUNDARY_FRACTION / max(-float(values[0]), 1e-300)
         t = _line_minimum(barrier, most)
         lower = t > 0
         if not lower:  # if rounding hides the decrease, take the full Newton step
@@ -239,16 +242,16 @@ def _start(problem: Problem, factor: Array, settings: Settings) -> Array:
     T = coordinates_of(objective)
     assert T is not None
     if not np.any(factor):
-        few = replace(settings, rank=min(COLUMNS, problem.order))
+        few = replace(settings, rank=min(START_COLUMNS, problem.order))
         factor = starting_factor(problem, few)
-        factor = descend(objective, factor, settings, iterations=FIRST_STEPS)
+        factor = descend(objective, factor, settings, iterations=START_STEPS)
     Y = np.linalg.lstsq(T, factor, rcond=None)[0]
     U, sizes, _ = np.linalg.svd(Y, full_matrices=True)
     values = np.zeros(T.shape[1])
     values[: sizes.size] = sizes[: values.size] ** 2
     mean = float(np.mean(values))
     mean = mean if np.isfinite(mean) and mean > 0 else _even_size(objective, T)
-    return contiguous(T @ (U * np.sqrt(values + INTERIOR * mean)))
+    return contiguous(T @ (U * np.sqrt(values + START_SHIFT * mean)))
 
 
 def _opened(objective: Composite, W: Array, mu: float) -> Array:

@@ -20,10 +20,10 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-NO_COLUMN = 1e-14
+ZERO_COLUMN_RATIO = 1e-14
 """Squared length, relative to the largest, below which a column of a factor is rounding."""
 
-WEAK = 1e-6
+WEAK_COLUMN_RATIO = 1e-6
 """Squared length, relative to the largest, below which a column is weak: F hardly changes without
 it, and it is dropped during a run."""
 
@@ -40,7 +40,7 @@ def columns_by_size(factor: Array) -> tuple[Array, Array]:
     return values[::-1], vectors[:, ::-1]
 
 
-def compress(factor: Array, rank: int, *, weakest: float = NO_COLUMN) -> Array:
+def compress(factor: Array, rank: int, *, weakest: float = ZERO_COLUMN_RATIO) -> Array:
     """The closest factor of at most `rank` columns, without columns weaker than `weakest`."""
     values, vectors = columns_by_size(factor)
     kept = values > weakest * max(values[0], 0.0) if values.size else values > 0
@@ -49,7 +49,7 @@ def compress(factor: Array, rank: int, *, weakest: float = NO_COLUMN) -> Array:
 
 def without_weak(factor: Array) -> Array:
     """The factor without weak columns."""
-    return compress(factor, factor.shape[1], weakest=WEAK)
+    return compress(factor, factor.shape[1], weakest=WEAK_COLUMN_RATIO)
 
 
 def leanest(objective: Objective, factor: Array, spare: float) -> Any:

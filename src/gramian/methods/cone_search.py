@@ -22,28 +22,28 @@ from gramian.arrays.places import (
 from gramian.domains import Domain
 from gramian.linalg import Slice, cone_quadratic
 from gramian.linalg.svec import smat, svec, triangle
-from gramian.methods.lowest_eigenpairs import Ground
+from gramian.methods.lowest_eigenpairs import LowestEigenpairs
 from gramian.methods.newton import Direction
 from gramian.objectives import Objective
 
 Array = NDArray[np.floating]
 
-COLUMNS = 26
+MAX_COLUMNS = 26
 """Maximum number of columns of W: n(n+1)/2 = 351 unknowns take about a tenth of a second."""
 
-ROOM = 10_000_000
+MAX_ENTRIES = 10_000_000
 """Maximum number of entries of the restriction of F to W."""
 
-FIRST, MORE = 12, 4
+FIRST_EIGENVECTORS, ADDED_EIGENVECTORS = 12, 4
 """Eigenvectors in W at the start, and in every later search."""
 
-CHIEF, MEMORY = 8, 4
+NEWTON_COLUMNS, KEPT_COLUMNS = 8, 4
 """Columns that represent a Newton step, and columns kept from the last search."""
 
-SPARE = 1e-2
+MAX_LOST_FRACTION = 1e-2
 """Fraction of the decrease of a search that may be given up for a smaller rank."""
 
-ROUNDING = 1e-14
+VALUE_ROUNDING = 1e-14
 """Relative difference below which two values of F count as equal."""
 
 
@@ -69,7 +69,10 @@ class ConeSearch:
         return self.objective.order <= self.widest
 
     def columns(
-        self, image: Any, ground: Ground | None = None, direction: Direction | None = None
+        self,
+        image: Any,
+        eigenpairs: LowestEigenpairs | None = None,
+        direction: Direction | None = None,
     ) -> Array:
         """An orthonormal W for the search: the identity if the order is small."""
         if self.whole:
@@ -77,22 +80,26 @@ class ConeSearch:
         L = image.factor
         rank = L.shape[1]
         blocks = [L]
-        if ground is not None:
-            blocks.append(ground.falling()[:, : MORE if rank else min(FIRST, self.widest)])
+        if eigenpairs is not None:
+            blocks.append(
+                eigenpairs.falling()[
+                    :, : ADDED_EIGENVECTORS if rank else min(FIRST_EIGENVECTORS, self.widest)
+                ]
+            )
         room = self.widest - sum(block.shape[1] for block in blocks)
         if self.leftover is not None and room > 0:
             blocks.append(self.leftover[:, :room])
             room -= blocks[-1].shape[1]
         if direction is not None:
-            share = min(CHIEF, room // len(direction.blocks))
+            share = min(NEWTON_COLUMNS, room // len(direction.blocks))
             blocks += [_chief(D, L, share) for D in direction.blocks]
         return _orthonormal(blocks)
 
     def best(self, image: Any, W: Array, spare: float) -> Any | None:
         """The best W S Wᵀ, at the smallest rank that loses at most `spare` of its decrease.
 
-        If W does not span the whole space, it may lose the fraction `SPARE` of the decrease. None
-        if F has no curvature, as in the linear region of a hinge.
+        If W does not span the whole space, it may also lose `MAX_LOST_FRACTION` of the
+        decrease. None if F has no curvature, as in the linear region of a hinge.
         """
         if W.shape[1] == 0:
             return image
@@ -114,7 +121,7 @@ class ConeSearch:
         factor, leftover = self._least_rank(restriction, H, here, there, spare)
         new = self.objective.image(contiguous(W @ beside(W, factor)))
         before, after = self.objective.value(image), self.objective.value(new)
-        if not after < before + ROUNDING * abs(before):
+        if not after < before + VALUE_ROUNDING * abs(before):
             self.leftover = None
             return image
         self.leftover = W @ beside(W, leftover)
@@ -132,7 +139,7 @@ class ConeSearch:
         B = (vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None])[:, ::-1]
         best = restriction.value(there)
         won = restriction.value(here) - best
-        spare = spare if self.whole else max(spare, SPARE * won)
+        spare = spare if self.whole else max(spare, MAX_LOST_FRACTION * won)
         rank = order
         while rank > 1:
             fewer = self.domain.rescale(B[:, : rank - 1])
@@ -141,13 +148,13 @@ class ConeSearch:
             rank -= 1
         if not self.domain.bounded and restriction.value(np.zeros_like(there)) <= best + spare:
             rank = 0
-        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + MEMORY]
+        return self.domain.rescale(B[:, :rank]), B[:, rank : rank + KEPT_COLUMNS]
 
 
 def _widest(objective: Objective) -> int:
     """Maximum number of columns of a search."""
-    columns = COLUMNS
-    while columns > 1 and objective.subspace_cost(columns) > ROOM:
+    columns = MAX_COLUMNS
+    while columns > 1 and objective.subspace_cost(columns) > MAX_ENTRIES:
         columns -= 1
     return columns
 
@@ -194,7 +201,7 @@ def _best_between(restriction: Any, here: Array, there: Array) -> tuple[Array, f
     move = there - here
     value = restriction.along(here, move)
     start, reach = value(0.0), 1.0
-    if abs(value(1.0) - start) <= ROUNDING * abs(start):
+    if abs(value(1.0) - start) <= VALUE_ROUNDING * abs(start):
         return there, 1.0  # equal to rounding in F, but the gradient is smaller
     while not value(reach) < start and reach > 1e-15:
         reach *= 0.25

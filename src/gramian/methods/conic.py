@@ -20,7 +20,7 @@ from gramian.bounds import certify_image
 from gramian.common import clock
 from gramian.linalg.svec import svec, triangle_size
 from gramian.methods.base import Run, Settings, Step
-from gramian.methods.conic_backends import Block, Model, load_backend
+from gramian.methods.conic_backends import Block, ConicModel, load_backend
 from gramian.objectives.quadratic_form import (
     FLOPS,
     QuadraticForm,
@@ -34,16 +34,16 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-ORDER_LIMIT = 300
+MAX_ORDER = 300
 """Largest order that SCS solves in minutes."""
 
-CLARABEL_LIMIT = 120
+MAX_CLARABEL_ORDER = 120
 """Clarabel factors a dense block of order n(n+1)/2 for M ⪰ 0: over a gigabyte at order 100."""
 
-SCHUR_LIMIT = 600
+MAX_SCHUR_ROWS = 600
 """Maximum number of rows of B: the second cone of SCSDP has this order plus one."""
 
-ACCURACY = {"clarabel": 1e-11, "scs": 1e-9}
+BACKEND_TOLERANCES = {"clarabel": 1e-11, "scs": 1e-9}
 """Default tolerances of the backends: SCS is very slow at smaller ones."""
 
 
@@ -54,8 +54,8 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     """Why `sqlp` and `conic` do not accept a problem; None if they do."""
     if row_bound(problem.objective) is None:
         return "it needs a quadratic objective, and a loss of this one is not squared"
-    if problem.order > ORDER_LIMIT:
-        return f"it keeps M dense, up to order {ORDER_LIMIT}, and this problem has {problem.order}"
+    if problem.order > MAX_ORDER:
+        return f"it keeps M dense, up to order {MAX_ORDER}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
         return "a conic solver cannot limit the rank"
     return None
@@ -66,10 +66,10 @@ def schur_refusal(problem: Problem, settings: Settings) -> str | None:
     if reason := refusal(problem, settings):
         return reason
     rows = row_bound(problem.objective)
-    if rows is not None and rows > SCHUR_LIMIT:
+    if rows is not None and rows > MAX_SCHUR_ROWS:
         return (
             f"its Schur complement is a semidefinite cone of order {rows + 1}, "
-            f"and the limit is {SCHUR_LIMIT + 1}; sqlp and conic do not need it"
+            f"and the limit is {MAX_SCHUR_ROWS + 1}; sqlp and conic do not need it"
         )
     return None
 
@@ -132,16 +132,16 @@ def conic(
 def _run(
     problem: Problem,
     settings: Settings,
-    formulation: Callable[[QuadraticForm], Model],
+    formulation: Callable[[QuadraticForm], ConicModel],
     backend: str,
     compress: bool,
     accuracy: float | None,
     decompose: bool = True,
 ) -> Run:
     solve = load_backend(backend)
-    if backend == "clarabel" and problem.order > CLARABEL_LIMIT:
+    if backend == "clarabel" and problem.order > MAX_CLARABEL_ORDER:
         raise ValueError(
-            f"Clarabel takes matrices up to order {CLARABEL_LIMIT} here, "
+            f"Clarabel takes matrices up to order {MAX_CLARABEL_ORDER} here, "
             f"and this problem has {problem.order}; use backend='scs'"
         )
     form = quadratic_form(problem.objective)
@@ -152,7 +152,7 @@ def _run(
     if trace is not None:
         model = model.with_trace(scaled.d**2, trace / scaled.alpha)
     started = clock.now()
-    tolerance = ACCURACY[backend] if accuracy is None else accuracy
+    tolerance = BACKEND_TOLERANCES[backend] if accuracy is None else accuracy
     answer = solve(model, tolerance, settings.deadline - started, decompose)
     seconds = clock.elapsed(started)
     if answer is None:
@@ -165,8 +165,8 @@ def _run(
         return Status.UNBOUNDED
     L = problem.domain.rescale(scaled.factor(scaled.without_falling(s, trace)))
     certificate = certify_image(problem, problem.objective.image(L))
-    told = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
-    yield Step(L, certificate.value, certificate, told)
+    record = {"conic_iterations": float(answer.iterations), "conic_seconds": seconds}
+    yield Step(L, certificate.value, certificate, record)
     return Status.STALLED
 
 
@@ -183,11 +183,11 @@ def _falls(form: QuadraticForm, s: Array) -> bool:
 # --- formulations --------------------------------------------------------------------
 
 
-def direct(form: QuadraticForm) -> Model:
+def direct(form: QuadraticForm) -> ConicModel:
     """x = (s, z): P = 2I on z, z = Bs − t."""
     rows, size = form.B.shape
     z = sp.eye_array(rows)
-    return Model(
+    return ConicModel(
         sp.csc_array(sp.block_diag([sp.csc_array((size, size)), 2 * z])),
         np.concatenate([form.c, np.zeros(rows)]),
         (
@@ -197,17 +197,17 @@ def direct(form: QuadraticForm) -> Model:
     )
 
 
-def folded(form: QuadraticForm) -> Model:
+def folded(form: QuadraticForm) -> ConicModel:
     """x = s: P = 2BᵀB, q = c − 2Bᵀt, unless the rows of B have fewer entries than P."""
     if not sp.issparse(form.B):
         clock.check(2.0 * form.B.shape[0] * form.B.shape[1] ** 2 / FLOPS)
     P = sp.csc_array(sp.triu(sp.csc_array(2 * form.B.T @ form.B)))
     if sp.csr_array(form.B).nnz < P.nnz:
         return direct(form)
-    return Model(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
+    return ConicModel(P, form.c - 2 * (form.B.T @ form.t), (_semidefinite(form.order, 0),))
 
 
-def second_order_cone(form: QuadraticForm) -> Model:
+def second_order_cone(form: QuadraticForm) -> ConicModel:
     """x = (s, μ): u = ((1 + μ)/2, (1 − μ)/2, Bs − t) in the second-order cone, Theorem 5."""
     rows, size = form.B.shape
     mu = sp.csr_array(([0.5, -0.5], ([0, 1], [size, size])), shape=(2, size + 1))
@@ -217,10 +217,12 @@ def second_order_cone(form: QuadraticForm) -> Model:
         sp.csr_array(sp.vstack([mu, z])),
         np.concatenate([[0.5, 0.5], -form.t]),
     )
-    return Model(_no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1)))
+    return ConicModel(
+        _no_quadratic(size + 1), np.append(form.c, 1.0), (u, _semidefinite(form.order, 1))
+    )
 
 
-def schur_complement(form: QuadraticForm) -> Model:
+def schur_complement(form: QuadraticForm) -> ConicModel:
     """x = (s, μ): [[I, Bs − t], [(Bs − t)ᵀ, μ]] ⪰ 0, eq. (3.16)."""
     rows, size = form.B.shape
     above = triangle_size(rows)
@@ -231,7 +233,7 @@ def schur_complement(form: QuadraticForm) -> Model:
         np.concatenate([svec(np.eye(rows)), -np.sqrt(2.0) * form.t, [0.0]]),
         rows + 1,
     )
-    return Model(
+    return ConicModel(
         _no_quadratic(size + 1), np.append(form.c, 1.0), (arrow, _semidefinite(form.order, 1))
     )
 

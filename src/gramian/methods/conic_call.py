@@ -14,7 +14,7 @@ import sys
 from importlib import import_module
 from typing import Any, NamedTuple
 
-GRACE = 0.5
+GRACE_SECONDS = 0.5
 """Seconds after its time limit in which a call may still answer (start of the process)."""
 
 
@@ -34,7 +34,7 @@ def call(name: str, data: dict[str, Any], seconds: float) -> Answer | None:
     """The answer of the named solver; None if the time was up before."""
     if seconds == float("inf"):
         return _CALLS[name](import_module(name), data, seconds)
-    found = _apart((name, data, max(seconds, 0.0)), max(seconds, 0.0) + GRACE)
+    found = _apart((name, data, max(seconds, 0.0)), max(seconds, 0.0) + GRACE_SECONDS)
     return None if found is None else Answer(*found)
 
 

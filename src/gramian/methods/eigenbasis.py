@@ -18,9 +18,9 @@ from gramian.problem import Problem
 Array = NDArray[np.floating]
 
 RELAXATION = 1.6
-BALANCE = 2.0
+MAX_RESIDUAL_RATIO = 2.0
 
-CLEAR = 4 * float(np.finfo(float).eps)
+MIN_PIVOT_RATIO = 4 * float(np.finfo(float).eps)
 """Smallest squared pivot of a definite matrix, relative to the largest and to the order."""
 
 
@@ -117,7 +117,7 @@ def _root(W: Array) -> Array | None:
     except np.linalg.LinAlgError:
         return None
     pivots = np.diag(root)
-    clear = bool(np.min(pivots) ** 2 > pivots.size * CLEAR * np.max(pivots) ** 2)
+    clear = bool(np.min(pivots) ** 2 > pivots.size * MIN_PIVOT_RATIO * np.max(pivots) ** 2)
     return root if clear else None
 
 
@@ -136,9 +136,9 @@ def _factor(V: Array, Z: Array) -> Array:
 def _balance(difference: Array, movement: Array) -> float:
     """Raise the penalty if M and Z differ more than Z moves, lower it in the opposite case."""
     primal, dual = norm(difference), norm(movement)
-    if primal > BALANCE * dual:
+    if primal > MAX_RESIDUAL_RATIO * dual:
         return 2.0
-    return 0.5 if dual > BALANCE * primal else 1.0
+    return 0.5 if dual > MAX_RESIDUAL_RATIO * primal else 1.0
 
 
 def _certificate(

@@ -15,7 +15,7 @@ from gramian.papers.lro import REFRESH_STEPS
 
 Array = NDArray[np.floating]
 
-MEMORY = 5
+CORRECTION_PAIRS = 5
 """Correction pairs: more of them cost as much as a product with a sparse problem."""
 
 
@@ -36,7 +36,7 @@ def descend_exactly(
     iterations: int,
     tol: float,
     expired: Callable[[], bool] = lambda: False,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
     null: Array | None = None,
     units: Array | None = None,
 ) -> Descent:

@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, contiguous, side_by_side
 from gramian.methods.base import Settings, for_steps
 from gramian.methods.columns import columns_by_size, starting_factor
-from gramian.methods.lbfgs import Going, descend
+from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.problem import Problem
 from gramian.proofs import LIVE
 
 Array = NDArray[np.floating]
 
-DESCENT_STEPS = 100
+MAX_STEPS = 100
 """Maximum number of L-BFGS steps of the whole descent."""
 
-GOAL, SOON, FARTHER = 0.3, 0.2, 0.3
+FINAL_GRADIENT_IN_TOLERANCES, FIRST_GRADIENT_IN_ROOT_TOLERANCES, GRADIENT_RATIO = 0.3, 0.2, 0.3
 """Gradient ratio at the end, in tolerances; at the first certificate if F is strongly convex, in
 roots of the tolerance; and between later certificates. Quadratics, and sums with hinges, of order
 6 and 20 end after 20 to 51 steps, at the last ratio after 30 to 97."""
 
-IDLE_SHARE = 0.1
+DROPPED_COLUMNS_IN_TOLERANCES = 0.1
 """Increase of F by dropping small columns, as a part of the tolerance."""
 
-LARGEST_FALL = 1e6
+MAX_RELATIVE_DECREASE = 1e6
 """Decrease of F, in units of its size, above which the result is rejected."""
 
 
@@ -41,10 +41,10 @@ class FirstDescent:
 
     def __init__(self, problem: Problem, settings: Settings, zero: float, size: float) -> None:
         self.problem, self.settings, self.zero, self.size = problem, settings, zero, size
-        self.goal = GOAL * settings.tol
+        self.goal = FINAL_GRADIENT_IN_TOLERANCES * settings.tol
         """The remaining gradient ratio."""
-        self.left = DESCENT_STEPS
-        self.going = Going()
+        self.left = MAX_STEPS
+        self.going = StoredPairs()
         self.factor: Array | None = None
 
     @property
@@ -60,7 +60,7 @@ class FirstDescent:
             self.factor, fall = start.factor, self._first_fall()
             self.size = max(self.size, abs(self.zero - objective.value(start)))
         else:
-            fall = max(FARTHER, self.goal)
+            fall = max(GRADIENT_RATIO, self.goal)
         with np.errstate(all="ignore"):
             self.factor = descend(
                 for_steps(objective, self.settings),
@@ -76,7 +76,11 @@ class FirstDescent:
             value = objective.value(found)
         self.goal = self.goal / fall if fall > self.goal else 1.0
         # At a large distance F may be constant to rounding, which is not a minimum.
-        return self._live(found, value) if self.zero - value < LARGEST_FALL * self.size else image
+        return (
+            self._live(found, value)
+            if self.zero - value < MAX_RELATIVE_DECREASE * self.size
+            else image
+        )
 
     def _live(self, found: Any, value: float) -> Any:
         """Drop weak columns if F permits (saves a certificate)."""
@@ -86,12 +90,16 @@ class FirstDescent:
             return found
         kept = found.factor @ beside(found.factor, turn[:, :rank])
         fewer = self.problem.objective.image(contiguous(self.problem.domain.rescale(kept)))
-        room = IDLE_SHARE * self.settings.tol * abs(value)
+        room = DROPPED_COLUMNS_IN_TOLERANCES * self.settings.tol * abs(value)
         return fewer if self.problem.objective.value(fewer) <= value + room else found
 
     def _first_fall(self) -> float:
         convex = self.problem.objective.modulus > 0
-        return SOON * float(np.sqrt(self.settings.tol)) if convex else self.goal
+        return (
+            FIRST_GRADIENT_IN_ROOT_TOLERANCES * float(np.sqrt(self.settings.tol))
+            if convex
+            else self.goal
+        )
 
     def _start(self, factor: Array) -> Array:
         """A factor with all columns, near the given factor if that has columns."""

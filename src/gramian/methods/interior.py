@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from gramian.arrays.dense import eigh
 from gramian.arrays.places import contiguous
 from gramian.methods import whitened as white
-from gramian.methods.barrier import Barrier
+from gramian.methods.barrier import MU_RATIO, Barrier
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import leanest
-from gramian.methods.growing import PAIRS
+from gramian.methods.growing import CORRECTION_PAIRS
 from gramian.methods.lbfgs import descend
 from gramian.methods.whitened_bounds import MeanImage, WhitenedBounds
 from gramian.objectives import Objective
@@ -29,20 +29,17 @@ from gramian.reductions.squared_forms import squared_forms
 
 Array = NDArray[np.floating]
 
-WORK = 1e10
+MAX_STEP_PRODUCTS = 1e10
 """Maximum number of multiplications of a Newton step: 700 points with six neighbours, some 0.4 s.
 The path is slow beyond it: 1,300 points of w1a (3,600 edges) take over 20 steps per tenth of μ."""
 
-FIRST, POLISH = 200, 100
+STEPS_BEFORE_PATH, STEPS_PER_POINT = 200, 100
 """L-BFGS steps before the path, and after each of its points."""
 
-SHRINK = 0.1
-"""Ratio of consecutive values of μ."""
-
-LAST = 1e-10
+LAST_MU_RATIO = 1e-10
 """Ratio of the last μ to the first: below it M = μS⁻¹ consists of rounding errors."""
 
-CUTS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+EIGENVALUE_THRESHOLDS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 """Thresholds below which eigenvalues of a point are dropped, relative to the largest, if F
 permits."""
 
@@ -53,7 +50,7 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     if reason is not None:
         return reason
     edges, n = problem.objective.facts.terms or 0, problem.order
-    whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= WORK else None
+    whitening = graph_whitening(problem) if edges**3 / 3 + 4 * n**3 <= MAX_STEP_PRODUCTS else None
     if whitening is None or squared_forms(whitening.problem.objective) is None:
         return "it needs squares of distances, about 2,500 at most, on the host"
     return None
@@ -68,8 +65,10 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     objective, mean = even.objective, MeanImage(even.objective)
     bounds = WhitenedBounds(even, whitening.coordinates, settings)
     Y = white.widened(even, whitening.coordinates(factor), settings)
-    Y = descend(objective, Y, settings, iterations=FIRST, memory=PAIRS, watch=mean)
-    image = leanest(objective, Y, white.SPARED * settings.tol)
+    Y = descend(
+        objective, Y, settings, iterations=STEPS_BEFORE_PATH, memory=CORRECTION_PAIRS, watch=mean
+    )
+    image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
     certificate, dual = bounds.certified(image, mean.image or image)
     yield white.placed(Step(image.factor, certificate.value, certificate, dual=dual), whitening)
     forms = squared_forms(objective)
@@ -77,14 +76,14 @@ def interior(problem: Problem, factor: Array, settings: Settings) -> Run:
     barrier, value = Barrier(forms, dual), certificate.value
     first = max(value - objective.constant - barrier.bound, settings.tol * abs(value)) / even.order
     mu = first
-    while mu > LAST * first and (M := barrier.centre(mu, settings.expired)) is not None:
+    while mu > LAST_MU_RATIO * first and (M := barrier.centre(mu, settings.expired)) is not None:
         Y = _better(objective, _evened(whitening, M), image, 0.1 * mu * even.order)
-        Y = descend(objective, Y, settings, iterations=POLISH, memory=PAIRS)
-        image = leanest(objective, Y, white.SPARED * settings.tol)
+        Y = descend(objective, Y, settings, iterations=STEPS_PER_POINT, memory=CORRECTION_PAIRS)
+        image = leanest(objective, Y, white.DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         certificate, dual = bounds.by_dual(image, barrier.w)
         step = Step(image.factor, certificate.value, certificate, dual=dual)
         yield white.placed(step, whitening)
-        mu *= SHRINK
+        mu *= MU_RATIO
     return (yield from white.whitened(problem, whitening.factor(image.factor), settings))
 
 
@@ -102,7 +101,7 @@ def _better(objective: Objective, M: Array, image: Any, spare: float) -> Array:
     values, vectors = eigh(M)
     best: Array = image.factor
     least = objective.value(image)
-    for cut in reversed(CUTS):
+    for cut in reversed(EIGENVALUE_THRESHOLDS):
         kept = values > cut * values[-1]
         Y = contiguous(vectors[:, kept] * np.sqrt(values[kept]))
         value = objective.value(objective.image(Y))

@@ -25,7 +25,7 @@ from gramian.common import clock
 from gramian.domains import Domain, PSDCone
 from gramian.linalg import Point, quasi_newton
 from gramian.linalg.quasi_newton import Pairs
-from gramian.methods.base import Run, Settings, Step, at_rest, entering, falls_for_ever
+from gramian.methods.base import Run, Settings, Step, at_rest, entering, is_unbounded_on_ray
 from gramian.methods.columns import starting_factor
 from gramian.methods.loop import Progress, rounds
 from gramian.objectives import Objective
@@ -36,12 +36,12 @@ from gramian.result import Status
 Array = NDArray[np.floating]
 
 CONE = PSDCone()
-MEMORY = 20
+CORRECTION_PAIRS = 20
 """Correction pairs, as in LRO §5.4."""
 
 
 @dataclass
-class Going:
+class StoredPairs:
     """The correction pairs of a descent, for a later descent that continues it."""
 
     pairs: Pairs | None = None
@@ -62,9 +62,9 @@ def descend(
     iterations: int,
     tol: float = 0.0,
     domain: Domain = CONE,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
     watch: Callable[[Any], object] | None = None,
-    going: Going | None = None,
+    going: StoredPairs | None = None,
     scales: Array | None = None,
 ) -> Array:
     """A local minimum of L ↦ F(LLᵀ) near `factor`, or the best point within the iterations.
@@ -79,7 +79,7 @@ def descend(
     if factor.shape[1] == 0:
         return factor
     rules: dict[str, Any] = {"tol": tol, "domain": domain, "memory": memory, "watch": watch}
-    rules |= {"going": going or Going(), "scales": scales}
+    rules |= {"going": going or StoredPairs(), "scales": scales}
     rough = single_precision(objective) if settings.sweeps.single else None
     if rough is not None:
         found, steps, met = _descended(rough, as_single(factor), settings, iterations, **rules)
@@ -100,7 +100,7 @@ def _descended(
     domain: Domain,
     memory: int,
     watch: Callable[[Any], object] | None,
-    going: Going,
+    going: StoredPairs,
     scales: Array | None,
 ) -> tuple[Array, int, bool]:
     """The end of an L-BFGS run, its number of steps, and whether it converged."""
@@ -160,7 +160,7 @@ def lbfgs(
     *,
     chunk: int = 20,
     patience: int = 2,
-    memory: int = MEMORY,
+    memory: int = CORRECTION_PAIRS,
 ) -> Run:
     """Minimise F(LLᵀ) over L of the given rank, certified every `chunk` iterations.
 
@@ -182,6 +182,6 @@ def lbfgs(
     steps = rounds(factor, settings, advance, look, patience=patience, fall=1e-3, closer=0.0)
     for step in steps:
         yield step
-        if falls_for_ever(objective, objective.image(step.factor)):
+        if is_unbounded_on_ray(objective, objective.image(step.factor)):
             return Status.UNBOUNDED
     return at_rest(problem, settings)

@@ -34,7 +34,7 @@ Vector = NDArray[np.float64]
 IDENTITY_ROUNDING = 1e-9
 """Relative error of a matrix 𝒜*(1) that should be the identity."""
 
-REPAIRED = 10.0
+MAX_REPAIRED_GAP_IN_TOLERANCES = 10.0
 """Largest gap, in tolerances, at which the dual vector is repaired."""
 
 FIRST_COLUMNS, SPARE_COLUMNS = 12, 2
@@ -90,7 +90,7 @@ def rounds(
         point = resize(point, progress)
 
 
-class Looks:
+class Certifier:
     """Certificates along a run, with λ_min as accurate as the tolerance requires."""
 
     def __init__(self, problem: Problem, settings: Settings, *, repair: bool = False) -> None:
@@ -115,7 +115,7 @@ class Looks:
     ) -> tuple[Certificate, Any]:
         """The certificate by a repaired dual vector, if the gap is close to the tolerance."""
         gap, tol, objective = certificate.relative_gap, self.settings.tol, self.problem.objective
-        if gap is None or not tol < gap <= REPAIRED * tol:
+        if gap is None or not tol < gap <= MAX_REPAIRED_GAP_IN_TOLERANCES * tol:
             return certificate, dual
         moved = repaired(objective, image, self.settings.rng)
         if moved is None:
@@ -144,7 +144,7 @@ def needed(value: float, Y: Array, settings: Settings) -> float:
     return float(np.clip(allowed, 1e-10, 1e-4))
 
 
-class Widening:
+class GrowingColumns:
     """Columns whose number grows to the rank of the optimum."""
 
     def __init__(self, problem: Problem, settings: Settings, least: int = FIRST_COLUMNS) -> None:
@@ -198,7 +198,7 @@ def _advanced(
 ) -> Run:
     """The loop around a function of the user, over the cone or at a fixed trace."""
     objective, domain = problem.objective, problem.domain
-    columns, looks = Widening(problem, settings), Looks(problem, settings)
+    columns, looks = GrowingColumns(problem, settings), Certifier(problem, settings)
 
     def advanced(Y: Array) -> Array:
         L = as_factor(advance(problem, Y, settings), problem.order, objective.place)

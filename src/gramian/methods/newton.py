@@ -19,15 +19,15 @@ from gramian.objectives.preconditioning import hessian_metric, row_preconditione
 
 Array = NDArray[np.floating]
 
-FLAT = 1e-6
+MIN_EIGENVALUE_RATIO = 1e-6
 """Eigenvalues of LᵀPL below this fraction of the largest are raised to it in the preconditioner."""
 
-LONGEST = 4.0
+MAX_STEP = 4.0
 """Longest step along a direction on a sphere of factors."""
 
 
 @dataclass(frozen=True)
-class Below:
+class NegativePart:
     """A lower bound on the negative part of ∇F: ∇F ⪰ V diag(values) Vᵀ + rest·(I − VVᵀ)."""
 
     values: Array
@@ -62,7 +62,7 @@ def newton_direction(
     image: Any,
     gradient: Array,
     *,
-    below: Below | None,
+    below: NegativePart | None,
     domain: Domain,
     tol: float,
     limit: int,
@@ -97,7 +97,7 @@ def _preconditioner(P: Array | None, L: Array) -> Product | None:
         return None
     values, basis = namespace(P).linalg.eigh(P)
     small, turn = eigh(host(L.T @ P @ L))
-    ends = beside(L, 1.0 / np.maximum(small, FLAT * small[-1]))
+    ends = beside(L, 1.0 / np.maximum(small, MIN_EIGENVALUE_RATIO * small[-1]))
     weights, turn = ends / values[:, None], beside(L, turn)
     return lambda R: basis @ (weights * (basis.T @ R @ turn)) @ turn.T
 
@@ -117,6 +117,6 @@ def best_along(
         size = trace / (trace + 2 * mu * cross + mu * mu * square)
         return line.restriction.value(size * np.array([1.0, 2 * mu, mu * mu]))
 
-    found = scipy.optimize.minimize_scalar(value, bounds=(0.0, LONGEST), method="bounded")
+    found = scipy.optimize.minimize_scalar(value, bounds=(0.0, MAX_STEP), method="bounded")
     mu = min((0.0, 1.0, float(found.x)), key=value)
     return objective.image(domain.rescale(L + mu * direction)), mu

@@ -22,27 +22,27 @@ from gramian.proofs.base import Solve, place_of_matrix
 
 Array = NDArray[np.floating]
 
-COUNT, STEPS = 20, 100
+EIGENVECTORS, LANCZOS_SOLVES = 20, 100
 """Eigenvectors computed, and solves of their Lanczos run."""
 
-WIDTH, BLOCKS = 8, 20
+BLOCK_VECTORS, LANCZOS_BLOCKS = 8, 20
 """Vectors of a block, if the factor is multifrontal and read once per block, and the number of
 blocks. 20,000 digits: 1.2 s, against 3.0 s for a hundred single vectors, which find less."""
 
-FIRST_BLOCKS, FAR = 1e-3, 20.0
+FIRST_BLOCK_SHIFT, MAX_SHIFT_RATIO = 1e-3, 20.0
 """First shift with blocks, in units of w: a failed factorisation is faster than blocks from a
 distant shift; and the largest ratio of shift to λ_min at which λ_min is accepted."""
 
-FIRST, BELOW, FARTHER, TRIALS = 0.05, 1.5, 6.0, 12
+FIRST_SHIFT, SHIFT_BELOW_RATIO, SHIFT_GROWTH, MAX_SHIFTS = 0.05, 1.5, 6.0, 12
 """First shift, in units of w; ratio of later shifts to the last λ_min; factor from one shift to the
 next; and maximum number of shifts."""
 
-CLOSE = 0.03
+PROOF_DISTANCE = 0.03
 """Relative distance below λ_min at which the proof is attempted."""
 
 
 @dataclass(frozen=True)
-class Lowest:
+class PencilEigenpairs:
     """An estimate of λ_min and the lowest eigenvectors, without the entry of the first point."""
 
     value: float
@@ -52,42 +52,42 @@ class Lowest:
 
 
 @dataclass
-class Bottoms:
+class PencilBounds:
     """λ_min of a sequence of pencils; each search starts from the previous λ_min."""
 
     rng: np.random.Generator
     last: float = field(default=0.0)
     """−λ_min of the last pencil."""
 
-    def look(self, form: Any, size: float, least: float) -> Lowest | None:
+    def look(self, form: Any, size: float, least: float) -> PencilEigenpairs | None:
         """The lowest eigenpairs of a pencil; None if no shift gives a definite factor.
 
         `size` is the magnitude of w, and `least` the −λ_min that is negligible in the gap.
         """
-        first = (FIRST_BLOCKS if in_blocks(form) else FIRST) * size
-        shift = max(BELOW * self.last, least) if self.last > 0 else first
-        for _ in range(TRIALS):
+        first = (FIRST_BLOCK_SHIFT if in_blocks(form) else FIRST_SHIFT) * size
+        shift = max(SHIFT_BELOW_RATIO * self.last, least) if self.last > 0 else first
+        for _ in range(MAX_SHIFTS):
             found = self._next_above(form, shift)
             if found is not None:
                 break
-            shift *= FARTHER
+            shift *= SHIFT_GROWTH
         else:
             return None
         found = self._nearer(form, found, least)
         self.last = max(-found.value, least)
         return found
 
-    def _nearer(self, form: Any, found: Lowest, least: float) -> Lowest:
+    def _nearer(self, form: Any, found: PencilEigenpairs, least: float) -> PencilEigenpairs:
         """The same by a factor closer to λ_min: from a distant shift, few solves may miss it."""
-        shift = max(BELOW * -found.value, least)
-        while FAR * shift < -found.shift:
+        shift = max(SHIFT_BELOW_RATIO * -found.value, least)
+        while MAX_SHIFT_RATIO * shift < -found.shift:
             again = self._next_above(form, shift)
             if again is not None:
                 return again
-            shift *= FARTHER
+            shift *= SHIFT_GROWTH
         return found
 
-    def _next_above(self, form: Any, shift: float) -> Lowest | None:
+    def _next_above(self, form: Any, shift: float) -> PencilEigenpairs | None:
         """The eigenpairs next above −shift; None if there seem to be eigenvalues below."""
         factor = form.tried(-shift)
         if not factor.definite:
@@ -95,14 +95,14 @@ class Bottoms:
         assert factor.solve is not None
         search = blocks_above if in_blocks(form) else next_above
         values, vectors = search(form, -shift, factor.solve, self.rng)
-        return Lowest(float(values[0]), vectors, -shift)
+        return PencilEigenpairs(float(values[0]), vectors, -shift)
 
-    def proved(self, form: Any, found: Lowest, least: float) -> Bottom:
+    def proved(self, form: Any, found: PencilEigenpairs, least: float) -> Bottom:
         """A bound proved by a factorisation, slightly below the estimate if possible."""
-        sharp = (1 + CLOSE) * max(-found.value, 0.0) + least
+        sharp = (1 + PROOF_DISTANCE) * max(-found.value, 0.0) + least
         sure = max(-found.shift, sharp)
-        between = takewhile(lambda shift: shift < sure, (sharp * FARTHER**k for k in count()))
-        for shift in (*between, sure, FARTHER * sure):
+        between = takewhile(lambda shift: shift < sure, (sharp * SHIFT_GROWTH**k for k in count()))
+        for shift in (*between, sure, SHIFT_GROWTH * sure):
             if form.above(-shift).definite:
                 return Bottom(-shift, form.how)
         return Bottom(-np.inf, form.how)
@@ -135,7 +135,7 @@ def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> t
     reorthogonalisation.
     """
     order, place = form.order, place_of_matrix(form)
-    steps = min(STEPS, order - 1)
+    steps = min(LANCZOS_SOLVES, order - 1)
     basis = place.zeros((steps, order))
     images = basis if form.unit is None else place.zeros((steps, order))
     small = np.zeros((steps, steps))
@@ -151,7 +151,7 @@ def next_above(form: Any, t: float, solve: Solve, rng: np.random.Generator) -> t
         small[: k + 1, k] = host(images[: k + 1] @ v)
     whole = np.triu(small) + np.triu(small, 1).T
     values, turn = eigh(whole)
-    chosen = np.argsort(-values)[: min(COUNT, steps)]
+    chosen = np.argsort(-values)[: min(EIGENVECTORS, steps)]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous((beside(basis, turn[:, chosen].T) @ basis).T)
 
@@ -165,20 +165,20 @@ def blocks_above(
     form: Any, t: float, solve: Solve, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """The same by block Lanczos."""
-    steps = min(BLOCKS, (form.order - 1) // WIDTH)
-    basis = np.zeros((WIDTH * steps, form.order))
-    small = np.zeros((WIDTH * steps,) * 2)
-    V: Array = rng.standard_normal((form.order, WIDTH))
-    for start in range(0, WIDTH * steps, WIDTH):
+    steps = min(LANCZOS_BLOCKS, (form.order - 1) // BLOCK_VECTORS)
+    basis = np.zeros((BLOCK_VECTORS * steps, form.order))
+    small = np.zeros((BLOCK_VECTORS * steps,) * 2)
+    V: Array = rng.standard_normal((form.order, BLOCK_VECTORS))
+    for start in range(0, BLOCK_VECTORS * steps, BLOCK_VECTORS):
         clock.check()
-        stop = start + WIDTH
+        stop = start + BLOCK_VECTORS
         for _ in range(2):
             V = _orthonormal(V - basis[:start].T @ (basis[:start] @ (form.unit @ V)), form.unit)
         basis[start:stop] = V.T
         V = solve(form.unit @ V)
         small[:stop, start:stop] = basis[:stop] @ (form.unit @ V)
     values, turn = eigh(np.triu(small) + np.triu(small, 1).T)
-    chosen = np.argsort(-values)[:COUNT]
+    chosen = np.argsort(-values)[:EIGENVECTORS]
     found = t + 1.0 / np.maximum(values[chosen], 1e-300)
     return found, contiguous(basis.T @ turn[:, chosen])
 

@@ -30,16 +30,16 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LARGEST = 100
+MAX_ORDER = 100
 """Maximum order: a step then takes 4e10 multiplications."""
 
-ROOM = 20_000_000
+MAX_ROW_ENTRIES = 20_000_000
 """Maximum number of entries of the rows."""
 
-NEAR = 0.1
+CERTIFIED_GAP_IN_TOLERANCES = 0.1
 """Gap inside the cone at which a certificate is computed, as a fraction of the tolerance."""
 
-FLAT = 1e-16
+CURVATURE_ROUNDING = 1e-16
 """Curvature below this fraction of the largest counts as rounding."""
 
 
@@ -48,9 +48,9 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
     objective = problem.objective
     if row_bound(objective) is None or not objective.place.is_host:
         return "it needs a quadratic objective, on the host"
-    if problem.order > LARGEST:
-        return f"it accepts orders up to {LARGEST}, and this problem has {problem.order}"
-    if objective.subspace_cost(problem.order) > ROOM:
+    if problem.order > MAX_ORDER:
+        return f"it accepts orders up to {MAX_ORDER}, and this problem has {problem.order}"
+    if objective.subspace_cost(problem.order) > MAX_ROW_ENTRIES:
         return "the rows of its squares would take too much memory"
     return no_rank_limit(problem, settings)
 
@@ -58,25 +58,25 @@ def refusal(problem: Problem, settings: Settings) -> str | None:
 @entering("primal-dual")
 def primal_dual(problem: Problem, factor: Array, settings: Settings) -> Run:
     """The path of Nesterov and Todd's direction, with certificates near its end."""
-    written = Written(problem)
+    written = ExplicitQuadratic(problem)
     enough, point = np.inf, None
     for point in cone_path(written.P, written.q, np.zeros(written.q.size), written.within):
         clock.check()
         if settings.expired():
             break
         value = written.value(svec(point.S))
-        enough = min(enough, NEAR * settings.tol * abs(value))
+        enough = min(enough, CERTIFIED_GAP_IN_TOLERANCES * settings.tol * abs(value))
         if point.gap > enough:
             yield Step(partial(written.inside, point.S), value, None, {"rank": problem.order})
         else:
             yield written.step(point.S, settings.tol)
-            enough = NEAR * point.gap
+            enough = CERTIFIED_GAP_IN_TOLERANCES * point.gap
     assert point is not None
     yield written.step(point.S, settings.tol)
     return Status.STALLED
 
 
-class Written:
+class ExplicitQuadratic:
     """½sᵀPs + qᵀs + constant, equal to F."""
 
     def __init__(self, problem: Problem) -> None:
@@ -131,7 +131,7 @@ class Written:
         order = self.problem.order
         i, j, scale = triangle(order)
         bend = np.diag(self.P)[i == j]
-        weight = np.maximum(bend, FLAT * max(float(bend.max()), 1e-300)) ** 0.25
+        weight = np.maximum(bend, CURVATURE_ROUNDING * max(float(bend.max()), 1e-300)) ** 0.25
         values, vectors = eigh(S * np.outer(weight, weight))
         L = vectors * np.sqrt(np.maximum(values, 0.0)) / weight[:, None]
         squares = scale[:, None] * L[i] * L[j]

@@ -21,7 +21,7 @@ from gramian.bounds import (
 from gramian.callbacks import State
 from gramian.certificate import Certificate
 from gramian.common import clock
-from gramian.methods.alternating import STEPS
+from gramian.methods.alternating import CG_STEPS_PER_ROW
 from gramian.methods.base import Step
 from gramian.objectives import LowerBound
 from gramian.problem import Problem
@@ -29,29 +29,29 @@ from gramian.result import History, Result, Status
 
 Array = NDArray[np.floating]
 
-MOVED, MOST = 1e-3, 12
+MIN_ERROR_DECREASE, MAX_SWEEPS = 1e-3, 12
 """Relative decrease of the error for which another sweep follows, and the maximum number of
 sweeps."""
 
-TOL = 0.6
+CERTIFICATE_TOLERANCE = 0.6
 """Relative gap of the final certificate, if Lanczos estimates λ_min: few products suffice, and the
 probability that the estimate misses an eigenvalue by a relevant amount is small."""
 
-SPARE = 1.0
+RANDOM_COLUMN_SIZE = 1.0
 """Size of random columns relative to the existing ones."""
 
-AHEAD, AHEAD_ENTRIES = 4, 400_000
+DUAL_SWEEPS, MAX_DUAL_SWEEP_ENTRIES = 4, 400_000
 """Sweeps to improve the dual vector, and the entries that all of them may visit. On MovieLens
 100K they reduce the certified gap from 6.9 % to 3.7 %, in 0.2 s; `repair` along eight eigenvectors
 reduces it to 6.2 % in 0.9 s. On 1M the gap of 12 % is due to missing columns, and sweeps are
 expensive."""
 
-PROOF_SHARE, PROOF_LEAST = 0.25, 0.5
+PROOF_TIME_FRACTION, MIN_PROOF_SECONDS = 0.25, 0.5
 """Time limit of a proof of λ_min, as a fraction of the time of the sweeps, and its minimum in
 seconds."""
 
 
-SINGLE = 1e-5
+FLOAT32_ERROR = 1e-5
 """Relative error of sums in float32."""
 
 
@@ -97,7 +97,7 @@ class Quick:
         wide[:, :own], wide[:, -1] = state[:, :-1], state[:, -1]
         more = self.rng.standard_normal((state.shape[0], rank - own), dtype=np.float32)
         size = 1.0 if noise is None else noise[:, None]
-        length = SPARE * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
+        length = RANDOM_COLUMN_SIZE * np.linalg.norm(state[:, :-1] / size) / np.linalg.norm(more)
         wide[:, own:-1] = max(float(length), 1e-6) * size * more
         return wide
 
@@ -110,14 +110,14 @@ class Quick:
             if self.expired() and (len(self.history) or self.interrupted):
                 break
             try:
-                halves.refit_upper(state, STEPS)
-                value = halves.refit_lower(state, STEPS)
+                halves.refit_upper(state, CG_STEPS_PER_ROW)
+                value = halves.refit_lower(state, CG_STEPS_PER_ROW)
             except KeyboardInterrupt:  # the state is valid at any time
                 self.interrupted, self.deadline = True, clock.now()
                 break
-            self._tell(halves, state, value)
+            self._record_sweep(halves, state, value)
 
-    def _tell(self, halves: Any, state: Any, value: float) -> None:
+    def _record_sweep(self, halves: Any, state: Any, value: float) -> None:
         self.tell(Step(lambda: halves.factor(state), value), state.shape[1] - 1)
 
     def tell(self, step: Step, rank: int) -> None:
@@ -136,13 +136,13 @@ class Quick:
     def until_still(self, halves: Any, state: Any, error_of: Callable[[Any], float]) -> None:
         """Sweep until the error no longer decreases."""
         last = np.inf
-        for _ in range(MOST):
+        for _ in range(MAX_SWEEPS):
             self.sweep(halves, state, 1)
             if self.interrupted:
                 break
             error = error_of(state)
             self.history.records[-1]["held_out"] = error
-            if not error < (1 - MOVED) * last or self.expired():
+            if not error < (1 - MIN_ERROR_DECREASE) * last or self.expired():
                 break
             last = error
 
@@ -152,7 +152,7 @@ class Quick:
         The error converges before F: a dual vector of a later iterate gives a much better bound
         on F*. None if sweeps are expensive or there are no dual vectors.
         """
-        count = min(AHEAD, AHEAD_ENTRIES // max(halves.upper.targets.size, 1))
+        count = min(DUAL_SWEEPS, MAX_DUAL_SWEEP_ENTRIES // max(halves.upper.targets.size, 1))
         if count == 0 or halves.everywhere or self.interrupted or self.expired():
             return None
         state, history, watch = state.copy(), self.history, self.watch
@@ -175,12 +175,12 @@ class Quick:
         above F. The bound is F ≥ 0.
         """
         factor: Array = halves.factor(state)
-        value = (1.0 + SINGLE) * float(halves.refit_upper(state.copy(), 0))
+        value = (1.0 + FLOAT32_ERROR) * float(halves.refit_upper(state.copy(), 0))
         trace = float(np.vdot(factor, factor))
         certificate = certificate_of(value, LowerBound(0.0, LEAST_TERMS), trace=trace)
-        return self._told(factor, certificate, problem)
+        return self._result(factor, certificate, problem)
 
-    def _told(
+    def _result(
         self, factor: Array, certificate: Certificate, problem: str, formula: str = ""
     ) -> Result:
         return Result(
@@ -202,7 +202,7 @@ class Quick:
         image: Any,
         *,
         dual: Any = None,
-        tol: float = TOL,
+        tol: float = CERTIFICATE_TOLERANCE,
         seconds: float | None = None,
     ) -> Result:
         """The result for the image of a factor, with λ_min accurate enough for a gap of `tol`.
@@ -210,10 +210,10 @@ class Quick:
         `seconds` limits its proof, by default a fraction of the time of the sweeps.
         """
         if seconds is None:
-            seconds = max(PROOF_LEAST, PROOF_SHARE * clock.elapsed(self.started))
+            seconds = max(MIN_PROOF_SECONDS, PROOF_TIME_FRACTION * clock.elapsed(self.started))
         with blas_threads_for(0):
             certificate = self._certificate(problem, image, dual, tol, seconds)
-        return self._told(image.factor, certificate, problem.name, problem.displayed)
+        return self._result(image.factor, certificate, problem.name, problem.displayed)
 
     def _status(self) -> Status:
         if self.interrupted:

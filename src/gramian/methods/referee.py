@@ -16,7 +16,14 @@ from gramian.bounds import UNKNOWN, certificate_of, certify, certify_image, prov
 from gramian.certificate import Certificate
 from gramian.common import clock
 from gramian.linalg import bilateral
-from gramian.methods.base import ENDLESS, RESIDUALS, Outcome, Run, Settings, Step
+from gramian.methods.base import (
+    MIN_SMALL_RESIDUALS,
+    RAY_SEARCH_DECREASE,
+    Outcome,
+    Run,
+    Settings,
+    Step,
+)
 from gramian.methods.rays import find_ray
 from gramian.problem import Problem
 from gramian.proofs import EXACT_ORDER
@@ -25,14 +32,14 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-MAY_FALL = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
+RAY_SEARCH_STATUSES = (Status.STALLED, Status.LOCAL, Status.MAX_ITER, Status.CONVERGED)
 """Statuses after which `find_ray` tests whether F is unbounded below."""
 
-DRIFT = 1e-9
+VALUE_ROUNDING = 1e-9
 """Largest increase of F above its start, and decrease below its lower bound, that is attributed to
 rounding; relative to the size of F at the start."""
 
-ESCAPES = 50
+MAX_RESTARTS = 50
 """Maximum number of restarts of a stalled solver along directions found by a proof."""
 
 
@@ -67,13 +74,13 @@ class Referee:
         """Set the start as the best point."""
         self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
-        self.deepest = -ENDLESS * max(self.problem.scale, abs(self.best.value))
+        self.deepest = -RAY_SEARCH_DECREASE * max(self.problem.scale, abs(self.best.value))
         self.settings.hint.latest = None
 
     @cached_property
     def floor(self) -> float:
         """A lower bound on F, up to rounding."""
-        return self.problem.objective.growth().least - DRIFT * self._size()
+        return self.problem.objective.growth().least - VALUE_ROUNDING * self._size()
 
     def steps(self, start: Callable[..., Run], factor: Array) -> Run:
         """The steps of a solver, which is restarted if a proof finds a direction of decrease."""
@@ -100,7 +107,7 @@ class Referee:
                 return step, Status.CONVERGED
             self.refuted = True
         if step.value < self.deepest:
-            self.deepest = ENDLESS * step.value
+            self.deepest = RAY_SEARCH_DECREASE * step.value
             return step, self._fallen()
         return step, None
 
@@ -142,7 +149,7 @@ class Referee:
         image = self._image_of(best)
         value, noise = objective.value(image), objective.rounding(image)
         # A value computed in other coordinates can be lower than F at the factor.
-        drifted = not value <= self.first.value + min(noise, DRIFT * self._size())
+        drifted = not value <= self.first.value + min(noise, VALUE_ROUNDING * self._size())
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
@@ -151,7 +158,7 @@ class Referee:
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, noise)
         status = self._last_status(status, certificate, image, drifted)
-        if certificate.gap is None and status in MAY_FALL:
+        if certificate.gap is None and status in RAY_SEARCH_STATUSES:
             status = self._fallen() or status
         if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
             status, self.ray = Status.STALLED, None  # a proved bound refutes the ray
@@ -167,7 +174,7 @@ class Referee:
             return step, False
         if certificate.gap is None:
             self.residuals += 1
-            return step, self.residuals >= RESIDUALS
+            return step, self.residuals >= MIN_SMALL_RESIDUALS
         if certificate.proved:
             return step, True
         if self.skipped > 0:
@@ -224,7 +231,7 @@ class Referee:
         large = self.problem.order > EXACT_ORDER and not self.problem.domain.bounded
         if status is not Status.STALLED or not large or self.settings.expired():
             return None
-        if self.settings.rank is not None or self.escapes >= ESCAPES:
+        if self.settings.rank is not None or self.escapes >= MAX_RESTARTS:
             return None
         self.escapes += 1
         certificate = self._prove(self.best)

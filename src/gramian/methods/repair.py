@@ -26,14 +26,14 @@ from gramian.objectives.nearby import near
 
 Array = NDArray[np.floating]
 
-COLUMNS, STEPS = 16, 100
+REPAIR_EIGENVECTORS, LANCZOS_PRODUCTS = 16, 100
 """Eigenvectors of the repair, and Lanczos products for them. MovieLens 100K, gap before and after
 at six points of a run: 865 → 434, 210 → 205, 108 → 62, 56 → 9, 19 → 7, 18 → 1.4."""
 
-ROOM = 60_000_000
+MAX_ENTRIES = 60_000_000
 """Maximum number of entries of the columns of the map."""
 
-DEVICE_COPIES = 48
+DEVICE_BYTES_PER_ENTRY = 48
 """Bytes on a device per such entry: six copies."""
 
 
@@ -41,12 +41,12 @@ def repaired(objective: Objective, image: Any, rng: np.random.Generator) -> Any:
     """The image of M + V S Vᵀ, whose dual vector is repaired; None if that is not possible."""
     w = objective.dual(image)
     place = objective.place
-    room = ROOM if place.is_host else place.free_memory() / DEVICE_COPIES
-    if w is None or size(w) * COLUMNS * (COLUMNS + 1) // 2 > room:
+    room = MAX_ENTRIES if place.is_host else place.free_memory() / DEVICE_BYTES_PER_ENTRY
+    if w is None or size(w) * REPAIR_EIGENVECTORS * (REPAIR_EIGENVECTORS + 1) // 2 > room:
         return None
     operator = objective.dual_operator(w)
-    count = min(COLUMNS, operator.order)
-    V = ritz_pairs(-operator, count, steps=STEPS, random_state=rng).vectors
+    count = min(REPAIR_EIGENVECTORS, operator.order)
+    V = ritz_pairs(-operator, count, steps=LANCZOS_PRODUCTS, random_state=rng).vectors
     return repaired_along(objective, image, contiguous(V))
 
 

@@ -24,31 +24,31 @@ from gramian.common import clock
 from gramian.methods.base import Run, Settings, Step, entering
 from gramian.methods.columns import columns_by_size
 from gramian.methods.lbfgs import descend
-from gramian.methods.lowest_eigenpairs import exact_ground
+from gramian.methods.lowest_eigenpairs import exact_eigenpairs
 from gramian.methods.staircase import staircase
 from gramian.problem import Problem
 from gramian.proofs import LIVE
 
 Array = NDArray[np.floating]
 
-WIDEST = 128
+MAX_ORDER = 128
 """Maximum order: up to it a square factor costs little more than the columns that M needs. 3,000
 digits in 100 directions: 3.2 s, the staircase 4.7 s."""
 
-FLOOR = 0.02
+EIGENVALUE_SHIFT = 0.02
 """Shift of the eigenvalues of M at the start, relative to their mean: zero columns stay zero."""
 
-STEPS = 200
+MAX_STEPS = 200
 """Maximum number of L-BFGS steps."""
 
-FIRST, DECADE, LEAST = 5, 5.0, 3
+STEPS_BEFORE_FIRST_GAP, STEPS_PER_DECADE, MIN_STEPS_BETWEEN_GAPS = 5, 5.0, 3
 """Steps before the first evaluation of the gap, steps that reduce the gap by a factor of ten if
 they converge fast, and minimum number of steps between evaluations (one costs half a step)."""
 
-AIM, SPARED = 0.8, 0.05
+FINAL_GAP_IN_TOLERANCES, DROPPED_COLUMNS_IN_TOLERANCES = 0.8, 0.05
 """Gap at which the descent ends, and increase of F permitted to drop columns, in tolerances."""
 
-NEAR = 3.0
+CERTIFIED_START_GAP_IN_TOLERANCES = 3.0
 """Gap, in tolerances, up to which the start itself is certified first."""
 
 
@@ -58,7 +58,7 @@ def suits(problem: Problem, factor: Array) -> bool:
     facts = objective.facts
     many = facts.single_loss and (facts.terms or 0) > order * (order + 1) // 2
     smooth = many and facts.spans and not facts.quadratic
-    return smooth and order <= WIDEST and factor.shape[1] > 0 and not problem.domain.bounded
+    return smooth and order <= MAX_ORDER and factor.shape[1] > 0 and not problem.domain.bounded
 
 
 @entering("square")
@@ -67,18 +67,18 @@ def square(problem: Problem, factor: Array, settings: Settings) -> Run:
     clock.check()
     objective, look = problem.objective, _Look(problem, settings)
     begun = objective.image(factor)
-    if look.gap(begun) <= NEAR * settings.tol:
+    if look.gap(begun) <= CERTIFIED_START_GAP_IN_TOLERANCES * settings.tol:
         yield _certified(problem, begun)
     L, sizes = filled(factor)
-    L = descend(objective, L, settings, iterations=STEPS, watch=look, scales=sizes**-0.5)
-    yield _certified(problem, lean(problem, L, SPARED * settings.tol))
+    L = descend(objective, L, settings, iterations=MAX_STEPS, watch=look, scales=sizes**-0.5)
+    yield _certified(problem, lean(problem, L, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol))
     return (yield from staircase(problem, L, settings))
 
 
 def _certified(problem: Problem, image: Any) -> Step:
     """The point with its certificate, by all eigenvalues of ∇F."""
     G = problem.objective.gradient(image).dense()
-    along, bottom = inner(image.factor, G @ image.factor), exact_ground(G, 0.0, 1).bound
+    along, bottom = inner(image.factor, G @ image.factor), exact_eigenpairs(G, 0.0, 1).bound
     certificate = certify_image(problem, image, bottom=bottom, along=along)
     return Step(image.factor, certificate.value, certificate)
 
@@ -87,7 +87,9 @@ def filled(factor: Array) -> tuple[Array, Array]:
     """A square root of M + εI with orthogonal columns, and their lengths."""
     M = host(factor @ factor.T)
     values, vectors = eigh(M)
-    sizes = np.sqrt(np.maximum(values, 0.0) + FLOOR * max(float(np.mean(values)), 1e-300))
+    sizes = np.sqrt(
+        np.maximum(values, 0.0) + EIGENVALUE_SHIFT * max(float(np.mean(values)), 1e-300)
+    )
     return contiguous(beside(factor, vectors * sizes)), sizes
 
 
@@ -107,14 +109,14 @@ class _Look:
 
     problem: Problem
     settings: Settings
-    left: int = FIRST
+    left: int = STEPS_BEFORE_FIRST_GAP
 
     def __call__(self, image: Any) -> bool:
         self.left -= 1
         if self.left > 0:
             return False
-        over = self.gap(image) / (AIM * self.settings.tol)
-        self.left = max(LEAST, int(DECADE * np.log10(max(over, 1.0))))
+        over = self.gap(image) / (FINAL_GAP_IN_TOLERANCES * self.settings.tol)
+        self.left = max(MIN_STEPS_BETWEEN_GAPS, int(STEPS_PER_DECADE * np.log10(max(over, 1.0))))
         return over <= 1.0
 
     def gap(self, image: Any) -> float:

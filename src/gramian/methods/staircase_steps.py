@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import as_double, as_single, norm
 from gramian.methods import lbfgs
 from gramian.methods.base import Settings, for_steps
-from gramian.methods.lowest_eigenpairs import DENSE_ORDER, Ground
+from gramian.methods.lowest_eigenpairs import DENSE_ORDER, LowestEigenpairs
 from gramian.methods.newton import Direction, best_along, newton_direction
 from gramian.objectives.preconditioning import row_preconditioner
 from gramian.papers.lro import UnboundedError, conjugate_gradient
@@ -22,24 +22,24 @@ from gramian.reductions.variants import single_precision
 
 Array = NDArray[np.floating]
 
-GRADIENT_STEPS, FALL = 60, 0.03
+CG_STEPS, CG_GRADIENT_RATIO = 60, 0.03
 """Conjugate gradient steps in a round, and the gradient ratio at which they end."""
 
-CONDITIONED_FALL = 1e-3
+PRECONDITIONED_GRADIENT_RATIO = 1e-3
 """The same ratio for preconditioned steps."""
 
-MOVED = 0.03
+MAX_FACTOR_CHANGE = 0.03
 """Relative change of the factor after which its preconditioner is recomputed."""
 
-FALSE, SLOW = 1.5, 0.5
-"""float32 is abandoned if the gradient in float64 is more than `FALSE` times that in float32, or
-more than `SLOW` times that at the start of the round."""
+MAX_SINGLE_ERROR_RATIO, MAX_SINGLE_GRADIENT_RATIO = 1.5, 0.5
+"""float32 is abandoned if the gradient in float64 is above the first ratio times that in float32,
+or above the second ratio times that at the start of the round."""
 
-QUASI_STEPS, QUASI_FALL = 150, 1e-3
+LBFGS_STEPS, LBFGS_GRADIENT_RATIO = 150, 1e-3
 """L-BFGS steps in a round, and the gradient ratio at which they end."""
 
 NEWTON_STEPS = 8
-PRODUCTS = (30, 400)
+HESSIAN_PRODUCTS = (30, 400)
 """Hessian products for one direction: initial and maximum number."""
 
 
@@ -49,7 +49,7 @@ class LocalSteps:
 
     problem: Problem
     settings: Settings
-    limit: int = PRODUCTS[0]
+    limit: int = HESSIAN_PRODUCTS[0]
     products: int = 0
     well_conditioned: bool = True
     """Whether conjugate gradient converges fast enough."""
@@ -78,7 +78,7 @@ class LocalSteps:
         if image.factor.shape[1] == 0 or not self.well_conditioned:
             return image, False
         first = norm(self._slope(image))
-        fall = CONDITIONED_FALL if self.preconditioned else FALL
+        fall = PRECONDITIONED_GRADIENT_RATIO if self.preconditioned else CG_GRADIENT_RATIO
         target = max(fall * first, enough / max(norm(image.factor), 1e-300))
         if not self.domain.bounded and self.objective.facts.quadratic:
             image, least = self._conjugate_gradient(image, target)
@@ -101,8 +101,10 @@ class LocalSteps:
         first, before = norm(self._slope(image)), self.objective.value(image)
         single, _ = self._lines(rough, rough.image(as_single(image.factor)), target)
         found = self.objective.image(as_double(single.factor))
-        least, told = norm(self._slope(found)), norm(rough.gradient_factor(single))
-        self.single = least <= min(FALSE * told, SLOW * first)
+        least, single_norm = norm(self._slope(found)), norm(rough.gradient_factor(single))
+        self.single = least <= min(
+            MAX_SINGLE_ERROR_RATIO * single_norm, MAX_SINGLE_GRADIENT_RATIO * first
+        )
         if self.single or self.objective.value(found) < before:
             return found, least
         return self._lines(self.objective, image, target)
@@ -113,7 +115,7 @@ class LocalSteps:
         best, least = image, np.inf
         with suppress(UnboundedError):
             steps = conjugate_gradient(objective, image.factor, precondition=near)
-            for step in islice(steps, GRADIENT_STEPS):
+            for step in islice(steps, CG_STEPS):
                 best, least = step[0], min(least, norm(step[1]))
                 if least <= target or self.settings.expired():
                     break
@@ -126,15 +128,15 @@ class LocalSteps:
             for_steps(self.objective, self.settings),
             image.factor,
             self.settings,
-            iterations=QUASI_STEPS,
-            tol=max(QUASI_FALL, min(FALL, enough / max(first, 1e-300))),
+            iterations=LBFGS_STEPS,
+            tol=max(LBFGS_GRADIENT_RATIO, min(CG_GRADIENT_RATIO, enough / max(first, 1e-300))),
             domain=self.domain,
         )
         image = self.objective.image(factor)
         return image, norm(self._slope(image))
 
     def newton(
-        self, image: Any, ground: Ground, enough: float
+        self, image: Any, eigenpairs: LowestEigenpairs, enough: float
     ) -> tuple[Any, Any, Direction | None]:
         """Newton steps of length about 1 while the gradient decreases fast.
 
@@ -155,7 +157,7 @@ class LocalSteps:
                 self.objective,
                 image,
                 gradient,
-                below=ground.below if k == 0 else None,
+                below=eigenpairs.below if k == 0 else None,
                 domain=self.domain,
                 tol=float(np.clip(np.sqrt(size / self.steepest), 1e-3, 0.1)),
                 limit=self.limit,
@@ -164,9 +166,9 @@ class LocalSteps:
             self.lift = max(0.3 * self.lift, 1e-4) if direction.clean else min(4 * self.lift, 1.0)
             moved, mu = best_along(self.objective, image, direction.blocks[0], self.domain)
             if not mu > 0.5:
-                self.limit = max(self.limit // 2, PRODUCTS[0])
+                self.limit = max(self.limit // 2, HESSIAN_PRODUCTS[0])
                 return image, moved, direction
-            self.limit = min(2 * self.limit, PRODUCTS[1])
+            self.limit = min(2 * self.limit, HESSIAN_PRODUCTS[1])
             image = moved
         return image, image, None
 
@@ -189,7 +191,7 @@ class _Preconditioner:
 
     def __call__(self, image: Any, gradient: Array) -> Array:
         L = image.factor
-        if self.factor is None or norm(L - self.factor) > MOVED * norm(L):
+        if self.factor is None or norm(L - self.factor) > MAX_FACTOR_CHANGE * norm(L):
             self.near, self.factor = row_preconditioner(self.objective, image), L
         found: Array = gradient if self.near is None else self.near(gradient)
         return found

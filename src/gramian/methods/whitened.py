@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from gramian.arrays.places import size
 from gramian.methods.base import Run, Settings, Step, entering, no_rank_limit
 from gramian.methods.columns import leanest, starting_factor, with_falling, with_noise
-from gramian.methods.growing import PAIRS
-from gramian.methods.lbfgs import Going, descend
+from gramian.methods.growing import CORRECTION_PAIRS
+from gramian.methods.lbfgs import StoredPairs, descend
 from gramian.methods.loop import Progress, rounds
 from gramian.methods.staircase import staircase
 from gramian.methods.whitened_bounds import MeanImage, Placing, WhitenedBounds
@@ -40,26 +40,26 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-COLUMNS = 24
+SPARE_COLUMNS = 24
 """Columns at the start and throughout: more than most optima have. With only the columns that are
 not weak, the thousand digits stay at a gap of 2e-3, with 24 they reach 1e-4 after 1,800 steps."""
 
-STEPS, STEP = 200, 1.5e-7
+STEPS_PER_ROUND, STEP_SECONDS_PER_ENTRY = 200, 1.5e-7
 """L-BFGS steps between certificates, and approximate seconds of a step per entry of the factor (not
 measured during the run, so that the result does not depend on the load of the machine)."""
 
-PATIENCE = 3
+MAX_QUIET_ROUNDS = 3
 """Rounds without a better gap, each with more columns, before the staircase starts."""
 
-FALLING = 0.01
+MIN_DECREASE_IN_TOLERANCES = 0.01
 """Decrease of F in a round, in tolerances, after which another round follows. 1,500 rows of w1a,
 1e-4: three rounds without a better gap, F decreasing by some 0.3 in each, then 1.0e-3 → 1.7e-4."""
 
-DEAR, SETTLED = 0.1, 10.0
-"""If a certificate takes more than `DEAR` of the time of a round, it is omitted after a round in
-which F decreases by more than `SETTLED` tolerances. 60,000 digits: 40 s relative to 80 s."""
+MAX_CERTIFICATE_TIME_FRACTION, MAX_CERTIFIED_DECREASE_IN_TOLERANCES = 0.1, 10.0
+"""A certificate that takes more than this fraction of the time of a round is omitted after a round
+in which F decreases by more than this number of tolerances. 60,000 digits: 40 s of 80 s."""
 
-SPARED = 0.02
+DROPPED_COLUMNS_IN_TOLERANCES = 0.02
 """Increase of F, in tolerances, permitted for dropping columns."""
 
 
@@ -107,20 +107,30 @@ def descents(
 def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> Iterator[Step]:
     """L-BFGS with spare columns, certified by the mean of its iterates."""
     objective, mean = problem.objective, MeanImage(problem.objective)
-    bounds, going = WhitenedBounds(problem, place, settings), Going()
+    bounds, going = WhitenedBounds(problem, place, settings), StoredPairs()
 
     def advance(Y: Array) -> Array:
         nonlocal mean
         mean = MeanImage(objective)
         return descend(
-            objective, Y, settings, iterations=STEPS, memory=PAIRS, watch=mean, going=going
+            objective,
+            Y,
+            settings,
+            iterations=STEPS_PER_ROUND,
+            memory=CORRECTION_PAIRS,
+            watch=mean,
+            going=going,
         )
 
     def look(Y: Array, progress: Progress) -> Step:
-        image = leanest(objective, Y, SPARED * settings.tol)
+        image = leanest(objective, Y, DROPPED_COLUMNS_IN_TOLERANCES * settings.tol)
         value = objective.value(image)
-        dear = bounds.seconds_at(image) > DEAR * STEP * STEPS * size(Y)
-        early = progress.value - value > SETTLED * settings.tol * abs(value)
+        dear = bounds.seconds_at(
+            image
+        ) > MAX_CERTIFICATE_TIME_FRACTION * STEP_SECONDS_PER_ENTRY * STEPS_PER_ROUND * size(Y)
+        early = progress.value - value > MAX_CERTIFIED_DECREASE_IN_TOLERANCES * settings.tol * abs(
+            value
+        )
         if dear and early and not settings.expired():
             return Step(image.factor, value)
         certificate, dual = bounds.certified(image, mean.image or image)
@@ -129,17 +139,24 @@ def _descent(problem: Problem, Y: Array, settings: Settings, place: Placing) -> 
     def resize(Y: Array, progress: Progress) -> Array:
         if progress.falls or progress.closer:
             return Y
-        return with_falling(problem, Y, settings, COLUMNS // 2)
+        return with_falling(problem, Y, settings, SPARE_COLUMNS // 2)
 
     start = widened(problem, Y, settings)
     yield from rounds(
-        start, settings, advance, look, resize, patience=PATIENCE, fall=FALLING, closer=0.8
+        start,
+        settings,
+        advance,
+        look,
+        resize,
+        patience=MAX_QUIET_ROUNDS,
+        fall=MIN_DECREASE_IN_TOLERANCES,
+        closer=0.8,
     )
 
 
 def widened(problem: Problem, Y: Array, settings: Settings) -> Array:
-    """Y with at least `COLUMNS` columns, the new ones random and small."""
-    columns = min(COLUMNS, problem.order)
+    """Y with at least `SPARE_COLUMNS` columns, the new ones random and small."""
+    columns = min(SPARE_COLUMNS, problem.order)
     if Y.shape[1] == 0:
         return starting_factor(problem, settings, columns)
     return with_noise(Y, max(2, columns - Y.shape[1]), 1e-2, settings)

@@ -13,7 +13,7 @@ from gramian.problem import Problem
 
 Array = NDArray[np.floating]
 
-STALLED_ITERATIONS = 50
+MAX_QUIET_ITERATIONS = 50
 """Consecutive iterations without a decrease above rounding that end the run."""
 
 
@@ -29,7 +29,7 @@ def agd(problem: Problem, factor: Array, settings: Settings, *, check: int = 20)
     t, value = 1.0, objective.value(image)
     eta = _first_scale(L, objective.gradient_factor(image))
     k, quiet = 0, 0
-    while quiet < STALLED_ITERATIONS:
+    while quiet < MAX_QUIET_ITERATIONS:
         certificate = certify_image(problem, image) if k % check == 0 else None
         yield Step(L, value, certificate, {"step": 1 / eta})
         gradient, at_P = objective.gradient_factor(ahead), objective.value(ahead)

@@ -23,9 +23,9 @@ DELTA = 0.99
 EPSILON = 1e-6
 """ε of eq. (30), relative to the Lipschitz constant."""
 
-PATIENCE = 200
-CAUTION = 64.0
-LARGEST = 20.0
+MAX_QUIET_ITERATIONS = 200
+MAX_CAUTION = 64.0
+MAX_MU_RATIO = 20.0
 """Upper bound of μ, in units of L."""
 
 
@@ -74,7 +74,7 @@ def bis(
     first = max(_curvature(objective, start), 1e-300)
     X, Y = Side(start, start, first, first), Side(start, start, first, first)
     t, gamma, value, quiet, k, caution = 1.0, 0.0, np.inf, 0, 0, 1.0
-    while quiet < PATIENCE:
+    while quiet < MAX_QUIET_ITERATIONS:
         image = objective.image(Y.now)
         new = objective.value(image)
         certificate = certify_image(problem, image) if k % check == 0 else None
@@ -82,7 +82,7 @@ def bis(
         yield Step(Y.now, new, certificate, {"gamma": gamma, "difference": difference})
         quiet = quiet + 1 if value - new <= 1e-15 * abs(new) else 0
         rises = new > value + 1e-12 * abs(value)
-        caution = min(2 * caution, CAUTION) if rises else max(1.0, 0.98 * caution)
+        caution = min(2 * caution, MAX_CAUTION) if rises else max(1.0, 0.98 * caution)
         t = 1.0 if rises or not extrapolate else t
         value, k = new, k + 1
         t_next = 0.5 * (1 + np.sqrt(1 + 4 * t * t))
@@ -118,7 +118,7 @@ def _mu(L: float, difference: Array, slope: Array) -> float:
     """μ = [L + 2 tr((Y − X̂)ᵀ∇f)/‖Y − X̂‖²]₊, eq. (27), limited to a multiple of L."""
     square = inner(difference, difference)
     turn = 2 * inner(difference, slope)
-    return float(np.clip(L + turn / max(square, 1e-300), 0.0, LARGEST * L))
+    return float(np.clip(L + turn / max(square, 1e-300), 0.0, MAX_MU_RATIO * L))
 
 
 def _curvature(objective: Objective, start: Array) -> float:

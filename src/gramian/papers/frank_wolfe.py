@@ -22,8 +22,8 @@ from gramian.reductions.variants import smoothed
 
 Array = NDArray[np.floating]
 
-STEPS = ("hazan", "exact", "away")
-COLUMNS = 200
+STEP_RULES = ("hazan", "exact", "away")
+MAX_COLUMNS = 200
 """Number of columns above which the factor is compressed."""
 
 
@@ -55,8 +55,8 @@ def frank_wolfe(
     which BiS calls FW). `smoothing` starts a loss with a μ at that larger μ and lowers it with
     1/√t to the problem's own. The Frank–Wolfe gap is the trace bound of the certificate.
     """
-    if step not in STEPS:
-        raise ValueError(f"step must be one of {STEPS}, got {step!r}")
+    if step not in STEP_RULES:
+        raise ValueError(f"step must be one of {STEP_RULES}, got {step!r}")
     domain, bound = problem.domain, _trace(problem)
     assert bound is not None
     L, vector, t = factor, None, 0
@@ -82,7 +82,7 @@ def frank_wolfe(
             L = _searched(objective, working, atom, gradient, bound, away=step == "away")
         if local and t % local_every == 0:
             L = lbfgs.descend(objective, L, settings, iterations=50, domain=domain)
-        if L.shape[1] > min(COLUMNS, 2 * problem.order):
+        if L.shape[1] > min(MAX_COLUMNS, 2 * problem.order):
             L = compress(L, problem.order)
 
 

@@ -21,10 +21,10 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-CHEAP_ORDER = 100
+MAX_CHEAP_ORDER = 100
 """Order up to which a certificate costs less than a step and is computed at every iterate."""
 
-SHARPEN_BELOW = 1e-2
+MAX_SHARPENED_GAP = 1e-2
 """Relative gap below which certificates use a more accurate eigenvalue than the step needs."""
 
 Atom = Callable[[Any, EigenPair], Array]
@@ -106,14 +106,14 @@ def _hinted(settings: Settings, vector: Any) -> Any:
 def _certificate(
     problem: Problem, image: Any, pair: EigenPair, k: int, every: int
 ) -> Certificate | None:
-    if k % every and problem.order > CHEAP_ORDER:
+    if k % every and problem.order > MAX_CHEAP_ORDER:
         return None
     if problem.order <= EXACT_ORDER:  # λ_min is computed, not estimated
         return certify_image(problem, image)
     guess = Bottom(-pair.value - pair.residual, "Lanczos", 1.0, pair.vector)
     cheap = certify_image(problem, image, bottom=guess)
     # A more accurate eigenvalue is only needed near the optimum.
-    near = cheap.relative_gap is None or cheap.relative_gap < SHARPEN_BELOW
+    near = cheap.relative_gap is None or cheap.relative_gap < MAX_SHARPENED_GAP
     return certify_image(problem, image) if near else cheap
 
 

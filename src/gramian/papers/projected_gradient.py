@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from gramian.arrays.places import beside, inner
 from gramian.bounds import certify
 from gramian.domains import Domain, project
-from gramian.methods.base import Run, Settings, Step, entering, falls_for_ever
+from gramian.methods.base import Run, Settings, Step, entering, is_unbounded_on_ray
 from gramian.objectives import Objective
 from gramian.objectives.dense import gradient_dense, value_dense
 from gramian.problem import Problem
@@ -16,16 +16,16 @@ from gramian.result import Status
 
 Array = NDArray[np.floating]
 
-LIMIT = 5000
+MAX_ORDER = 5000
 """Maximum order: each iteration takes a full eigenvalue decomposition."""
 
-PATIENCE = 100
+MAX_QUIET_ITERATIONS = 100
 
 
 def refusal(problem: Problem, settings: Settings) -> str | None:
     """Why the method does not accept the problem; None if it does."""
-    if problem.order > LIMIT:
-        return f"it keeps M dense, up to order {LIMIT}, and this problem has {problem.order}"
+    if problem.order > MAX_ORDER:
+        return f"it keeps M dense, up to order {MAX_ORDER}, and this problem has {problem.order}"
     if settings.rank is not None and settings.rank < problem.order:
         return "its projections cannot limit the rank"
     return None
@@ -38,7 +38,7 @@ def projected_gradient(
     """M ← P(Y − ∇F(Y)/η), Y extrapolated with t_k, backtracking on η, restart when F increases.
 
     P is the projection onto the domain by a full eigenvalue decomposition. Ends when F has not
-    decreased for `PATIENCE` steps.
+    decreased for `MAX_QUIET_ITERATIONS` steps.
     """
     objective, domain = problem.objective, problem.domain
     M: Array = factor @ factor.T
@@ -51,11 +51,11 @@ def projected_gradient(
         quiet = 0 if new_value < least - 1e-15 * abs(least) else quiet + 1
         least = min(least, new_value)
         L = _factor(eigenvalues, vectors)
-        due = k % certify_every == 0 or quiet == PATIENCE
+        due = k % certify_every == 0 or quiet == MAX_QUIET_ITERATIONS
         yield Step(L, new_value, certify(problem, L) if due else None)
-        if quiet == PATIENCE:
+        if quiet == MAX_QUIET_ITERATIONS:
             return Status.STALLED
-        if due and not domain.bounded and falls_for_ever(objective, objective.image(L)):
+        if due and not domain.bounded and is_unbounded_on_ray(objective, objective.image(L)):
             return Status.UNBOUNDED
         k += 1
         if new_value > value:

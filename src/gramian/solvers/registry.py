@@ -35,7 +35,7 @@ from gramian.solvers.auto import auto
 
 ANY = "any objective and domain"
 CONE = "any objective over M ⪰ 0"
-QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.ORDER_LIMIT}"
+QUADRATIC = f"squared losses and quadratics, any domain, order up to {bridge.MAX_ORDER}"
 
 SOLVERS = {
     solver.name: solver
@@ -86,7 +86,7 @@ SOLVERS = {
             "projected-gradient",
             projected.projected_gradient,
             "Nesterov's method with full eigenvalue projections",
-            f"any objective and domain, order up to {projected.LIMIT}",
+            f"any objective and domain, order up to {projected.MAX_ORDER}",
             projected.refusal,
             max_iter=20_000,
         ),
@@ -94,7 +94,7 @@ SOLVERS = {
             "central-path",
             central.central_path,
             "Newton's method with a barrier on M and on kinks of the loss",
-            f"a loss of a linear map over M ⪰ 0, order up to {central.LARGEST}, few terms",
+            f"a loss of a linear map over M ⪰ 0, order up to {central.MAX_ORDER}, few terms",
             central.refusal,
             on_host=True,
         ),
@@ -102,7 +102,7 @@ SOLVERS = {
             "primal-dual",
             written.primal_dual,
             "primal-dual interior points of an explicit quadratic",
-            f"squared losses and quadratics, any domain, order up to {written.LARGEST}",
+            f"squared losses and quadratics, any domain, order up to {written.MAX_ORDER}",
             written.refusal,
             on_host=True,
         ),
@@ -198,5 +198,4 @@ def check_accepts(
         raise ValueError(
             f"solver {solver.name!r} cannot take {problem.name!r}: {reason}. "
             f"These can: {', '.join(able)}"
-
         )
