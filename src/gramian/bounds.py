@@ -46,7 +46,7 @@ class LowerBounds(Generic[B]):
     def __init__(self) -> None:
         self._proved: B | None = None
         self._estimated: B | None = None
-        self._doubt = 0.0
+        self._miss = 0.0
 
     def add(self, bound: B) -> None:
         """Add a bound; a bound that is not finite is ignored."""
@@ -56,7 +56,7 @@ class LowerBounds(Generic[B]):
             if self._proved is None or bound.value > self._proved.value:
                 self._proved = bound
             return
-        self._doubt += bound.miss
+        self._miss += bound.miss
         if self._estimated is None or bound.value > self._estimated.value:
             self._estimated = bound
 
@@ -66,7 +66,7 @@ class LowerBounds(Generic[B]):
         proved, estimated = self._proved, self._estimated
         if estimated is None or (proved is not None and proved.value >= estimated.value):
             return proved
-        return replace(estimated, miss=min(1.0, self._doubt))
+        return replace(estimated, miss=min(1.0, self._miss))
 
 
 class Bounds:
@@ -217,14 +217,14 @@ def proved_certificate(
     iterates, which is often closer to the dual optimum.
     """
     objective = problem.objective
-    known = _costly(problem, image, dual, seconds) if prove else None
+    known = _best_expensive_bound(problem, image, dual, seconds) if prove else None
     # If another bound decides, λ_min is reported for information and need not be proved.
     decided = known is not None and np.isfinite(known.value)
     prove = prove and not decided
     if dual is None or decided:
         bottom = proved_bottom(problem, image, tol=tol, seconds=seconds, prove=prove)
         return certify_image(problem, image, bottom=bottom, known=known), bottom
-    wanted = _wanted(problem, image, objective.value(image), tol)
+    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
     operator = objective.dual_operator(dual)
     bottom = lowest(
         operator, wanted=wanted, seconds=seconds, prove=prove, known=image.factor, rescale=True
@@ -235,7 +235,9 @@ def proved_certificate(
     return certify_image(problem, image, bottom=own, known=known, tol=tol), bottom
 
 
-def _costly(problem: Problem, image: Any, dual: Any, seconds: float) -> LowerBound | None:
+def _best_expensive_bound(
+    problem: Problem, image: Any, dual: Any, seconds: float
+) -> LowerBound | None:
     """The best of the bounds that cost more than λ_min."""
     objective = problem.objective
     w = objective.dual(image) if dual is None else dual
@@ -298,7 +300,9 @@ def _slopes(
     if bottom is None or along is None:
         gradient = problem.objective.gradient(image)
         along = inner(image.factor, gradient @ image.factor) if along is None else along
-        bottom = _quick_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+        bottom = (
+            _estimated_bottom(problem, image, gradient, value, tol) if bottom is None else bottom
+        )
     if not isinstance(bottom, Bottom):
         bottom = Bottom(float(bottom), "eigenvalues")
     return along, bottom
@@ -315,7 +319,7 @@ def proved_bottom(
 ) -> Bottom:
     """A lower bound on λ_min(∇F), accurate enough for a gap of `tol`, proved if feasible."""
     objective = problem.objective
-    wanted = _wanted(problem, image, objective.value(image), tol)
+    wanted = _eigenvalue_tolerance(problem, image, objective.value(image), tol)
     return lowest(
         objective.gradient(image),
         wanted=wanted,
@@ -327,16 +331,16 @@ def proved_bottom(
     )
 
 
-def _quick_bottom(
+def _estimated_bottom(
     problem: Problem, image: Any, gradient: SymmetricOperator, value: float, tol: float
 ) -> Bottom:
     if gradient.order <= EXACT_ORDER:
         return lowest(gradient)
-    wanted = _wanted(problem, image, value, tol)
+    wanted = _eigenvalue_tolerance(problem, image, value, tol)
     return estimated(gradient, wanted, starts=1, most=QUICK_PRODUCTS)
 
 
-def _wanted(problem: Problem, image: Any, value: float, tol: float) -> float:
+def _eigenvalue_tolerance(problem: Problem, image: Any, value: float, tol: float) -> float:
     """The error of λ_min that a relative gap of `tol` permits."""
     reach = problem.domain.trace or problem.objective.growth().trace_below(value)
     reach = reach or problem.objective.trace(image) or 1.0

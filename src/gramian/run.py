@@ -62,17 +62,17 @@ class _Referee(Protocol):
 
     def begin(self, factor: Array) -> None: ...
 
-    def see(self, step: Any) -> tuple[Any, Status | None]: ...
+    def process(self, step: Any) -> tuple[Any, Status | None]: ...
 
-    def shown(self, step: Any) -> Step: ...
+    def as_step(self, step: Any) -> Step: ...
 
     def record(self, step: Any) -> dict[str, float | None]: ...
 
     def ended(self, status: Any) -> Status: ...
 
-    def salvage(self) -> None: ...
+    def recover_last_point(self) -> None: ...
 
-    def settled(self, status: Status) -> Outcome: ...
+    def outcome(self, status: Status) -> Outcome: ...
 
 
 @dataclass(frozen=True)
@@ -190,11 +190,11 @@ def minimize(
     clock.phase(name)
     try:
         with run.place.room(), blas_threads_for(run.dense_numbers):
-            drive = _Drive(run, settings, watchers)
-            outcome = drive.taken(run.factor if keeper is None else keeper.start(run.factor))
+            loop = _Loop(run, settings, watchers)
+            outcome = loop.outcome_from(run.factor if keeper is None else keeper.start(run.factor))
             outcome = _consistent(run.problem, outcome, settings.tol)
         if keeper is not None:
-            keeper.finish(outcome.factor, outcome.certificate.value, len(drive.history))
+            keeper.finish(outcome.factor, outcome.certificate.value, len(loop.history))
     finally:
         if bar is not None:
             bar.close()
@@ -203,7 +203,7 @@ def minimize(
         value=outcome.certificate.value,
         status=outcome.status,
         certificate=outcome.certificate,
-        history=drive.history,
+        history=loop.history,
         solver=run.solver,
         route=tuple(run.referee.route) or (run.solver,),
         problem=problem.name,
@@ -216,7 +216,7 @@ def minimize(
 
 
 @dataclass
-class _Drive:
+class _Loop:
     """Runs the steps until convergence, a limit, a callback or the user ends the run."""
 
     run: _Prepared
@@ -224,7 +224,7 @@ class _Drive:
     watchers: list[Any]
     history: History = field(default_factory=History)
 
-    def taken(self, factor: Array) -> Outcome:
+    def outcome_from(self, factor: Array) -> Outcome:
         """Run from this factor and return the outcome."""
         referee, start = self.run.referee, self.run.enter(factor)
         referee.begin(start)
@@ -232,9 +232,9 @@ class _Drive:
             status = self._status(start)
         if status in CUT_OFF:
             with suppress(clock.TimeUpError), clock.until(self.settings.last_deadline()):
-                referee.salvage()
+                referee.recover_last_point()
         clock.phase("the certificate")
-        return referee.settled(status)
+        return referee.outcome(status)
 
     def _status(self, start: Array) -> Status:
         """Run the steps and return the reason why they ended."""
@@ -257,7 +257,7 @@ class _Drive:
                     step = next(steps)
                 except StopIteration as end:
                     return referee.ended(end.value)
-                step, status = referee.see(step)
+                step, status = referee.process(step)
             if status is Status.DIVERGED:  # a point where F is not finite is no iteration
                 return status
             stopped = self._recorded(iteration, step)
@@ -276,7 +276,7 @@ class _Drive:
         seconds = clock.elapsed(self.settings.started)
         record = self.run.referee.record(step)
         self.history.append({"iteration": iteration, "time": seconds, **record})
-        shown = self.run.referee.shown(step)
+        shown = self.run.referee.as_step(step)
         return says_stop(self.watchers, State(iteration, shown, self.history.records[-1]))
 
 

@@ -68,6 +68,7 @@ MIN_LARGE_ORDER, FIRST_COLUMNS = 1000, 30
 """Order above which this number of columns, or half the required number, is used at first."""
 
 MIN_ORDER_PER_COLUMN = 6
+"""Ratio of the order to the columns below which factors are hardly smaller than M."""
 
 MIN_COLUMN_RATIO = 1e-10
 """Ratio of an eigenvalue of LᵀL to the largest below which a column is negligible."""

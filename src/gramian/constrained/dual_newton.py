@@ -67,10 +67,11 @@ PENALTY_GROWTH, PENALTY_SHRINK, FEW_STEPS, MANY_STEPS, MIN_CHANGE_RATIO = 2.0, 1
 the ratio of the change to ‖∇φ‖ above which σ grows."""
 
 MAX_DENSE_ENTRIES_PER_ROW = 50
-"""Entries of M per row up to which products of dense matrices are faster than products of single
-entries."""
+"""Entries of M per constraint up to which products of dense matrices are faster than products of
+single entries."""
 
 PENALTY_RETREAT = 4.0
+"""Divisor of σ after a subproblem that was not solved."""
 
 SUBPROBLEMS_BEFORE_RAY, RAY_TRACE_GROWTH = 3, 1.5
 """Subproblems after which M is tested for divergence along a ray, and growth of its trace then."""

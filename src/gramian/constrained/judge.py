@@ -72,17 +72,17 @@ class Judge:
         """The best dual point."""
         return self.bounds.best
 
-    def see(self, candidate: Candidate, *, last: bool = False) -> Status | None:
+    def process(self, candidate: Candidate, *, last: bool = False) -> Status | None:
         """Process a point; return the status that ends the run, if any."""
         started = clock.now()
         status = self._rays(candidate)
-        if status is None and (last or self._worth_a_look(candidate, started)):
+        if status is None and (last or self._affordable(candidate, started)):
             self._certified(candidate, last)
             self.looks += 1
             self.spent += clock.elapsed(started)
             if self.converged:
                 return Status.CONVERGED
-            self._steer()
+            self._request_margin()
             return self._flat(candidate)
         return status
 
@@ -109,14 +109,14 @@ class Judge:
             return 0.0
         if self.point.value <= best.value:
             return 0.0
-        return self._apart(best.value)
+        return self._relative_distance(best.value)
 
-    def _apart(self, value: float) -> float:
+    def _relative_distance(self, value: float) -> float:
         """The relative distance of a value to the bound."""
         assert self.point is not None
         return relative(abs(value - self.point.value), value, self.model.problem.scale)
 
-    def _worth_a_look(self, candidate: Candidate, now: float) -> bool:
+    def _affordable(self, candidate: Candidate, now: float) -> bool:
         if self.model.order <= 100 or candidate.sure:
             return True
         return self.spent <= CERTIFICATE_TIME_FRACTION * (now - self.settings.started)
@@ -152,12 +152,12 @@ class Judge:
         """Whether value and bound are close enough to polish the factor."""
         if self.point is None or self.best is None or self.best.violation > MAX_POLISHED_VIOLATION:
             return True
-        off = self._apart(self.model.objective.value(image))
+        off = self._relative_distance(self.model.objective.value(image))
         return off <= max(MAX_POLISHED_GAP, 10 * self.settings.tol)
 
     def _bound(self, image: Any, y: Array, prove: bool) -> LowerBound | None:
         wanted = accuracy(self.model, image, self.settings.tol)
-        return self.repair(image, y, wanted=wanted, seconds=self._patience(), prove=prove)
+        return self.repair(image, y, wanted=wanted, seconds=self._proof_seconds(), prove=prove)
 
     def _promising(self, image: Any, y: Array) -> bool:
         """Whether an estimate of λ_min, which is cheap, suggests that a proof will succeed."""
@@ -182,7 +182,7 @@ class Judge:
             self.costly = self.model.order > EXACT_ORDER and not quick
         return self.costly
 
-    def _patience(self) -> float:
+    def _proof_seconds(self) -> float:
         if self.model.order <= EXACT_ORDER:
             return float("inf")
         return self.settings.proof_seconds()
@@ -204,9 +204,9 @@ class Judge:
             return found.violation < best.violation
         if self.point is None:
             return found.value < best.value
-        return self._apart(found.value) < self._apart(best.value)
+        return self._relative_distance(found.value) < self._relative_distance(best.value)
 
-    def _steer(self) -> None:
+    def _request_margin(self) -> None:
         """Request a margin if no direction leads from multipliers back to a dual point."""
         best = self.best
         if best is None or self.repair.lifts_all or self.model.linear is None:

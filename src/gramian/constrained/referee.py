@@ -84,12 +84,12 @@ class ConstrainedReferee:
         self.least = min(self.least, measure)
         return self.stale >= MAX_STALE_CERTIFICATES
 
-    def see(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
+    def process(self, candidate: Candidate) -> tuple[Candidate, Status | None]:
         """Process a point; return it with the status that ends the run, if any."""
         self.last = candidate
-        return candidate, self.judge.see(candidate)
+        return candidate, self.judge.process(candidate)
 
-    def shown(self, candidate: Candidate) -> Step:
+    def as_step(self, candidate: Candidate) -> Step:
         """The point passed to callbacks, in the units of the problem."""
         factor = self.scaling.factor(candidate.factor)
         return Step(factor, self.model.problem.value(candidate.factor))
@@ -108,17 +108,17 @@ class ConstrainedReferee:
         """The status after the last method."""
         return Status.STALLED
 
-    def salvage(self) -> None:
+    def recover_last_point(self) -> None:
         """Do nothing: every point has been processed."""
 
-    def settled(self, status: Status) -> Outcome:
+    def outcome(self, status: Status) -> Outcome:
         """The best point, its certificate, and the resulting status."""
         judge = self.judge
         if status not in PROVED_STATUSES:
             if self.last is not None and not judge.converged:
                 late = clock.until(self.settings.last_deadline())
                 with suppress(clock.TimeUpError), late, np.errstate(all="ignore"):
-                    judge.see(self.last, last=True)
+                    judge.process(self.last, last=True)
             status = Status.CONVERGED if judge.converged else status
         found, certificate = judge.outcome(self.start if self.last is None else self.last.factor)
         factor = self.scaling.factor(found)

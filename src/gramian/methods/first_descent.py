@@ -30,7 +30,7 @@ roots of the tolerance; and between later certificates. Quadratics, and sums wit
 6 and 20 end after 20 to 51 steps, at the last ratio after 30 to 97."""
 
 DROPPED_COLUMNS_IN_TOLERANCES = 0.1
-"""Increase of F by dropping small columns, as a part of the tolerance."""
+"""Increase of F by dropping small columns, in tolerances."""
 
 MAX_RELATIVE_DECREASE = 1e6
 """Decrease of F, in units of its size, above which the result is rejected."""

@@ -54,7 +54,7 @@ class Referee:
     problem: Problem
     settings: Settings
     proof: str
-    """"auto", "proved" or "estimated", see `minimize`."""
+    """One of "auto", "proved" and "estimated", see `minimize`."""
     ray: Array | None = None
     """A direction along which F is unbounded below."""
     escapes: int = 0
@@ -74,7 +74,7 @@ class Referee:
         """Set the start as the best point."""
         self._seen: tuple[Array, Any] | None = None
         self.best = self.first = Step(factor, self.problem.value(factor))
-        self.deepest = -RAY_SEARCH_DECREASE * max(self.problem.scale, abs(self.best.value))
+        self.ray_search_value = -RAY_SEARCH_DECREASE * max(self.problem.scale, abs(self.best.value))
         self.settings.hint.latest = None
 
     @cached_property
@@ -86,32 +86,32 @@ class Referee:
         """The steps of a solver, which is restarted if a proof finds a direction of decrease."""
         while True:
             status = yield from start(factor=factor)
-            further = self._escaped(status)
+            further = self._restart(status)
             if further is None:
                 return status
             factor = further
 
-    def see(self, step: Step) -> tuple[Step, Status | None]:
+    def process(self, step: Step) -> tuple[Step, Status | None]:
         """Process a step; return it with the status that ends the run, if any."""
         if step.method and self.route[-1:] != [step.method]:
             self.route.append(step.method)
         if not np.isfinite(step.value):
-            return self.best, self._fallen() or Status.DIVERGED
+            return self.best, self._unbounded() or Status.DIVERGED
         step, optimal = self._confirmed(step)
         below = step.value < self.floor  # impossible in exact arithmetic: a rounding error
         if not below and (step.value <= self.best.value or _better_certified(step, self.best)):
             self.best = step
         if optimal:
             self.best = step
-            if self._holds(step):
+            if self._holds_at_factor(step):
                 return step, Status.CONVERGED
             self.refuted = True
-        if step.value < self.deepest:
-            self.deepest = RAY_SEARCH_DECREASE * step.value
-            return step, self._fallen()
+        if step.value < self.ray_search_value:
+            self.ray_search_value = RAY_SEARCH_DECREASE * step.value
+            return step, self._unbounded()
         return step, None
 
-    def shown(self, step: Step) -> Step:
+    def as_step(self, step: Step) -> Step:
         """The step passed to callbacks."""
         return step
 
@@ -128,13 +128,13 @@ class Referee:
 
     def ended(self, status: Status) -> Status:
         """The status of a solver that has returned; UNBOUNDED requires a ray."""
-        if status is Status.UNBOUNDED and (fallen := self._fallen()):
+        if status is Status.UNBOUNDED and (fallen := self._unbounded()):
             return fallen
         if self.settings.expired():
             return Status.TIME_LIMIT
         return Status.STALLED if status is Status.UNBOUNDED else status
 
-    def salvage(self) -> None:
+    def recover_last_point(self) -> None:
         """Use the last point of an interrupted descent if it is the best."""
         objective, factor = self.settings.hint.latest or (None, self.best.factor)
         ours = self.problem.objective
@@ -143,7 +143,7 @@ class Referee:
             if value < self.best.value:
                 self.best = Step(factor, value)
 
-    def settled(self, status: Status) -> Outcome:
+    def outcome(self, status: Status) -> Outcome:
         """The best point with its certificate recomputed, and the resulting status."""
         best, objective = self.best, self.problem.objective
         image = self._image_of(best)
@@ -153,13 +153,13 @@ class Referee:
         if drifted:
             best, image = self.first, objective.image(self.first.factor)
             value, noise = objective.value(image), objective.rounding(image)
-        certificate = self._last(best, late=status is Status.TIME_LIMIT)
+        certificate = self._final_certificate(best, late=status is Status.TIME_LIMIT)
         trace = inner(best.factor, best.factor)
         if np.isfinite(value) and (value != certificate.value or np.isnan(certificate.trace)):
             certificate = certificate.at(value, trace, noise)
-        status = self._last_status(status, certificate, image, drifted)
+        status = self._final_status(status, certificate, image, drifted)
         if certificate.gap is None and status in RAY_SEARCH_STATUSES:
-            status = self._fallen() or status
+            status = self._unbounded() or status
         if status is Status.UNBOUNDED and certificate.gap is not None and certificate.proved:
             status, self.ray = Status.STALLED, None  # a proved bound refutes the ray
         dual = None if best.dual is None else host(best.dual)
@@ -203,7 +203,7 @@ class Referee:
         self.settings.hint.vector = bottom.vector
         return self.proved
 
-    def _holds(self, step: Step) -> bool:
+    def _holds_at_factor(self, step: Step) -> bool:
         """Whether the gap is within the tolerance when F is evaluated at the factor itself."""
         certificate, objective = step.certificate, self.problem.objective
         if certificate is None or certificate.gap is None:
@@ -222,7 +222,7 @@ class Referee:
         """The magnitude of F at the start."""
         return max(self.problem.scale, abs(self.first.value))
 
-    def _escaped(self, status: Status) -> Array | None:
+    def _restart(self, status: Status) -> Array | None:
         """The best factor plus a column along which F decreases, found by a proof only.
 
         At large order a solver searches such directions by Lanczos, which can miss those of small
@@ -250,7 +250,7 @@ class Referee:
         further: Array = blend.take(alpha, beta).factor
         return further
 
-    def _fallen(self) -> Status | None:
+    def _unbounded(self) -> Status | None:
         """UNBOUNDED if a ray is found along which F is unbounded below."""
         certificate = self.best.certificate
         if certificate is not None and certificate.gap is not None and certificate.proved:
@@ -259,7 +259,7 @@ class Referee:
         self.ray = find_ray(at_home(self.problem), factor, self.settings)
         return None if self.ray is None else Status.UNBOUNDED
 
-    def _last(self, best: Step, *, late: bool) -> Certificate:
+    def _final_certificate(self, best: Step, *, late: bool) -> Certificate:
         """The certificate of the best point, proved if the time permits."""
         certificate = best.certificate or self._first_certificate(best)
         tried = certificate.proved or certificate is self.proved
@@ -283,7 +283,7 @@ class Referee:
         except (FloatingPointError, np.linalg.LinAlgError):
             return nothing
 
-    def _last_status(
+    def _final_status(
         self, status: Status, certificate: Certificate, image: Any, drifted: bool
     ) -> Status:
         """CONVERGED if and only if the final certificate is within the tolerance."""

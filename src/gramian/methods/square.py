@@ -36,7 +36,7 @@ MAX_ORDER = 128
 digits in 100 directions: 3.2 s, the staircase 4.7 s."""
 
 EIGENVALUE_SHIFT = 0.02
-"""Shift of the eigenvalues of M at the start, relative to their mean: zero columns stay zero."""
+"""Shift of the eigenvalues of M at the start, relative to their mean (a zero column stays 0)."""
 
 MAX_STEPS = 200
 """Maximum number of L-BFGS steps."""
