@@ -133,7 +133,11 @@ def test_ending_before_the_last_round_still_certifies_all_triplets(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name", "size"),
-    [(active_set, "FEW", 3), (_impostors, "ROWS", 7), (active_set, "SLACK", 1e-3)],
+    [
+        (active_set, "MIN_SAMPLED_ANCHORS", 3),
+        (_impostors, "ROWS", 7),
+        (active_set, "MAX_ACTIVE_SLACK", 1e-3),
+    ],
 )
 def test_sizes_of_the_search_change_no_value(module, name, size, monkeypatch, sharp):
     """Coarse first rounds, small blocks, triplets that come and go."""
